@@ -1,8 +1,8 @@
 //! Calls from plain threads.
 //!
-//! [`wait`] runs a future on a runtime of the calling thread. What makes it faster than that runtime alone: while the
-//! future waits for nothing but the reply of one call, the thread waits on that call's socket by itself, without the
-//! runtime's scheduler, timers and epoll between them.
+//! [`wait`] runs a future on a runtime of the calling thread. It is faster than that runtime alone: while the
+//! future waits for nothing but the reply of one call, the thread waits on that call's socket directly. The
+//! runtime's scheduler, timers and epoll are then not involved.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{Future, poll_fn};
@@ -13,7 +13,8 @@ use std::task::{Context, Wake, Waker};
 use crate::link::Link;
 
 thread_local! {
-    /// Each thread has its own runtime, and so its own connections: a call is written and read by the thread itself.
+    /// Each thread has its own runtime and therefore its own connections: a call is written and read by the
+    /// thread itself.
     static RUNTIME: OnceCell<Option<tokio::runtime::Runtime>> = const { OnceCell::new() };
 
     static WAITING: Waiting = const {
@@ -25,43 +26,46 @@ thread_local! {
         }
     };
 
-    /// What object maps keep for the thread was made.
+    /// The thread-locals that object maps use have been initialized.
     static PREPARED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Locals of a thread go in the reverse order in which they came. The runtime may hold the last of an ORB, whose object maps are
-/// emptied then: what these need of the thread has to come before it.
+/// Initializes the thread-locals of object maps before the runtime. Thread-locals are destroyed in reverse
+/// order of their initialization. The runtime may hold the last reference to an ORB, whose object maps are
+/// emptied when it is destroyed, so their thread-locals must still exist then.
 fn prepare() {
     if !PREPARED.replace(true) {
         drop(papaya::HashMap::<(), ()>::new().guard());
     }
 }
 
-/// What a thread in [`wait`] is about.
+/// The state of a thread in [`wait`].
 struct Waiting {
     mode: Cell<Mode>,
-    /// Calls that were found without a reply while the future was polled last.
+    /// Calls that were found without a reply during the last poll of the future.
     calls: Cell<usize>,
-    /// The waker that the future is polled with.
+    /// The waker with which the future is polled.
     waker: RefCell<Option<Waker>>,
-    /// Connections with oneways that gather: their drivers get no turn when the wait is over.
+    /// Connections with gathered oneways. They must be flushed at the end of the wait, because their drivers
+    /// do not run after it.
     unflushed: RefCell<Vec<Arc<Link>>>,
 }
 
-/// What a call does that has no reply yet.
+/// The behaviour of a pending call when it is polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It leaves its waker: outside of `wait`, and where the future waits for more than one thing.
+    /// The call registers its waker: outside of `wait`, and if the future waits for more than one thing.
     Async,
-    /// It only says that it is there.
+    /// The call is counted only.
     Count,
-    /// It waits on its socket: nothing else can wake the future.
+    /// The call waits on its socket, because nothing else can wake the future.
     InPlace,
-    /// It says that it is there, and leaves its waker and the reading to the driver: nobody may look at it for long.
+    /// It is counted, registers its waker and leaves reading to the driver, because it may not be polled
+    /// again for long.
     Apart,
 }
 
-/// What a call that is polled with this waker has to do.
+/// Returns the behaviour of a call that is polled with this waker.
 #[inline]
 pub(crate) fn mode(cx: &Context<'_>) -> Mode {
     WAITING.with(|waiting| match waiting.mode.get() {
@@ -70,18 +74,19 @@ pub(crate) fn mode(cx: &Context<'_>) -> Mode {
             waiting.calls.set(waiting.calls.get() + 1);
             Mode::Apart
         }
-        // Combinators with wakers of their own poll only whom they woke.
+        // Combinators that install their own wakers poll only the woken child, so the call must register its
+        // waker.
         mode if waiting.waker.borrow().as_ref().is_some_and(|own| own.will_wake(cx.waker())) => mode,
         _ => Mode::Async,
     })
 }
 
-/// A call has no reply, and did not leave its waker.
+/// Counts a call without a reply that did not register its waker.
 pub(crate) fn count() {
     WAITING.with(|waiting| waiting.calls.set(waiting.calls.get() + 1));
 }
 
-/// A servant of this process has begun with a call, and is not done.
+/// Counts a collocated call that a servant has begun and not finished.
 pub(crate) fn begun() {
     WAITING.with(|waiting| {
         if waiting.mode.get() == Mode::Apart {
@@ -90,14 +95,15 @@ pub(crate) fn begun() {
     });
 }
 
-/// A call that waited in place has its reply. The future goes on, and may wait for several things next.
+/// Ends the wait in place after a call has its reply. The future continues, and may wait for several things
+/// next.
 pub(crate) fn answered() {
     WAITING.with(|waiting| waiting.mode.set(Mode::Count));
 }
 
-/// Polls a call of which nobody knows when it is looked at again. Says whether it waits for a reply.
+/// Polls a call that may not be polled again for long. Also returns whether it waits for a reply.
 pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> (T, bool) {
-    /// Brings back what the thread was about, also if a servant of this process panics.
+    /// Restores the state of the thread, even if a servant of this process panics.
     struct Before(Mode, usize);
 
     impl Drop for Before {
@@ -114,7 +120,7 @@ pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> (T, bool) {
     (polled, WAITING.with(|waiting| waiting.calls.get()) > 0)
 }
 
-/// What was queued on this connection has to be written before the thread stops waiting.
+/// Registers a connection to be flushed before the thread stops waiting.
 #[inline]
 pub(crate) fn flush_later(link: &Arc<Link>) {
     WAITING.with(|waiting| {
@@ -129,11 +135,12 @@ pub(crate) fn flush_later(link: &Arc<Link>) {
 
 /// Waits for a call on a thread that is not part of a tokio runtime: `wait(account.balance())?`.
 ///
-/// The call runs on a runtime of the calling thread, without a second thread: connections made here are used by this
-/// thread only, and are served only while it waits. Oneways are with the kernel when it returns.
+/// The call runs on a runtime of the calling thread, without a second thread. Connections that are opened
+/// here are used by this thread only, and are served only while it waits. Oneways have been passed to the
+/// kernel when it returns.
 ///
 /// # Panics
-/// Inside a tokio runtime, where `.await` is the way; and where the system has no descriptors for a runtime.
+/// Inside a tokio runtime, where `.await` must be used, and if the system has no descriptors for a runtime.
 #[expect(clippy::panic, reason = "a mistake of the program, as with tokio's block_on")]
 pub fn wait<F: Future>(future: F) -> F::Output {
     assert!(
@@ -151,7 +158,8 @@ pub fn wait<F: Future>(future: F) -> F::Output {
     })
 }
 
-/// Wakes whoever polls the whole. How many of it there are says whether anybody but a call may wake the future.
+/// Wakes the task that polls the whole future. Its number of references tells whether something other than a
+/// call may wake the future.
 struct Shared {
     outer: Mutex<Waker>,
 }
@@ -166,7 +174,7 @@ impl Wake for Shared {
     }
 }
 
-/// Ends what the thread waits for, however the future ended.
+/// Ends the wait of the thread, however the future ended.
 struct Ended;
 
 impl Drop for Ended {
@@ -181,13 +189,13 @@ impl Drop for Ended {
     }
 }
 
-/// The future, with calls that wait in place where nothing else is waited for.
+/// Polls the future so that a call waits in place if the future waits for nothing else.
 async fn in_place<F: Future>(future: F) -> F::Output {
     let shared = Arc::new(Shared { outer: Mutex::new(Waker::noop().clone()) });
     let waker = Waker::from(Arc::clone(&shared));
     WAITING.with(|waiting| waiting.waker.replace(Some(waker.clone())));
     let _ended = Ended;
-    // `shared`, `waker`, and the thread's own.
+    // The references of `shared`, `waker`, and the thread.
     let own = Arc::strong_count(&shared);
     let mut future = pin!(future);
     poll_fn(|outer| {
@@ -211,7 +219,7 @@ async fn in_place<F: Future>(future: F) -> F::Output {
         if polled.is_ready() {
             return polled;
         }
-        // Whoever did not leave the waker does now.
+        // Calls that did not register their waker do so now.
         poll(Mode::Async).0
     })
     .await

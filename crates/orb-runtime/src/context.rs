@@ -1,16 +1,16 @@
-//! Properties that travel behind the arguments of operations with a `context` clause.
+//! Properties that follow the arguments of operations with a `context` clause.
 
 use std::collections::BTreeMap;
 
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Properties of the caller, strings by name, of which each operation with a `context` clause sends those that it lists.
+/// Properties of the caller, strings by name. Each operation with a `context` clause sends those that it
+/// lists.
 ///
-/// A client gives its context to the call; the servant is given what the clause's patterns match: a name, or with a `*` at
-/// its end all names that begin so. Names are compared letter by letter. A context has no parent: what other mappings look
-/// up there is copied and set.
-///
+/// A client passes its context to the call. The servant receives the properties that match the clause's
+/// patterns: a name, or a prefix of names followed by `*`. Names are case-sensitive. A context has no parent:
+/// what other mappings look up there must be copied and set.
 /// # Examples
 /// ```
 /// # use orb_runtime::Context;
@@ -24,56 +24,56 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context without properties.
+    /// Returns a context without properties.
     #[must_use]
     pub const fn new() -> Context {
         Context { properties: BTreeMap::new() }
     }
 
-    /// The context with a property more, in place of one of the same name.
+    /// Returns the context with a further property, which replaces one of the same name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Context {
         self.set(name, value);
         self
     }
 
-    /// Sets a property; gives its value before.
+    /// Sets a property. Returns its previous value.
     #[doc(alias = "set_one_value")]
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) -> Option<String> {
         self.properties.insert(name.into(), value.into())
     }
 
-    /// Takes a property away; gives its value.
+    /// Removes a property. Returns its value.
     #[doc(alias = "delete_values")]
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.properties.remove(name)
     }
 
-    /// The value of a property.
+    /// Returns the value of a property.
     #[must_use]
     #[doc(alias = "get_values")]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.properties.get(name).map(String::as_str)
     }
 
-    /// All properties, by name, value; names in order.
+    /// Returns the names and values of all properties, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.properties.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many properties there are.
+    /// Returns the number of properties.
     #[must_use]
     pub fn len(&self) -> usize {
         self.properties.len()
     }
 
-    /// There is no property.
+    /// Returns whether there are no properties.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.properties.is_empty()
     }
 
-    /// The properties that a clause lists. Copies them.
+    /// Returns copies of the properties that a clause lists.
     #[doc(hidden)]
     #[must_use]
     pub fn matching(&self, patterns: &[&str]) -> Context {
@@ -101,7 +101,8 @@ impl<N: Into<String>, V: Into<String>> Extend<(N, V)> for Context {
     }
 }
 
-/// A sequence of strings, names and values in turn ("Context" in the clause "GIOP Message Formats").
+/// Encoded as a sequence of strings, alternately names and values ("Context" in the clause "GIOP Message
+/// Formats").
 impl CdrEncode for Context {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(2 * self.properties.len())?;
@@ -113,7 +114,8 @@ impl CdrEncode for Context {
     }
 }
 
-/// Of properties that come twice the last counts. A name without a value is [`DecodeErrorKind::Malformed`].
+/// If a property occurs twice, the last value counts. A name without a value is
+/// [`DecodeErrorKind::Malformed`].
 impl CdrDecode for Context {
     const MIN_SIZE: usize = 4;
 

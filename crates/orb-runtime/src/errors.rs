@@ -1,4 +1,4 @@
-//! Errors of the ORB's operations as what servants raise: `orb.activate(x)?` in a servant.
+//! Conversions of the ORB's errors to exceptions that servants raise: `orb.activate(x)?` in a servant.
 
 use std::error::Error;
 
@@ -21,10 +21,12 @@ use crate::poa::{
 use crate::reference::{InvalidName, NarrowError, ResolveError};
 use crate::serve::{DepositError, unknown_user_exception};
 
-/// An error of the ORB that what `E` says an operation can fail with takes as a system exception: generated code has
-/// `impl<X: OrbError<E>> From<X> for E` for each error enum `E`, so that `?` makes it in one step.
+/// An error of the ORB that converts to the error type `E` of an operation, as a system exception. Generated
+/// code has `impl<X: OrbError<E>> From<X> for E` for each error enum `E`, so that `?` converts it in one
+/// step.
 ///
-/// The parameter is there for coherence: that an exception of another crate is no `OrbError` of this enum is known to the crate of the enum.
+/// The parameter exists for coherence: the crate of the enum can then rely on an exception of another crate
+/// not being an `OrbError` of the enum.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not become the error `{E}` of the operation by itself",
     note = "errors of zorb's own operations do, and the exceptions of the operation's raises clause",
@@ -32,7 +34,7 @@ use crate::serve::{DepositError, unknown_user_exception};
 )]
 pub trait OrbError<E>: Into<SystemException> {}
 
-/// COMPLETED_NO, with the error as its cause.
+/// Returns a COMPLETED_NO exception with the error as its source.
 fn not_done(
     kind: SystemExceptionKind,
     minor: MinorCode,
@@ -41,7 +43,8 @@ fn not_done(
     because_of(SystemException::new(kind, minor, CompletionStatus::No), error)
 }
 
-/// The exception with the error as its cause. One whose text has its own cause's in it becomes a text: `Display` would say that twice.
+/// Adds the error as the source of the exception. An error whose text includes its own source is added as
+/// text, because `Display` would repeat that source.
 #[doc(hidden)]
 #[cold]
 pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 'static) -> SystemException {
@@ -50,8 +53,8 @@ pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 
     if says_all { exception.because(text) } else { exception.with_source(error) }
 }
 
-/// The name is in use: `OBJ_ADAPTER`; it is not one to use: `BAD_PARAM` minor OMG 14; the ORB shuts down: `BAD_INV_ORDER` minor OMG 4.
-/// COMPLETED_NO.
+/// `OBJ_ADAPTER` if the name is in use or the root POA is destroyed, `BAD_PARAM` minor OMG 14 if the name is
+/// reserved, `BAD_INV_ORDER` minor OMG 4 if the ORB shuts down. COMPLETED_NO.
 impl From<ActivateError> for SystemException {
     fn from(error: ActivateError) -> Self {
         let (kind, minor) = match error {
@@ -65,8 +68,8 @@ impl From<ActivateError> for SystemException {
     }
 }
 
-/// Policies that contradict each other: `INV_POLICY`; a system exception is itself; all else: `OBJ_ADAPTER`, with minor OMG 3 where there is no
-/// default servant. COMPLETED_NO.
+/// `INV_POLICY` for policies that contradict each other. A system exception stays the same. All others are
+/// `OBJ_ADAPTER`, with minor OMG 3 if there is no default servant. COMPLETED_NO.
 impl From<PoaError> for SystemException {
     fn from(error: PoaError) -> Self {
         let minor = match error {
@@ -79,7 +82,8 @@ impl From<PoaError> for SystemException {
     }
 }
 
-/// It has another interface: `BAD_PARAM`, COMPLETED_NO, as in the Java mapping; else what asking brought.
+/// `BAD_PARAM`, COMPLETED_NO, if the object has another interface, as in the Java mapping. Otherwise the
+/// exception of the failed call.
 impl From<NarrowError> for SystemException {
     fn from(error: NarrowError) -> Self {
         match &error {
@@ -91,8 +95,8 @@ impl From<NarrowError> for SystemException {
     }
 }
 
-/// A malformed text and one that cannot be used: `BAD_PARAM` with the OMG's minor codes 7 to 10; a nil reference: `INV_OBJREF`, COMPLETED_NO; a
-/// failed call: what it brought.
+/// `BAD_PARAM` with the OMG's minor codes 7 to 10 for a malformed or unusable text, `INV_OBJREF` for a nil
+/// reference, COMPLETED_NO. Otherwise the exception of the failed call.
 impl From<ResolveError> for SystemException {
     fn from(error: ResolveError) -> Self {
         use SystemExceptionKind::{BadParam, InvObjref};
@@ -109,8 +113,8 @@ impl From<ResolveError> for SystemException {
     }
 }
 
-/// What a dynamic call or servant raised: `UNKNOWN` minor OMG 1, COMPLETED_MAYBE, for an exception of IDL, as where generated code passes on one that
-/// the operation does not raise.
+/// The system exception of a dynamic call or servant. An exception of IDL is `UNKNOWN` minor OMG 1,
+/// COMPLETED_MAYBE, like one that generated code passes on although the operation does not raise it.
 impl From<DynamicException> for SystemException {
     fn from(error: DynamicException) -> Self {
         match error {
@@ -120,12 +124,12 @@ impl From<DynamicException> for SystemException {
     }
 }
 
-/// Kind, minor code and completion status alone.
+/// Returns an exception with kind, minor code and completion status only.
 fn bare(exception: &SystemException) -> SystemException {
     SystemException::new(exception.kind, exception.minor, exception.completed)
 }
 
-/// COMPLETED_NO, with the error as its cause.
+/// Converts errors to COMPLETED_NO exceptions with the error as their source.
 macro_rules! not_done {
     ($($(#[$on:meta])* $error:ty => $kind:ident, $minor:expr, $doc:literal;)+) => {
         $(
@@ -155,7 +159,8 @@ not_done! {
     #[cfg(feature = "tls")] crate::tls::TlsError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
 }
 
-/// All errors that become system exceptions, in servants of every kind: with generated code, dynamic ones, and servant managers.
+/// Registers the errors that become system exceptions in servants of every kind: with generated code, dynamic
+/// ones, and servant managers.
 macro_rules! orb_errors {
     ($($(#[$on:meta])* $error:ty;)+) => {
         $(
@@ -217,7 +222,7 @@ impl<T> From<DepositError<T>> for DynamicException {
     }
 }
 
-/// A servant manager's error ends the request as a system exception.
+/// The error of a servant manager ends the request with a system exception.
 impl<X: OrbError<Refusal>> From<X> for Refusal {
     fn from(error: X) -> Self {
         Self::System(error.into())
@@ -282,7 +287,7 @@ mod tests {
             raised.to_string(),
             "INITIALIZE, COMPLETED_NO: cannot listen on `iiop://h:1`: address in use"
         );
-        // Where the text leaves the cause out, it follows.
+        // A source that the text does not include follows.
         let raised = SystemException::from(PoaError::wrong_policy("x", "RETAIN"));
         assert_eq!(raised.to_string(), "OBJ_ADAPTER, COMPLETED_NO: `x` needs a POA with RETAIN");
         assert!(raised.source().is_some_and(|cause| cause.is::<PoaError>()));

@@ -1,8 +1,8 @@
 //! References, invocation, connections, transports and dispatch of the zorb ORB, on tokio.
 //!
-//! The way of a request: a generated stub calls [`private::invoke`]; module `invoke` binds the reference to a connection and
-//! encodes; `link` queues, writes and reads; the machine of `giop-proto` frames; `serve` finds the object and polls
-//! the generated skeleton in place. The reply walks back the same way.
+//! The path of a request: a generated stub calls [`private::invoke`]. Module `invoke` binds the reference to
+//! a connection and encodes. `link` queues, writes and reads. The state machine of `giop-proto` frames.
+//! `serve` finds the object and polls the generated skeleton in place. The reply takes the same path back.
 #![deny(unsafe_code)]
 
 #[cfg(feature = "admin")]
@@ -76,7 +76,7 @@ pub mod types {
     };
 }
 
-/// What the wire carries: references, service contexts, versions.
+/// Types of the wire format: references, service contexts, versions.
 pub mod wire {
     pub use giop_codec::code_set::CodeSetId;
     pub use giop_codec::giop::{ContextId, ObjectKey, ServiceContext, ServiceContexts};
@@ -87,12 +87,12 @@ pub mod wire {
     pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognised};
 }
 
-/// Turns any error into a system exception: `.system(SystemExceptionKind::PersistStore)?` in a servant.
+/// Converts any error to a system exception: `.system(SystemExceptionKind::PersistStore)?` in a servant.
 pub trait ResultExt<T> {
-    /// The same result with the error as the cause of a system exception, COMPLETED_MAYBE.
+    /// Converts the error to a system exception, COMPLETED_MAYBE, with the error as its source.
     ///
     /// # Errors
-    /// The system exception, where there was an error.
+    /// The system exception, if there was an error.
     fn system(self, kind: SystemExceptionKind) -> Result<T, SystemException>;
 }
 
@@ -107,7 +107,7 @@ where
     }
 }
 
-/// What fuzz targets look into. No user names it.
+/// Internals for fuzz targets. They are not part of the API.
 #[doc(hidden)]
 pub mod inside {
     pub use crate::poa::key::*;
@@ -115,7 +115,7 @@ pub mod inside {
     pub use crate::tls::inside::TlsEnd;
 }
 
-/// What generated code calls. No user names it.
+/// Items for generated code. They are not part of the API.
 #[doc(hidden)]
 pub mod private {
     pub use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Output that never blocks what writes it.
+//! An output that never blocks its writers.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A bounded queue in front of an output, which a thread of its own writes.
+/// A bounded queue before an output. A thread of its own writes the queue to the output.
 ///
-/// A pipe or terminal that nothing reads blocks that thread alone. What finds no room in the queue is dropped and counted. When the
-/// output takes something again, a line says how many were dropped.
+/// A pipe or terminal that is not read blocks that thread only. Lines that do not fit into the queue are
+/// dropped and counted. When the output accepts data again, a line tells how many were dropped.
 ///
-/// Unlike `tracing-appender` it is bounded in bytes, says what is missing where it is missing, and can be waited for at the end of a
-/// process. Clones share the queue. The thread ends with the process.
+/// Unlike `tracing-appender`, the queue is bounded in bytes, reports missing lines at their position, and can
+/// be awaited at the end of a process. Clones share the queue. The thread ends with the process.
 #[derive(Clone, Debug)]
 pub struct Lossy {
     shared: Arc<Shared>,
@@ -30,23 +30,23 @@ struct Shared {
 struct State {
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Since the last line that said so.
+    /// Lines dropped since the last notice.
     dropped: u64,
-    /// The thread has taken something out that is not written yet.
+    /// The thread has removed something that is not written yet.
     writing: bool,
-    /// Nothing will ever read it.
+    /// The output has failed and will never be written again.
     broken: bool,
 }
 
 impl Lossy {
-    /// Bytes that wait for an output by default.
+    /// Default capacity of the queue, in bytes.
     pub const MAX_BYTES: usize = 1 << 20;
 
-    /// Starts the thread that writes to `out`; at most `max_bytes` bytes wait for it. `notice` makes the line that says how many are
-    /// missing.
+    /// Starts the thread that writes to `out`. At most `max_bytes` bytes are queued. `notice` formats the
+    /// line with the number of dropped lines.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot create a thread.
     pub fn new(
         out: impl Write + Send + 'static,
         max_bytes: usize,
@@ -63,7 +63,7 @@ impl Lossy {
         Ok(Self { shared })
     }
 
-    /// Queues a line with its line break; returns false where it is dropped. Never blocks.
+    /// Queues a line, which includes its line break. Returns `false` if it is dropped. Never blocks.
     pub fn push(&self, line: impl Into<Vec<u8>>) -> bool {
         let line = line.into();
         let mut state = self.shared.lock();
@@ -78,7 +78,8 @@ impl Lossy {
         true
     }
 
-    /// Waits until all that was queued is written, for at most `within`; returns whether it is. Blocks the thread.
+    /// Waits until the queue is written, but at most for `within`. Returns whether it is written. Blocks the
+    /// thread.
     pub fn flush(&self, within: Duration) -> bool {
         let begun = Instant::now();
         let mut state = self.shared.lock();
@@ -90,24 +91,24 @@ impl Lossy {
         true
     }
 
-    /// Whether the output is closed: nothing will be written any more.
+    /// Returns whether the output is closed, so that nothing more will be written.
     pub fn is_closed(&self) -> bool {
         self.shared.lock().broken
     }
 
-    /// Whether all that was queued is written.
+    /// Returns whether the queue is written.
     pub fn is_done(&self) -> bool {
         self.shared.lock().is_done()
     }
 }
 
-/// The notice of a log.
+/// Formats the notice of a log.
 pub fn missing(lines: u64) -> String {
     let (what, are) = if lines == 1 { ("line", "is") } else { ("lines", "are") };
     format!("zorb: {lines} {what} {are} missing here: the output was not read in time\n")
 }
 
-/// Each write is a line of its own, written or dropped as a whole.
+/// Each write is one line, which is written or dropped as a whole.
 impl Write for Lossy {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.push(line);
@@ -137,7 +138,7 @@ impl Shared {
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             let line = state.queue.pop_front();
-            // What was dropped came after all that is queued.
+            // Dropped lines are newer than all queued ones.
             let dropped = if line.is_none() { std::mem::take(&mut state.dropped) } else { 0 };
             state.bytes -= line.as_ref().map_or(0, Vec::len);
             state.writing = true;
@@ -168,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// An output that takes a write for each permit.
+    /// An output that accepts one write for each permit.
     struct Gate {
         permits: mpsc::Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -201,7 +202,7 @@ mod tests {
     fn output_that_is_not_read_blocks_nothing_and_lines_without_room_are_counted() {
         let (lossy, permit, written) = gate(10);
         let taken = (0..1000).filter(|_| lossy.push("12345678\n")).count();
-        // One is with the thread, and one in the queue; or one alone, if the thread is slow.
+        // One line is with the thread and one in the queue. Only one is accepted if the thread is slow.
         assert!((1..=2).contains(&taken), "{taken}");
         assert!(!lossy.flush(Duration::ZERO));
         (0..10).for_each(|_| permit.send(()).unwrap());

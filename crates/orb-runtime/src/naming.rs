@@ -1,4 +1,4 @@
-//! As much of the naming service's client as `corbaname:` needs.
+//! The part of a naming service client that `corbaname:` needs.
 
 use giop_codec::cdr::Encoder;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};

@@ -1,22 +1,24 @@
-//! [`Opaque`]: an `Arc` that the compiler does not look into.
+//! [`Opaque`]: an `Arc` whose `Send` and `Sync` are proved once, which shortens compile times.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An `Arc` of what is `Send` and `Sync`, which says so itself.
+/// An `Arc` of a type that is `Send` and `Sync`. The wrapper implements both traits itself.
 ///
-/// Of an `Arc<T>` the compiler proves both through every type inside of `T`, here all those of an ORB, and again for each place of
-/// generated code that needs it: a tenth of a second for an interface. Here it is proved once, where one is made.
+/// For an `Arc<T>` the compiler proves both through all types inside `T`, here all types of an ORB. It
+/// repeats this for each place in generated code that needs it, which takes a tenth of a second for each
+/// interface. Here it is proved once, where an `Opaque` is created.
 pub(crate) struct Opaque<T: 'static>(Arc<T>);
 
 #[expect(unsafe_code, reason = "a proof that is made once, not for each stub")]
 mod proved {
     use super::Opaque;
 
-    // SAFETY: it is made of nothing but an `Arc` of a type that is `Send` and `Sync`, so it is an `Arc` that is both.
+    // SAFETY: an `Opaque` can only be created from an `Arc` of a type that is `Send` and `Sync`, so its `Arc`
+    // is both.
     unsafe impl<T> Send for Opaque<T> {}
-    // SAFETY: the same.
+    // SAFETY: as above, an `Opaque` holds only an `Arc` that is `Send` and `Sync`.
     unsafe impl<T> Sync for Opaque<T> {}
 }
 
@@ -50,25 +52,25 @@ impl<T: fmt::Debug> fmt::Debug for Opaque<T> {
 }
 
 impl<T> Opaque<T> {
-    /// Another handle of the same value.
+    /// Returns another handle to the same value.
     #[inline]
     pub(crate) fn to_arc(&self) -> Arc<T> {
         Arc::clone(&self.0)
     }
 
-    /// The value, if nothing else shares it.
+    /// Returns the value if nothing else shares it.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         Arc::get_mut(&mut self.0)
     }
 
-    /// Whether nothing else shares the value.
+    /// Returns whether nothing else shares the value.
     #[inline]
     pub(crate) fn is_unique(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Whether both share one value.
+    /// Returns whether both share one value.
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

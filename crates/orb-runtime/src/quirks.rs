@@ -1,40 +1,41 @@
-//! What other ORBs do otherwise than the specification has it, and what zorb does about it: one table.
+//! Deviations of other ORBs from the specification, and how zorb handles them, in one table.
 //!
-//! A quirk is known by the number that the peer's references carry (`TAG_ORB_TYPE`), or by the octets themselves, where no conforming
-//! peer sends such. The first kind is asked for here; the second is named here and lives where those octets are read.
+//! Some quirks are recognized by the number that the peer's references carry (`TAG_ORB_TYPE`). Others are
+//! recognized by bytes that no conforming peer sends. The first kind is queried here. The second kind is only
+//! listed here, and is implemented where those bytes are decoded.
 
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::ior::{ComponentTag, IiopProfile, OrbType};
 use giop_proto::GLASSFISH_FRAGMENT;
 
-/// Something that a peer does otherwise, and what is done about it.
+/// A deviation of a peer, and how it is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirk {
-    /// What it is called here.
+    /// The name of the quirk in zorb.
     pub name: &'static str,
-    /// Who needs it.
+    /// The ORB with the quirk.
     pub peer: &'static str,
-    /// How it is recognised.
+    /// How the quirk is recognized.
     pub by: Recognised,
-    /// What the peer does.
+    /// The behaviour of the peer.
     pub does: &'static str,
-    /// What zorb does.
+    /// The behaviour of zorb.
     pub done: &'static str,
-    /// The test that shows it: file and function.
+    /// The test of the quirk: file and function.
     pub test: &'static str,
 }
 
-/// How a quirk is recognised.
+/// The way in which a quirk is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recognised {
     /// By the ORB that the server's references name.
     OrbType(OrbType),
-    /// By octets that nobody else sends, so that all peers may send them.
+    /// By bytes that no other ORB sends, so that all peers may send them.
     Octets(&'static str),
 }
 
 impl Quirk {
-    /// Whether the server behind that profile has it.
+    /// Returns whether the server of that profile has the quirk.
     #[must_use]
     pub fn is_of(&self, profile: &IiopProfile) -> bool {
         match self.by {
@@ -64,7 +65,7 @@ pub(crate) const MISREADS_UTF_8: Quirk = Quirk {
     test: "crates/orb-runtime/src/quirks.rs::only_the_native_set_of_jacorb_and_tao_counts",
 };
 
-/// TAO cannot read the chunks of a value whose base has state, as the standard has them.
+/// TAO cannot read chunks of a value whose base has state if they have the standard form.
 pub(crate) const ENDS_BASES: Quirk = Quirk {
     name: "chunks of derived values",
     peer: "TAO",
@@ -74,10 +75,10 @@ pub(crate) const ENDS_BASES: Quirk = Quirk {
     test: "tests/wire/tao.rs::derived_values_go_to_tao_with_an_end_for_each_base",
 };
 
-/// The keys of GlassFish and of the JDK's ORB begin so.
+/// The prefix of object keys of GlassFish and of the JDK's ORB.
 const SUN_KEY: [u8; 4] = [0xaf, 0xab, 0xcb, 0x00];
 
-/// All of them.
+/// The table of all quirks.
 pub const QUIRKS: &[Quirk] = &[
     REPLIES_IN_NATIVE_SET,
     MISREADS_UTF_8,
@@ -302,7 +303,7 @@ pub const QUIRKS: &[Quirk] = &[
     },
 ];
 
-/// What a server offers for text, as far as it can be taken at its word.
+/// Returns the code sets that a server offers for text, without those that it handles wrongly.
 pub(crate) fn code_sets_of(profile: &IiopProfile) -> Option<CodeSetComponentInfo> {
     let mut offered = profile.code_sets()?;
     if REPLIES_IN_NATIVE_SET.is_of(profile) || MISREADS_UTF_8.is_of(profile) {
@@ -311,7 +312,7 @@ pub(crate) fn code_sets_of(profile: &IiopProfile) -> Option<CodeSetComponentInfo
     Some(offered)
 }
 
-/// The most bytes of a message, or of a piece of one, that the server takes, where that is known.
+/// Returns the maximum size of a message or fragment that the server accepts, in bytes, if it is known.
 pub(crate) fn takes_at_most(profile: &IiopProfile) -> Option<usize> {
     let is_sun = profile.object_key.as_slice().starts_with(&SUN_KEY)
         || profile.component(ComponentTag::RMI_CUSTOM_MAX_STREAM_FORMAT).is_some();

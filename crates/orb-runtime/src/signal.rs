@@ -5,27 +5,28 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Waits for the signal by which a terminal, a service manager or a container ends the program: `orb.run_until(zorb::signal::shutdown())`.
+/// Waits for the signal by which a terminal, a service manager or a container ends the program:
+/// `orb.run_until(zorb::signal::shutdown())`.
 ///
-/// On Unix these are SIGINT (Ctrl-C) and SIGTERM (`systemctl stop`, `docker stop`, `kill`); on Windows Ctrl-C, Ctrl-Break, closing the console,
-/// logging off and shutting down. They are caught from this call on, not only once the future is polled, so a signal between the two is not
-/// lost.
+/// On Unix these are SIGINT (Ctrl-C) and SIGTERM (`systemctl stop`, `docker stop`, `kill`). On Windows they
+/// are Ctrl-C, Ctrl-Break, closing the console, logging off and shutting down. They are caught from this call
+/// on, not only from the first poll of the future, so a signal between the two is not lost.
 ///
-/// The first signal makes this future ready, and every other one of this process, made before or after it. The second one ends the
-/// process at once, whatever it is doing, and even if a servant blocks all threads of the runtime: with exit status 130 after SIGINT and 143 after
-/// SIGTERM.
+/// The first signal completes this future and all other futures of `shutdown` in this process, created before
+/// or after it. The second signal ends the process at once, even if a servant blocks all threads of the
+/// runtime. The exit status is 130 after SIGINT and 143 after SIGTERM.
 ///
-/// Signals belong to the process: from the first call on, and for good, they no longer end it by themselves. A library should leave the call to the
-/// program.
+/// Signals belong to the process: from the first call on, and permanently, they no longer end it by
+/// themselves. A library should leave the call to the program.
 ///
 /// # Errors
-/// The future fails at once where the system takes no handler. [`Shutdown::new`] returns that before anything else is begun.
+/// The future fails at once if the system accepts no handler. [`Shutdown::new`] returns that error earlier.
 ///
 /// # Panics
 /// Outside a tokio runtime, and in one without I/O (`enable_io`).
 ///
 /// # Cancel safety
-/// Dropping the future loses nothing: the signal makes later ones ready.
+/// Dropping the future loses no signal: a signal completes later futures too.
 ///
 /// ```no_run
 /// # use orb_runtime as zorb;
@@ -48,13 +49,13 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// As [`shutdown`], for programs that do not want to begin without it.
+    /// Creates the future of [`shutdown`], for programs that must not start without it.
     ///
     /// # Errors
-    /// The system takes no handler. The future has no others.
+    /// The system accepts no handler. The future has no other errors.
     ///
     /// # Panics
-    /// As [`shutdown`].
+    /// Under the same conditions as [`shutdown`].
     pub fn new() -> io::Result<Self> {
         system::Signals::catch().map(|signals| Self { signals: Ok(signals) })
     }
@@ -82,10 +83,11 @@ mod system {
     use signal_hook::flag;
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    /// A signal has come. Set by the handlers.
+    /// A signal has arrived. Set by the handlers.
     static ARRIVED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-    /// What a shell reports of a process that a signal has ended: so much more than the signal's number.
+    /// Offset of a signal's number in the exit status that a shell reports for a process that a signal has
+    /// ended.
     const BY_SIGNAL: i32 = 128;
 
     #[derive(Debug)]
@@ -114,8 +116,9 @@ mod system {
         }
     }
 
-    /// Has the first signal set the flag, and the next one end the process. Handlers run in the order in which they were registered, therefore
-    /// the one that exits comes first: it sees whether the flag was set before.
+    /// Registers handlers: the first signal sets the flag, and the next one ends the process. Handlers run in
+    /// the order of their registration. The one that exits is registered first, so that it sees whether the
+    /// flag was set before.
     fn handle() -> io::Result<()> {
         static HANDLED: Mutex<bool> = Mutex::new(false);
         let mut handled = HANDLED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,10 +144,10 @@ mod system {
         ctrl_shutdown,
     };
 
-    /// A signal has come.
+    /// A signal has arrived.
     static ARRIVED: AtomicBool = AtomicBool::new(false);
 
-    /// STATUS_CONTROL_C_EXIT: what a process returns that Ctrl-C has ended.
+    /// STATUS_CONTROL_C_EXIT: the exit status of a process that Ctrl-C has ended.
     const BY_CTRL_C: i32 = 0xC000_013A_u32.cast_signed();
 
     #[derive(Debug)]
@@ -186,7 +189,7 @@ mod system {
         }
     }
 
-    /// Lets a further Ctrl-C or Ctrl-Break end the process, as long as the runtime runs.
+    /// Lets another Ctrl-C or Ctrl-Break end the process, as long as the runtime runs.
     fn exit_by_the_next() {
         let (Ok(mut c), Ok(mut pause)) = (ctrl_c(), ctrl_break()) else { return };
         tokio::spawn(async move {

@@ -1,11 +1,12 @@
-//! Tests without sockets: [`local`] gives a reference to a servant, [`pair`] two ORBs with an in-memory pipe between
-//! them, over which everything is marshalled as over TCP.
+//! Tests without sockets: [`local`] returns a reference to a servant, [`pair`] two ORBs with an in-memory
+//! pipe between them. Over the pipe everything is marshalled as over TCP.
 //!
-//! Time is tokio's: under `#[tokio::test(start_paused = true)]` deadlines and timers pass at once and always in the same
-//! order. Faults are set on the [`Pair`]'s network and befall the connections made afterwards: the same ones for each
-//! ([`Pair::set_faults`]), or what a seed decides ([`Pair::inject`]). [`Pair::cut`] breaks those that are there.
+//! Time is tokio's: under `#[tokio::test(start_paused = true)]` deadlines and timers expire at once and
+//! always in the same order. Faults are configured on the [`Pair`]'s network and apply to connections that
+//! are opened afterwards: the same faults for each ([`Pair::set_faults`]), or faults that a seed determines
+//! ([`Pair::inject`]). [`Pair::cut`] breaks open connections.
 //!
-//! A test of how a client takes it when its server is killed in the middle of a reply:
+//! A test of the client's behaviour when its server is killed while it sends a reply:
 //!
 //! ```
 //! # mod zorb { pub use orb_runtime::*; }
@@ -16,7 +17,7 @@
 //! let mut replies = PipeFaults::default();
 //! (replies.cut_after, replies.cut) = (Some(30), Cut::Reset);
 //! orbs.set_faults(PipeFaults::default(), replies);
-//! // A call fails now with COMM_FAILURE, completed: MAYBE. The next ones find a server that was started again:
+//! // A call fails now with COMM_FAILURE, completed: MAYBE. The next calls find a restarted server:
 //! orbs.set_faults(PipeFaults::default(), PipeFaults::default());
 //! # });
 //! ```
@@ -41,12 +42,13 @@ pub use faults::{Faults, dropped_after, seeds};
 const SERVER: &str = "server.memory";
 const CLIENT: &str = "client.memory";
 
-/// Connections of which a failed test is told.
+/// Maximum number of connections that a failed test reports.
 const TOLD: usize = 32;
 
-/// A reference to a servant in this process, of the same type as any other: calls go straight to it.
+/// Returns a reference to a servant in this process, of the same type as any other reference. Calls go
+/// straight to the servant.
 ///
-/// The object is there for as long as references to it are.
+/// The object exists as long as references to it exist.
 ///
 /// # Panics
 /// Never.
@@ -72,13 +74,14 @@ pub struct Pair {
     witness: Arc<Witness>,
 }
 
-/// Two ORBs with default options: `let pair = zorb::testing::pair();`. Call it inside a tokio runtime.
+/// Returns two ORBs with default options: `let pair = zorb::testing::pair();`. Must be called inside a tokio
+/// runtime.
 #[must_use]
 pub fn pair() -> Pair {
     pair_of(Orb::builder(), Orb::builder())
 }
 
-/// Two ORBs with these options, client first. Their listeners, if any, are not opened.
+/// Returns two ORBs with these options, client first. Their listeners, if any, are not opened.
 #[must_use]
 pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
     let network = Arc::new(Network::default());
@@ -94,20 +97,20 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
 }
 
 impl Pair {
-    /// What befalls the connections made from now on: `requests` the octets that go to the server, `replies` those that
-    /// come back.
+    /// Sets the faults of connections that are opened from now on: `requests` for the bytes to the server,
+    /// `replies` for those to the client.
     pub fn set_faults(&self, requests: PipeFaults, replies: PipeFaults) {
         self.network.state().faults = Script::Same(requests, replies);
     }
 
-    /// What befalls the connections made from now on is what the script says; they are counted from 0.
+    /// Sets a script of faults for connections that are opened from now on. They are counted from 0.
     pub fn inject(&self, faults: Faults) {
         self.network.state().faults = Script::Seeded { faults, next: 0 };
     }
 
-    /// Breaks all connections that are there, in both directions. Says how many there were.
+    /// Breaks all open connections, in both directions. Returns their number.
     pub fn cut(&self, how: Cut) -> usize {
-        // Whoever is woken may look at the network.
+        // The lock must be released first, because a woken task may use the network.
         let open = std::mem::take(&mut self.network.state().open);
         open.iter().filter(|pipe| pipe.cut(how)).count()
     }
@@ -118,7 +121,7 @@ impl Pair {
     }
 }
 
-/// Which ORBs there are, and what befalls the octets between them.
+/// The ORBs, and the faults of the connections between them.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     hosts: Mutex<Vec<(String, Weak<OrbCore>)>>,
@@ -131,7 +134,7 @@ struct State {
     refusing: bool,
     /// The pipes that may be in use.
     open: Vec<Breaker>,
-    /// What befell the connections of a seed's script.
+    /// Descriptions of the faults of scripted connections.
     told: Vec<String>,
 }
 
@@ -147,7 +150,7 @@ impl Default for Script {
     }
 }
 
-/// Says how to have the faults again, where a test failed.
+/// Prints how to reproduce the faults if a test has failed.
 #[derive(Debug)]
 struct Witness(Arc<Network>);
 
@@ -186,7 +189,7 @@ impl Network {
 }
 
 impl State {
-    /// The pipe of the next connection.
+    /// Makes the pipe of the next connection.
     fn make_pipe(&mut self) -> (PipeEnd, PipeEnd) {
         let (requests, replies) = match &mut self.faults {
             Script::Same(requests, replies) => (*requests, *replies),

@@ -1,5 +1,5 @@
-//! The wire log, and the conventional `-ORBtraceLevel`, which sends the library's events to stderr where the program
-//! set no subscriber.
+//! The wire log, and the conventional `-ORBtraceLevel`, which sends the library's events to stderr if the
+//! program has set no subscriber.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,14 +13,15 @@ use tracing::Level;
 use crate::lossy::{Lossy, missing};
 use crate::transport::Peer;
 
-/// The queue in front of stderr, once [`to_stderr`] has made it.
+/// The queue before stderr, after [`to_stderr`] has created it.
 static QUEUE: OnceLock<Lossy> = OnceLock::new();
 
-/// How long the end of an ORB waits for the last lines.
+/// Time for which the shutdown of an ORB waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Sets a plain subscriber on stderr. A stderr that nothing reads blocks no call: lines are dropped then, and counted. Levels are omniORB's: 0 nothing, 1 warnings, 2 to 9 what happens, from 10 each
-/// connection and call, from 25 each message.
+/// Sets a plain subscriber on stderr. A stderr that is not read blocks no call: lines are then dropped and
+/// counted. Levels are omniORB's: 0 nothing, 1 warnings, 2 to 9 events, from 10 each connection and call,
+/// from 25 each message.
 pub(crate) fn to_stderr(level: u32) {
     let level = match level {
         0 => return,
@@ -40,7 +41,7 @@ pub(crate) fn to_stderr(level: u32) {
         .with_writer(|| Escaped(queue))
         .with_target(true)
         .finish();
-    // Somebody else's subscriber stays: it was set on purpose.
+    // An existing subscriber stays, because the program has set it on purpose.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
@@ -55,7 +56,7 @@ pub(crate) async fn written() {
     let _ = tokio::time::timeout(LAST_LINES, done).await;
 }
 
-/// Lines of the log, each of which may hold text of peers.
+/// Escapes lines of the log, which may contain text from peers.
 struct Escaped(&'static Lossy);
 
 impl io::Write for Escaped {
@@ -70,13 +71,14 @@ impl io::Write for Escaped {
     }
 }
 
-/// Octets of a message that the wire log shows.
+/// Maximum number of bytes of a message that the wire log shows.
 const SHOWN: usize = 256;
 
-/// How the token of a login begins, behind its length: the object identifier of GSSUP in DER. Nothing is shown from there on.
+/// The start of a login token, after its length: the object identifier of GSSUP in DER. The log shows nothing
+/// from there on.
 const LOGIN: &[u8] = &[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01];
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
     /// To the peer.
@@ -85,13 +87,13 @@ pub(crate) enum Way {
     In,
 }
 
-/// Whether anybody reads the wire log (target `zorb::wire`, level trace).
+/// Returns whether the wire log (target `zorb::wire`, level trace) is enabled.
 #[inline]
 pub(crate) fn wire_enabled() -> bool {
     tracing::enabled!(target: "zorb::wire", Level::TRACE)
 }
 
-/// Writes a message into the wire log: its kind, peer, operation and first octets.
+/// Writes a message into the wire log: its kind, peer, operation and first bytes.
 #[cold]
 pub(crate) fn wire(way: Way, peer: &Peer, operation: &str, octets: &[u8], len: usize) {
     let header = octets.first_chunk().map(MessageHeader::decode);
@@ -100,7 +102,7 @@ pub(crate) fn wire(way: Way, peer: &Peer, operation: &str, octets: &[u8], len: u
         _ => ("?".to_owned(), "?".to_owned()),
     };
     let shown = octets.get(..SHOWN).unwrap_or(octets);
-    // A login, of which the password would be readable, whoever sends it.
+    // Omit a login, whichever side sends it, because its password would be readable.
     let login = shown.windows(LOGIN.len()).position(|octets| octets == LOGIN);
     let shown = login.and_then(|at| shown.get(..at)).unwrap_or(shown);
     let mut hex = String::with_capacity(2 * SHOWN + 3);

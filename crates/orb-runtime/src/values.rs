@@ -1,6 +1,6 @@
-//! Value types: graphs that travel by value, with sharing, cycles and null.
+//! Value types: graphs that are passed by value, with sharing, cycles and null.
 //!
-//! See [`Value`]. What generated code and custom value types need besides is here too.
+//! See [`Value`]. Other items for generated code and custom value types are here too.
 
 pub use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 pub use giop_codec::value::{
@@ -15,9 +15,9 @@ use giop_codec::cdr::Nilable;
 
 use crate::reference::{ObjectRef, Reference};
 
-/// What a handle to an abstract interface holds ("Abstract Interfaces").
+/// The content of a handle to an abstract interface ("Abstract Interfaces").
 ///
-/// `V` stands for the values that support the interface.
+/// `V` represents the values that support the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Abstract<V> {
     /// An object, by reference.
@@ -27,7 +27,7 @@ pub enum Abstract<V> {
 }
 
 impl<V: ValueForm> Abstract<V> {
-    /// The same as what a base of the interface is a handle to.
+    /// Converts the content to that of a handle to a base of the interface.
     pub fn upcast<B: ValueForm>(self) -> Abstract<B>
     where
         V: Extends<B>,
@@ -39,27 +39,29 @@ impl<V: ValueForm> Abstract<V> {
     }
 }
 
-/// What every handle to an abstract interface has. Operations of an interface win over these by name.
+/// Methods of every handle to an abstract interface. Operations of an interface take precedence over these by
+/// name.
 ///
-/// A call of an operation goes to the object, or to the operations of the value: NO_IMPLEMENT, completion No, where the author of
-/// that value type has not implemented them.
+/// A call of an operation goes to the object, or to the operations of the value. It is NO_IMPLEMENT,
+/// completion No, if the author of that value type has not implemented them.
 #[doc(alias = "CORBA::AbstractBase")]
 pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + 'static {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
-    /// A handle to what is there.
+    /// Creates a handle from its content.
     fn from_abstract(held: Abstract<Self::Values>) -> Self;
 
-    /// What it is a handle to.
+    /// Returns the content of the handle.
     fn as_abstract(&self) -> &Abstract<Self::Values>;
 
-    /// Takes the object as one that has the interface, unchecked: a wrong one answers BAD_OPERATION.
+    /// Creates a handle to an object without a check that it has the interface. An object with another one
+    /// answers BAD_OPERATION.
     fn from_object(object: impl Reference) -> Self {
         Self::from_abstract(Abstract::Object(object.as_object().clone()))
     }
 
-    /// The reference, unless it is a value.
+    /// Returns the reference, unless it is a value.
     #[doc(alias = "_to_object")]
     fn as_object(&self) -> Option<&ObjectRef> {
         match self.as_abstract() {
@@ -68,7 +70,7 @@ pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + '
         }
     }
 
-    /// The value, unless it is an object.
+    /// Returns the value, unless it is an object.
     #[doc(alias = "_to_value")]
     fn as_value(&self) -> Option<&Value<Self::Values>> {
         match self.as_abstract() {
@@ -77,13 +79,14 @@ pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + '
         }
     }
 
-    /// The value as one of the type `D`, if it is one.
+    /// Returns the value as one of the type `D`, if it is one.
     fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
         self.as_value()?.downcast()
     }
 }
 
-/// A boolean that tells which of the two follows; nil is a null value, as which a nil reference is taken too.
+/// Encoded as a boolean that tells whether a reference or a value follows. Nil is encoded as a null value. A
+/// nil reference is decoded as nil too.
 impl<V: ValueForm> Nilable for Abstract<V> {
     const MIN_SIZE: usize = 5;
 
@@ -114,7 +117,7 @@ impl<V: ValueForm> CdrEncode for Abstract<V> {
     }
 }
 
-/// Of places where nil is no value: `INV_OBJREF`.
+/// For positions where nil is not allowed: `INV_OBJREF`.
 impl<V: ValueForm> CdrDecode for Abstract<V> {
     const MIN_SIZE: usize = <Self as Nilable>::MIN_SIZE;
 
@@ -124,7 +127,7 @@ impl<V: ValueForm> CdrDecode for Abstract<V> {
     }
 }
 
-/// So that a handle to an abstract interface, which wraps it, need only pass on.
+/// Lets a handle to an abstract interface, which wraps this type, delegate to it.
 impl<V: ValueForm> AbstractForm for Abstract<V> {
     type Values = V;
 
@@ -142,7 +145,7 @@ impl<V: ValueForm> AbstractForm for Abstract<V> {
     fn encode_object(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         match self {
             Abstract::Object(object) => object.encode(e),
-            // There is none.
+            // A value has no reference.
             Abstract::Value(_) => <ObjectRef as Nilable>::encode_nil(e),
         }
     }
@@ -200,7 +203,7 @@ mod tests {
             assert_eq!(Option::<Any>::decode(&mut d).unwrap(), None);
             assert_eq!(d.remaining(), 0);
         }
-        // omniORB says nil by a nil reference.
+        // omniORB encodes nil as a nil reference.
         let mut d =
             Decoder::new(&[1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], ByteOrder::Big, Version::V1_2);
         assert_eq!(Option::<Any>::decode(&mut d).unwrap(), None);

@@ -1,4 +1,4 @@
-//! Plain threads: calls that wait on their socket by themselves, and futures that wait for more than that.
+//! Tests of plain threads: calls that block on their socket, and futures that wait for more than that.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod probe;
@@ -11,7 +11,7 @@ use orb_runtime::blocking::wait;
 use orb_runtime::{CompletionStatus, Latency, Orb, Reference, SystemExceptionKind};
 use probe::{Probe, ProbeRef, builder};
 
-/// A server in its own threads; dropping it ends it.
+/// A server on threads of its own. Dropping it ends it.
 struct Server {
     runtime: tokio::runtime::Runtime,
     orb: Orb,
@@ -133,7 +133,8 @@ fn a_deadline_and_a_dead_server_end_a_wait() {
     let error = wait(probe.sleep(20_000)).unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::CommFailure, "{error}");
     killer.join().unwrap();
-    // The listener goes a moment after its runtime; until then connections are made that nobody serves.
+    // The listener is closed shortly after its runtime ends. Until then, connections are accepted by the
+    // system but not served.
     while std::net::TcpStream::connect(&address).is_ok() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{address} is still there");
         std::thread::sleep(Duration::from_millis(10));
@@ -146,7 +147,7 @@ fn oneways_are_written_when_the_wait_is_over() {
     let server = server();
     let orb = client(Latency::Park);
     let probe = probe(&orb, &server);
-    // Gathered ones too: nothing is called afterwards that would write them.
+    // Includes gathered messages: no later call would write them.
     for k in 0..20 {
         wait(probe.note(k, 0)).unwrap();
     }

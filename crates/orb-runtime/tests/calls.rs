@@ -1,4 +1,4 @@
-//! Calls over TCP and over the in-memory pipe: results, order, failures, deadlines, cancellation.
+//! Tests of calls over TCP and over the in-memory pipe: results, order, failures, deadlines, cancellation.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod probe;
@@ -319,7 +319,7 @@ async fn callers_that_come_and_go_stall_nobody() {
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 match (random >> 33) % 8 {
-                    // Dropped after a while, answered or not.
+                    // The call is dropped after a while, answered or not.
                     0 => {
                         drop(tokio::time::timeout(Duration::from_micros(random >> 58), probe.add(1, 1)).await)
                     }
@@ -350,7 +350,7 @@ async fn references_that_share_a_connection_reach_their_own_objects() {
         let here: ProbeRef = server.activate_named(format!("probe {i}"), Probe::default()).unwrap();
         probes.push(client.resolve(&here.to_string()).await.unwrap());
     }
-    // More than there are kept headers, in an order in which all are needed again and again.
+    // There are more operations than cached headers, and all are used repeatedly.
     for round in 0..3 {
         for (i, probe) in (0..).zip(&probes) {
             probe.note(i, 0).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the wire log says of each message.
+//! Tests of the entries of the wire log.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod probe;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Once};
 use orb_runtime::{Demux, OperationDemux};
 use probe::{Probe, ProbeRef, builder};
 
-/// Collects what is logged.
+/// Collects log output.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -26,12 +26,12 @@ impl io::Write for Log {
 }
 
 thread_local! {
-    /// Where this thread logs to.
+    /// The log of this thread.
     static OF_THREAD: RefCell<Option<Log>> = const { RefCell::new(None) };
 }
 
-/// A log of all that this thread does from now on. The process has one subscriber: with several, which begin and end while others are in use,
-/// `tracing` may keep a callsite disabled.
+/// Returns a log of all that this thread does from now on. The process has one subscriber. If several began
+/// and ended while others are in use, `tracing` might keep a callsite disabled.
 fn log() -> Log {
     static SUBSCRIBER: Once = Once::new();
     SUBSCRIBER.call_once(|| {
@@ -99,14 +99,14 @@ async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_s
     let requests: Vec<&str> = log.lines().filter(|line| line.contains("kind=\"Request\"")).collect();
     let pings: Vec<_> = requests.iter().filter(|line| line.contains("operation=\"ping\"")).collect();
     assert_eq!(pings.len(), 2, "sent and received: {log}");
-    // The number's digit and its NUL, behind their count.
+    // The number's digit and its NUL, after their length.
     let number = if cfg!(target_endian = "little") { "020000003000" } else { "000000023000" };
     assert!(pings.iter().all(|line| line.contains(number)), "{log}");
     assert!(!log.contains("operation=\"0\""), "{log}");
     assert_eq!(requests.iter().filter(|line| line.contains("operation=\"nonsense\"")).count(), 2, "{log}");
 }
 
-/// Neither what is logged nor what anything says of itself has a password in it, as text or in hexadecimal digits.
+/// Neither logs nor `Debug` output contain a password, as text or in hexadecimal digits.
 #[cfg(feature = "csi")]
 #[tokio::test]
 async fn no_password_is_logged_or_shown() {

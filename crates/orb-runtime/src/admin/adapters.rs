@@ -8,14 +8,14 @@ use crate::orb::OrbCore;
 use crate::poa::core::PoaCore;
 use crate::poa::{PoaManagerState, Policies};
 
-/// POAs that are listed. Adapter activators may make many, for names that come from peers.
+/// Maximum number of listed POAs. Adapter activators may create many, with names that come from peers.
 const MOST: usize = 256;
 
-/// The first POAs, each before those below it, siblings by their names; and whether there are more.
+/// Returns the first POAs, parents before their children and siblings by name, and whether there are more.
 pub(super) fn adapters(core: &OrbCore) -> (Vec<Value>, bool) {
     let adapter = core.adapter();
     let (mut listed, mut left) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);
-    // Objects that are activated by `Orb::activate_named` are in none of the program's POAs.
+    // Objects of `Orb::activate_named` belong to an internal POA.
     if adapter.plain.active_objects() > 0 {
         left.push((Vec::new(), Arc::clone(&adapter.plain)));
     }

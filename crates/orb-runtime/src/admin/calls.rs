@@ -1,4 +1,4 @@
-//! Calls counted by their operations, with how long they took.
+//! Counters and latencies of calls by operation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -6,29 +6,30 @@ use std::time::Instant;
 
 use super::latency::{Counts, Latencies};
 
-/// Operations that are counted apart. Further ones are counted together: names come from the network.
+/// Maximum number of operations with a row of their own. Further ones share a row, because names come from
+/// the network.
 const MOST: usize = 1024;
 
-/// What the rest is called.
+/// The name of the row for all other operations.
 const REST: &str = "(others)";
 
-/// What an ORB with an admin endpoint counts of each operation.
+/// The counters of each operation, in an ORB with an admin endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Of its own servants.
+    /// Calls of this ORB's servants.
     pub(crate) served: Table,
-    /// Of objects elsewhere.
+    /// Calls to objects elsewhere.
     pub(crate) made: Table,
 }
 
-/// Figures by interface and operation.
+/// Rows by interface and operation.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: papaya::HashMap<Box<str>, papaya::HashMap<Box<str>, Arc<Row>>>,
     len: AtomicUsize,
 }
 
-/// The figures of an operation, in 2 KiB.
+/// The counters of an operation, 2 KiB in size.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     user_exceptions: AtomicU64,
@@ -36,32 +37,32 @@ pub(crate) struct Row {
     latencies: Latencies,
 }
 
-/// What a row says.
+/// A snapshot of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Figures {
     pub(crate) interface: Box<str>,
     pub(crate) operation: Box<str>,
-    /// All that are over, however they ended.
+    /// Calls that have ended, however they ended.
     pub(crate) calls: u64,
     /// Those that raised an exception of their `raises` clause: an answer, not a failure.
     pub(crate) user_exceptions: u64,
-    /// Those that ended with a system exception, or were given up.
+    /// Calls that ended with a system exception or were aborted.
     pub(crate) failures: u64,
-    /// What all of them took together, in nanoseconds.
+    /// The total duration, in nanoseconds.
     pub(crate) nanos: u64,
-    /// What the longest one took, in nanoseconds.
+    /// The longest duration, in nanoseconds.
     pub(crate) longest: u64,
     pub(crate) counts: Counts,
 }
 
-/// What all rows of a table say together.
+/// The sums of all rows of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) failures: u64,
     pub(crate) counts: Counts,
 }
 
-/// A call that is running, or was counted.
+/// A call that is running or has been counted.
 pub(crate) struct Tally {
     calls: Arc<Calls>,
     side: Side,
@@ -71,19 +72,19 @@ pub(crate) struct Tally {
     over: AtomicBool,
 }
 
-/// How a call ends.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Ending {
     Results = 0,
     UserException = 1,
-    /// A system exception, or none at all.
+    /// A system exception, or no outcome at all.
     Failure = 2,
-    /// The same, because no servant has such an operation: its name may be an invention of the peer.
+    /// A failure because no servant has the operation. The peer may have invented its name.
     Unknown = 3,
 }
 
-/// Which table a call is counted in.
+/// The table in which a call is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Served,
@@ -92,7 +93,7 @@ pub(crate) enum Side {
 
 enum Place {
     Known(Arc<Row>),
-    /// The first of its kind.
+    /// The first call of the operation, with interface and operation.
     New(Box<str>, Box<str>),
 }
 
@@ -112,12 +113,12 @@ impl Tally {
         }
     }
 
-    /// It ends so, and not with results.
+    /// Sets an outcome other than results.
     pub(crate) fn ends(&self, ending: Ending) {
         self.ending.store(ending as u8, Ordering::Relaxed);
     }
 
-    /// It is over. Counts it once.
+    /// Counts the call when it ends. Further calls of this have no effect.
     pub(crate) fn count(&self) {
         if self.over.swap(true, Ordering::Relaxed) {
             return;
@@ -154,7 +155,7 @@ impl Table {
         self.rows.pin().get(interface)?.pin().get(operation).map(Arc::clone)
     }
 
-    /// The row of an operation; beyond [`MOST`] that of all others.
+    /// Returns the row of an operation, or the shared row if there are already [`MOST`].
     fn make(&self, interface: &str, operation: &str) -> Arc<Row> {
         let (mut interface, mut operation) = (interface, operation);
         if self.len.load(Ordering::Relaxed) >= MOST && self.get(interface, operation).is_none() {
@@ -174,7 +175,7 @@ impl Table {
         row
     }
 
-    /// All rows, by their names.
+    /// Returns snapshots of all rows, sorted by name.
     pub(crate) fn figures(&self) -> Vec<Figures> {
         let mut all = Vec::new();
         self.each(|interface, operation, row| all.push(row.figures(interface, operation)));
@@ -254,7 +255,7 @@ mod tests {
     fn a_call_is_counted_once_by_its_last_ending() {
         let calls = Arc::new(Calls::default());
         let tally = Tally::begin(&calls, Side::Served, "I", "op");
-        // Such as a user exception that can not be encoded.
+        // For example a user exception that cannot be encoded.
         tally.ends(Ending::UserException);
         tally.ends(Ending::Failure);
         tally.count();

@@ -1,7 +1,7 @@
-//! What an ORB did in the last minutes, for the lines of the page.
+//! The history of the last minutes, for the charts of the page.
 //!
-//! The task of the admin endpoint takes a point each [`INTERVAL`]. That is the only timer of the endpoint while nobody asks it. Without an
-//! endpoint there is no history.
+//! The task of the admin endpoint takes a sample each [`INTERVAL`]. That is the only timer of an idle
+//! endpoint. Without an endpoint there is no history.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use super::calls::{Calls, Side, Totals};
 use crate::orb::OrbCore;
 
-/// The time between two points.
+/// The time between two samples.
 pub(super) const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Points that are kept: those of ten minutes, in about 10 KiB.
+/// Number of samples that are kept: ten minutes, in about 10 KiB.
 const POINTS: usize = 120;
 
-/// The points, and what was counted at the newest of them.
+/// The samples, and the counters at the time of the newest one.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     points: VecDeque<Point>,
-    /// Where the oldest point begins, by the ORB's uptime.
+    /// The time at which the oldest sample begins, by the ORB's uptime.
     since: Duration,
     counted: Counted,
 }
 
-/// What was counted until some time.
+/// Counters at the time of a sample.
 #[derive(Debug, Default)]
 struct Counted {
     served: Totals,
@@ -35,14 +35,14 @@ struct Counted {
     sent: u64,
 }
 
-/// What happened from the point before to this one.
+/// The changes from the previous sample to this one.
 #[derive(Debug)]
 struct Point {
-    /// By the ORB's uptime.
+    /// The time of the sample, by the ORB's uptime.
     at: Duration,
     served: Happened,
     made: Happened,
-    /// Connections that were open at its end.
+    /// Open connections at the time of the sample.
     connections: usize,
     received: u64,
     sent: u64,
@@ -56,7 +56,7 @@ struct Happened {
 }
 
 impl History {
-    /// Takes a point. The first one has all that came before it.
+    /// Takes a sample. The first one includes everything before it.
     pub(super) fn sample(&mut self, core: &OrbCore) {
         let Some(calls) = core.calls() else { return };
         let now = core.counted();
@@ -82,7 +82,8 @@ impl History {
         });
     }
 
-    /// Columns with a value for each point, the oldest first: counts from the point before to this one, not rates.
+    /// Returns columns with one value for each sample, oldest first. The values are counts since the previous
+    /// sample, not rates.
     pub(super) fn json(&self) -> Value {
         let column = |of: fn(&Point) -> Value| self.points.iter().map(of).collect::<Vec<_>>();
         json!({

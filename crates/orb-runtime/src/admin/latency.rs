@@ -1,22 +1,23 @@
-//! How long calls took: histograms of fixed size, counted without locks.
+//! Latencies of calls: histograms of fixed size, counted without locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets of an octave, as a power of two: each is at most an eighth as wide as its lower bound is high.
+/// Buckets of an octave, as a power of two. The width of a bucket is at most an eighth of its lower bound.
 const PRECISION: usize = 3;
 const PARTS: usize = 1 << PRECISION;
 
-/// Nanoseconds of a tick, in which bounds are whole numbers. Eight are a microsecond, so that each power of two microseconds is a bound.
+/// Nanoseconds of a tick, the unit in which bounds are integers. Eight ticks are a microsecond, so that each
+/// power of two microseconds is a bound.
 const TICK: u64 = 125;
 const TICKS_OF_A_MICROSECOND: f64 = 8.0;
 
-/// Octaves above the first microsecond: the last bound is 2^27 us, which is 134 s.
+/// Octaves above the first microsecond. The last bound is 2^27 us, which is 134 s.
 const OCTAVES: usize = 27;
 
-/// Buckets that have an upper bound. There is one more, for longer calls.
+/// Number of buckets with an upper bound. One more bucket counts longer calls.
 pub(crate) const BOUNDS: usize = (OCTAVES + 1) * PARTS;
 
-/// The latencies of many calls, in 1.8 KiB.
+/// The latencies of many calls, 1.8 KiB in size.
 #[derive(Debug)]
 pub(super) struct Latencies {
     buckets: [AtomicU64; BOUNDS + 1],
@@ -24,7 +25,7 @@ pub(super) struct Latencies {
     longest: AtomicU64,
 }
 
-/// How many calls each bucket has.
+/// The number of calls in each bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counts([u64; BOUNDS + 1]);
 
@@ -42,14 +43,14 @@ impl Default for Counts {
 }
 
 impl Latencies {
-    /// Counts a call that took so many nanoseconds.
+    /// Counts a call with its duration in nanoseconds.
     #[inline]
     pub(super) fn record(&self, nanos: u64) {
         if let Some(bucket) = self.buckets.get(bucket_of(nanos)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
-        // Hardly ever true after the first calls.
+        // The load avoids a write, because after the first calls this is rarely true.
         if nanos > self.longest.load(Ordering::Relaxed) {
             self.longest.fetch_max(nanos, Ordering::Relaxed);
         }
@@ -61,31 +62,31 @@ impl Latencies {
         counts
     }
 
-    /// What all calls took together, in nanoseconds.
+    /// Returns the total duration of all calls, in nanoseconds.
     pub(super) fn nanos(&self) -> u64 {
         self.nanos.load(Ordering::Relaxed)
     }
 
-    /// What the longest call took, in nanoseconds.
+    /// Returns the duration of the longest call, in nanoseconds.
     pub(super) fn longest(&self) -> u64 {
         self.longest.load(Ordering::Relaxed)
     }
 }
 
 impl Counts {
-    /// Adds what was counted elsewhere.
+    /// Adds the counts of `others`.
     pub(super) fn add(&mut self, others: &Latencies) {
         for (count, other) in self.0.iter_mut().zip(&others.buckets) {
             *count += other.load(Ordering::Relaxed);
         }
     }
 
-    /// All calls.
+    /// Returns the number of all calls.
     pub(super) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The calls that came after `before`.
+    /// Returns the counts of calls after `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
         let mut counts = self.clone();
         for (count, before) in counts.0.iter_mut().zip(before.0) {
@@ -94,8 +95,8 @@ impl Counts {
         counts
     }
 
-    /// The latency in microseconds that this part of the calls did not exceed: the middle of its bucket, which is at most a
-    /// sixteenth off from 1 us to 134 s. `None`: there was no call.
+    /// Returns the latency in microseconds that this part of the calls did not exceed, or `None` without
+    /// calls. The value is the middle of its bucket. Its error is at most a sixteenth from 1 us to 134 s.
     pub(super) fn quantile(&self, part: f64) -> Option<f64> {
         let rank = self.total() as f64 * part;
         let mut seen = 0;
@@ -106,12 +107,12 @@ impl Counts {
         found.map(middle_us)
     }
 
-    /// The buckets that have calls, by their numbers.
+    /// Returns the number and the count of each bucket that has calls.
     pub(super) fn used(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0.into_iter().enumerate().filter(|(_, count)| *count > 0)
     }
 
-    /// How many calls took at most each power of two microseconds.
+    /// Returns the number of calls up to each power of two microseconds.
     pub(super) fn by_octave(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut seen = 0;
         let bounded = self.0.into_iter().take(BOUNDS).enumerate();
@@ -123,18 +124,18 @@ impl Counts {
     }
 }
 
-/// The bucket of a call that took so long.
+/// Returns the bucket for a duration.
 #[inline]
 fn bucket_of(nanos: u64) -> usize {
-    // What took exactly a bound is within it.
+    // Upper bounds are inclusive.
     let ticks = nanos.saturating_sub(1) / TICK;
     let Some(exponent) = ticks.checked_ilog2() else { return 0 };
     let shift = (exponent as usize).saturating_sub(PRECISION);
-    // The leading bits of the number are 8 to 15 there.
+    // For 8 ticks and more, `ticks >> shift` is from 8 to 15.
     (shift * PARTS + (ticks >> shift) as usize).min(BOUNDS)
 }
 
-/// The upper bound of a bucket, in microseconds, inclusive.
+/// Returns the upper bound of a bucket, in microseconds, inclusive.
 pub(super) fn bound_us(at: usize) -> f64 {
     let shift = (at / PARTS).saturating_sub(1);
     let parts = at + 1 - shift * PARTS;
@@ -192,7 +193,7 @@ mod tests {
     proptest! {
         #[test]
         fn quantiles_are_within_seven_percent(
-            // From 1 us to 100 s, as many of each magnitude.
+            // From 1 us to 100 s, evenly distributed over magnitudes.
             exponents in prop::collection::vec(3.0..11.0_f64, 1..300),
             part in prop::sample::select(vec![0.5, 0.9, 0.99, 1.0]),
         ) {

@@ -1,21 +1,24 @@
-//! The admin endpoint of an ORB: what it is doing, over HTTP (feature `admin`).
+//! The admin endpoint of an ORB: its state over HTTP (feature `admin`).
 //!
-//! It is there where [`OrbBuilder::admin`](crate::OrbBuilder::admin) asked for it, on a loopback address unless more was allowed. It tells, and changes nothing:
+//! [`OrbBuilder::admin`](crate::OrbBuilder::admin) enables it, on a loopback address unless others are
+//! allowed. It is read-only:
 //!
 //! | path | answer |
 //! |---|---|
-//! | `/` | a page for people, brought up to date once a second; it loads nothing from elsewhere |
-//! | `/status.json` | what that page and `zorb top` show, with a history of ten minutes |
-//! | `/metrics` | the figures as Prometheus reads them, text format 0.0.4 |
-//! | `/health` | 200 while the ORB is there, 503 with a line for each problem that a check finds ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
-//! | `/ready` | 200 while it serves requests; 503 while it holds them back (`OrbBuilder::hold`) or closes |
+//! | `/` | a page for people, updated once a second; it loads nothing from other hosts |
+//! | `/status.json` | the data of that page and of `zorb top`, with a history of ten minutes |
+//! | `/metrics` | the metrics for Prometheus, text format 0.0.4 |
+//! | `/health` | 200 while the ORB exists, 503 with a line for each problem that a check finds ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
+//! | `/ready` | 200 while it serves requests; 503 while it holds them (`OrbBuilder::hold`) or closes |
 //!
-//! Methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused by 403: a page from elsewhere, whose name was bound to this
-//! address meanwhile, reads nothing. The same holds for the authority of an absolute URI. A request with several
-//! `Host` fields is refused by 400.
+//! Methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused with 403.
+//! This protects against DNS rebinding: a foreign page whose name was rebound to this address can read
+//! nothing. The same applies to the authority of an absolute URI. A request with several `Host` fields is
+//! refused with 400.
 //!
-//! 16 connections are served at a time, and each has 5 s for its request, 10 s in all, and ends with its answer. For a newcomer that finds
-//! them all taken, the oldest ends that has not sent a whole request head; where all have, the newcomer is closed at once.
+//! At most 16 connections are served concurrently. Each ends with its answer, and has 5 s for its request and
+//! 10 s in total. If all slots are taken, a new connection evicts the oldest one that has not sent a complete
+//! request head. If there is none, the new connection is closed at once.
 
 mod adapters;
 pub(crate) mod calls;
@@ -43,23 +46,23 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::seats::{Seat, Seats};
 use crate::orb::{BuildError, OrbCore};
 
-/// Connections that are served at a time.
+/// Connections that are served concurrently.
 const MOST: usize = 16;
 
-/// How long a client may take for its request, and a connection in all.
+/// Timeouts of the request head, and of the whole connection.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
 
-/// Octets of a request's head.
+/// Maximum size of a request's head, in bytes.
 const HEAD: usize = 8 * 1024;
 
-/// How long to wait when the system has no descriptor for another connection.
+/// Delay before the next accept after the system has run out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 
-/// Nothing but what this endpoint itself gives, and no frame around it.
+/// The content security policy: only resources of this endpoint, and no embedding in frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// Where the builder wants the endpoint.
+/// The configured address of the endpoint.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) address: String,
@@ -73,7 +76,7 @@ pub(crate) struct Opened {
 }
 
 impl Wanted {
-    /// Listens.
+    /// Opens the listener.
     ///
     /// # Errors
     /// The address is malformed, taken, or not one of loopback.
@@ -98,7 +101,7 @@ impl Opened {
         self.address
     }
 
-    /// Answers until the ORB closes.
+    /// Serves until the ORB closes.
     pub(crate) fn serve(self, core: &Arc<OrbCore>) {
         let served = Arc::downgrade(core);
         core.spawn_until_closed(async move {
@@ -119,7 +122,7 @@ impl Opened {
                     continue;
                 };
                 let Some(core) = served.upgrade() else { return };
-                // A newcomer without a seat is closed here.
+                // A connection without a slot is closed here.
                 if let Some(seat) = seats.enter() {
                     let core_of = Arc::downgrade(&core);
                     core.spawn_until_closed(async move {
@@ -164,7 +167,7 @@ fn answer<B>(core: &OrbCore, request: &Request<B>) -> Response<String> {
     if second.is_some() {
         return plain(StatusCode::BAD_REQUEST, "several Host fields: send one\n");
     }
-    // An absolute URI names the host by itself.
+    // An absolute URI names a host too, besides the field.
     let authority = request.uri().authority().map(Authority::as_str);
     if !host.is_some_and(names_an_address) || !authority.is_none_or(is_address) {
         return plain(StatusCode::FORBIDDEN, "call it by an address or as localhost\n");
@@ -190,7 +193,8 @@ fn health(problems: &[String]) -> Response<String> {
     plain(StatusCode::SERVICE_UNAVAILABLE, &format!("{}\n", problems.join("\n")))
 }
 
-/// Whether a request is for an address, or for `localhost`: what no name server can have turned to this machine.
+/// Returns whether a request names an address or `localhost`, which DNS rebinding cannot redirect to this
+/// machine.
 fn names_an_address(host: &HeaderValue) -> bool {
     host.to_str().is_ok_and(is_address)
 }

@@ -1,4 +1,4 @@
-//! The connections of the admin endpoint: how many are served, and which of them ends for a newcomer.
+//! The connections of the admin endpoint: their limit, and the eviction of idle ones.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The places of connections, which end with their answer.
+/// The slots of connections. A slot is released when its connection ends.
 #[derive(Debug)]
 pub(super) struct Seats {
     most: usize,
-    /// In the order in which they came.
+    /// In the order of arrival.
     taken: Mutex<VecDeque<Arc<Place>>>,
 }
 
 #[derive(Debug, Default)]
 struct Place {
-    /// A whole request head came.
+    /// A complete request head has arrived.
     asked: AtomicBool,
     displaced: Notify,
 }
 
-/// A connection's place, given up on drop.
+/// The slot of a connection, released on drop.
 #[derive(Debug)]
 pub(super) struct Seat {
     seats: Arc<Seats>,
@@ -33,7 +33,8 @@ impl Seats {
         Arc::new(Self { most, taken: Mutex::default() })
     }
 
-    /// A place for a newcomer. Where all are taken, the oldest connection without a whole request head ends. `None`: there is none such.
+    /// Takes a slot. If all are taken, the oldest connection without a complete request head is evicted.
+    /// Returns `None` if there is none.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Seat> {
         let mut taken = self.lock();
         if taken.len() >= self.most {
@@ -51,12 +52,12 @@ impl Seats {
 }
 
 impl Seat {
-    /// A whole request head came.
+    /// Records that a complete request head has arrived.
     pub(super) fn has_asked(&self) {
         self.place.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Ready when the place was given to a newcomer.
+    /// Completes when the connection is evicted.
     pub(super) async fn displaced(&self) {
         self.place.displaced.notified().await;
     }

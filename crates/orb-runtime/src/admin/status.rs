@@ -1,4 +1,4 @@
-//! What an ORB is doing, as JSON.
+//! The state of an ORB, as JSON.
 
 use std::sync::Weak;
 use std::time::UNIX_EPOCH;
@@ -12,10 +12,10 @@ use super::latency::{BOUNDS, bound_us};
 use crate::orb::OrbCore;
 use crate::orb::figures::Counted;
 
-/// Connections that are told of one by one.
+/// Maximum number of connections that are listed.
 const MOST_CONNECTIONS: usize = 100;
 
-/// The document that the page, and `zorb top`, show.
+/// Returns the document that the page and `zorb top` show.
 pub(super) fn status(core: &OrbCore) -> Value {
     let Counted { stats, pool, transport, objects, failed_oneways, .. } = core.counted();
     let mut open: Vec<_> = core.links_now().iter().filter_map(Weak::upgrade).collect();

@@ -1,4 +1,4 @@
-//! What an ORB counts, as Prometheus reads it.
+//! The metrics of an ORB in the format of Prometheus.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -8,7 +8,8 @@ use super::calls::{Figures, Side};
 use crate::orb::OrbCore;
 use crate::orb::figures::{FIGURES, LIMIT_HITS};
 
-/// The page of all figures, in the text format, version 0.0.4. It has what the feature `metrics` tells, and calls by operation.
+/// Returns all metrics in the text format, version 0.0.4: those that the feature `metrics` exports, and calls
+/// by operation.
 pub(super) fn metrics(core: &OrbCore) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
     let now = core.counted();
@@ -94,7 +95,7 @@ fn labels<'a>(side: &'a str, row: &'a Figures) -> [(&'a str, &'a str); 3] {
     [("side", side), ("interface", &row.interface), ("operation", &row.operation)]
 }
 
-/// A label's value: names of operations come from peers.
+/// A label's value. It is escaped because names of operations come from peers.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {

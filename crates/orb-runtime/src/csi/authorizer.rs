@@ -1,4 +1,4 @@
-//! Who may call what.
+//! Authorization of requests.
 
 use std::fmt;
 
@@ -9,14 +9,15 @@ use crate::transport::Peer;
 
 /// Decides whether a request may be dispatched: [`OrbBuilder::authorizer`](crate::OrbBuilder::authorizer).
 ///
-/// It is asked on the connection's task before each request: it must not block. Requests that had to wait, for an object that a servant
-/// activator makes or a POA that holds, are asked about again when they start.
+/// It is called on the connection's task before each request, so it must not block. Requests that had to
+/// wait, for an object that a servant activator makes or a POA that holds requests, are decided again when
+/// they start.
 pub trait Authorizer: Send + Sync + 'static {
-    /// Whether the request may be dispatched.
+    /// Decides whether the request may be dispatched.
     fn decide(&self, access: &Access<'_>) -> Decision;
 }
 
-/// What an [`Authorizer`] says.
+/// The decision of an [`Authorizer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// The request is dispatched.
@@ -26,7 +27,7 @@ pub enum Decision {
     Deny,
 }
 
-/// A request that somebody decides about.
+/// A request that is to be authorized.
 pub struct Access<'a> {
     pub(crate) principal: Option<&'a Principal>,
     pub(crate) path: Path<'a>,
@@ -38,49 +39,52 @@ pub struct Access<'a> {
 }
 
 impl<'a> Access<'a> {
-    /// Who calls; `None`: nobody knows.
+    /// Returns the caller, or `None` if it is unknown.
     #[must_use]
     pub fn principal(&self) -> Option<&'a Principal> {
         self.principal
     }
 
-    /// The names of the POA's ancestors and of the POA, below the RootPOA: empty for objects of that, and for those under plain keys.
+    /// Returns the names of the POA's ancestors and of the POA, below the RootPOA. It is empty for objects of
+    /// the RootPOA and of plain keys.
     pub fn poa(&self) -> impl Iterator<Item = &'a str> + Clone {
         self.path.names().into_iter().flatten()
     }
 
-    /// The id of the object within its POA; of an object under a plain key that key.
+    /// Returns the id of the object within its POA, or the key of an object under a plain key.
     #[must_use]
     pub fn object_id(&self) -> &'a [u8] {
         self.object_id
     }
 
-    /// The repository id of the object's interface; `None` while there is no servant, which an activator may make when the request is allowed.
+    /// Returns the repository id of the object's interface. `None` means that there is no servant yet; a
+    /// servant activator may create one if the request is allowed.
     #[must_use]
     pub fn interface(&self) -> Option<&'a str> {
         self.interface
     }
 
-    /// The operation's name on the wire: `_get_balance` for an attribute, `_is_a` for one of every object.
+    /// Returns the operation's name on the wire: `_get_balance` for an attribute, `_is_a` for an operation of
+    /// every object.
     #[must_use]
     pub fn operation(&self) -> &'a str {
         self.operation
     }
 
-    /// The TLS session of the connection.
+    /// Returns the TLS session of the connection.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(&self) -> Option<&'a TlsSession> {
         self.session
     }
 
-    /// The subject of the certificate that the caller's side of the connection showed.
+    /// Returns the subject of the certificate that the peer of the connection presented.
     #[must_use]
     pub fn subject(&self) -> Option<&'a str> {
         self.session.and_then(TlsSession::subject)
     }
 
-    /// The other end of the connection.
+    /// Returns the peer of the connection.
     #[must_use]
     pub fn peer(&self) -> &'a Peer {
         self.peer

@@ -1,4 +1,4 @@
-//! Logins that are being checked, and those that wait for it: how many there may be, and how much memory they take.
+//! Logins that are being checked or are queued for it: limits of their number and memory.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,28 +9,28 @@ use tokio::sync::{Notify, Semaphore};
 use super::throttle::of_site;
 use crate::transport::Peer;
 
-/// Bytes of requests that wait.
+/// Maximum size of queued requests, in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The checks of one server.
+/// The login checks of one server.
 #[derive(Debug)]
 pub(super) struct Checks {
-    /// Those that may run at a time.
+    /// Permits for concurrent checks.
     pub(super) running: Semaphore,
     most_waiting: usize,
-    /// In the order in which they came.
+    /// Queued logins in the order of arrival.
     waiting: Mutex<Vec<Arc<Place>>>,
 }
 
 #[derive(Debug)]
 struct Place {
-    /// Sockets of this machine have none, and count together.
+    /// The network of the peer. Sockets of this machine have none, and count together.
     site: Option<IpAddr>,
     bytes: usize,
     displaced: Notify,
 }
 
-/// A login's place among those that wait, given up on drop.
+/// The queue entry of a login, removed on drop.
 #[derive(Debug)]
 pub(super) struct Waiting {
     checks: Arc<Checks>,
@@ -43,8 +43,9 @@ impl Checks {
         Arc::new(Self { running, most_waiting: most_waiting.max(1), waiting: Mutex::default() })
     }
 
-    /// A place for a login whose request has so many bytes. Where there is none, the address with the most places loses its last one, if it
-    /// has at least two more than the newcomer's. `None`: none does.
+    /// Queues a login whose request has this size. If the queue is full, the last login of the address with
+    /// the most entries is evicted, provided that it has at least two more than the peer's address. Returns
+    /// `None` if no login can be evicted.
     pub(super) fn enter(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Option<Waiting> {
         let site = peer.address().map(of_site);
         let mut waiting = self.lock();
@@ -63,7 +64,7 @@ impl Checks {
         Some(Waiting { checks: Arc::clone(self), place })
     }
 
-    /// Whether so many bytes more may wait. A single login always may.
+    /// Returns whether a login of this size may be queued. An empty queue always accepts one.
     fn has_room(&self, waiting: &[Arc<Place>], bytes: usize) -> bool {
         let all = waiting.iter().map(|place| place.bytes).sum::<usize>();
         waiting.is_empty() || waiting.len() < self.most_waiting && all.saturating_add(bytes) <= MOST_BYTES
@@ -75,7 +76,7 @@ impl Checks {
 }
 
 impl Waiting {
-    /// Ready when the place was given to a login from another address.
+    /// Completes when the login is evicted in favour of another address.
     pub(super) async fn displaced(&self) {
         self.place.displaced.notified().await;
     }

@@ -1,4 +1,4 @@
-//! As whom a client calls.
+//! Credentials of a client's calls.
 
 use std::fmt;
 
@@ -16,13 +16,15 @@ use giop_proto::Reply;
 use super::judge::no_permission;
 use super::security::Security;
 
-/// As whom calls are made: [`OrbBuilder::credentials`](crate::OrbBuilder::credentials), or
+/// Credentials of outgoing calls: [`OrbBuilder::credentials`](crate::OrbBuilder::credentials), or
 /// [`Reference::with_credentials`](crate::Reference::with_credentials) for one object.
 ///
-/// They go to servers whose references ask for them, and to no others. A call to a server that requires what is not here, or that may
-/// not go to it, is `NO_PERMISSION`, `COMPLETED_NO`, and says which.
+/// They are sent only to servers whose references ask for them. A call is `NO_PERMISSION`, `COMPLETED_NO` if
+/// the server requires something that is missing here, or that must not be sent to it. The exception says
+/// which.
 ///
-/// A reference with its own is bound anew; its connections are shared with others to the same server.
+/// A reference with credentials of its own is bound anew. Its connections are shared with others to the same
+/// server.
 #[derive(Clone, Default)]
 pub struct Credentials {
     login: Option<(String, String)>,
@@ -32,41 +34,44 @@ pub struct Credentials {
     unasked: bool,
 }
 
-/// For whom a client speaks, if not for itself. The server must trust it to: `Logins::trust_user`, `Logins::trust_subject`.
+/// The identity for which a client calls, if it is not its own. The server must trust the client to assert
+/// it: `Logins::trust_user`, `Logins::trust_subject`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AssertedIdentity {
-    /// For somebody whom it does not know.
+    /// An unknown caller.
     Anonymous,
-    /// For the user of that name.
+    /// The user of that name.
     Name(String),
-    /// For an X.501 distinguished name, in DER.
+    /// An X.501 distinguished name, in DER.
     DistinguishedName(Bytes),
-    /// For the subject of the first of these certificates, which are an ASN.1 sequence in DER.
+    /// The subject of the first of these certificates, which are an ASN.1 sequence in DER.
     Certificates(Bytes),
 }
 
 impl Credentials {
-    /// A user name with a password: `user`, or `user@realm`.
+    /// Returns credentials with a password and a user name: `user`, or `user@realm`.
     pub fn login(user: impl Into<String>, password: impl Into<String>) -> Self {
         Self { login: Some((user.into(), password.into())), ..Self::default() }
     }
 
-    /// No login: for those who are known by their certificate, and speak for others.
+    /// Returns credentials without a login, for clients that are known by their certificate and call for
+    /// others.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Sends the login only to servers that say that they are of that realm. Default: to all that ask for one.
+    /// Sends the login only to servers whose references name that realm. By default it is sent to all that
+    /// ask for one.
     #[must_use]
     pub fn for_realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
-    /// Speaks for somebody else. Servers that do not take that are not called; those whose references say nothing of security are,
-    /// and are not told.
+    /// Asserts the identity of another caller. Servers that accept no asserted identity are not called.
+    /// Servers whose references say nothing of security are called without it.
     #[must_use]
     pub fn assert_identity(mut self, identity: AssertedIdentity) -> Self {
         self.identity = match identity {
@@ -78,22 +83,24 @@ impl Credentials {
         self
     }
 
-    /// Sends the password, and for whom this side speaks, over plain TCP, too, where others on the way can read and change it.
+    /// Sends the password and the asserted identity over plain TCP too, where others on the network can read
+    /// and change them.
     #[must_use]
     pub fn allow_plaintext_passwords(mut self) -> Self {
         self.plaintext = true;
         self
     }
 
-    /// Sends all of it also to servers whose references say nothing of security, such as those made from `corbaloc:`.
+    /// Sends all of it also to servers whose references say nothing of security, such as those made from
+    /// `corbaloc:`.
     #[must_use]
     pub fn even_unasked(mut self) -> Self {
         self.unasked = true;
         self
     }
 
-    /// What goes along with each request to the profile's server, over a connection that `tls` protects, or that is private in another
-    /// way.
+    /// Returns the security context of each request to the profile's server. `tls` means that TLS protects
+    /// the connection, `private` that it is private in another way.
     fn context(&self, profile: &IiopProfile, tls: bool, private: bool) -> Result<Option<SasContext>, String> {
         let private = private || self.plaintext;
         let Some(offered) = profile.csi_mechanisms() else {
@@ -109,7 +116,7 @@ impl Credentials {
         for mechanism in &offered.mechanisms {
             match self.by(mechanism, tls, private) {
                 Ok(context) => return Ok(context),
-                // The first that could be taken at all says why not.
+                // The error is that of the first mechanism that suits the connection.
                 Err(Unfit::Other) => {}
                 Err(Unfit::Lacks(text)) => refused = refused.or(Some(text)),
             }
@@ -122,12 +129,12 @@ impl Credentials {
     }
 
     fn by(&self, mechanism: &CompoundSecMech, tls: bool, private: bool) -> Result<Option<SasContext>, Unfit> {
-        /// What TLS under the messages brings.
+        /// The options that TLS under the messages provides.
         const BY_TLS: AssociationOptions = AssociationOptions(2 | 4 | 8 | 16 | 32);
         let lacks = |text: &str| Err(Unfit::Lacks(text.to_owned()));
         match &mechanism.transport {
             TransportMechanism::Tls(_) if tls => {}
-            // Who requires nothing of a connection takes any.
+            // A mechanism without requirements on the transport suits every connection.
             TransportMechanism::None if tls || mechanism.target_requires.0 & BY_TLS.0 == 0 => {}
             _ => return Err(Unfit::Other),
         }
@@ -177,7 +184,7 @@ impl Credentials {
         self.establish(login, target_name, self.identity.clone()).map(Some).map_err(Unfit::Lacks)
     }
 
-    /// Whether the login is for the server of that name.
+    /// Returns whether the login may be sent to the server of that name.
     fn is_for(&self, target_name: &Bytes) -> bool {
         let Some(realm) = &self.realm else { return true };
         let named = ExportedName::from_octets(target_name);
@@ -201,15 +208,15 @@ impl Credentials {
     }
 }
 
-/// Why a mechanism is not taken.
+/// The reason for which a mechanism is not used.
 enum Unfit {
-    /// It is for another connection.
+    /// It is for another kind of connection.
     Other,
-    /// It wants what is not here.
+    /// It requires something that is missing here.
     Lacks(String),
 }
 
-/// Without the password.
+/// Does not show the password.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
@@ -222,17 +229,19 @@ impl fmt::Debug for Credentials {
 }
 
 impl Security {
-    /// What goes along with each request to the profile's server, with a reference's own credentials or those of the ORB.
+    /// Returns the security context of each request to the profile's server, with a reference's own
+    /// credentials or those of the ORB.
     ///
-    /// Nothing is kept of the server, so that a reference may call over any of its connections: the same octets go with each request, and
-    /// their header is encoded once.
+    /// No state is kept for the server, so that a reference may use any connection to it. The same bytes are
+    /// sent with each request, and their header is encoded once.
     pub(crate) fn context_for(
         &self,
         own: Option<&Credentials>,
         profile: &IiopProfile,
         link: &crate::link::Link,
     ) -> Result<Option<ServiceContext>, SystemException> {
-        // Who has no credentials calls as without this feature: the server says what it wants.
+        // Without credentials the call is made as without this feature. The server responds with what it
+        // requires.
         let Some(credentials) = own.or(self.credentials.as_ref()) else { return Ok(None) };
         let tls = link.session().is_some();
         let private = super::guard::is_private(link.peer(), tls);
@@ -244,7 +253,7 @@ impl Security {
     }
 }
 
-/// An exception with what the server says beside it of who called, and what to do about it.
+/// Adds a description to an exception of a server that refused the caller, and what to do about it.
 #[cold]
 pub(crate) fn explained(exception: SystemException, reply: &Reply) -> SystemException {
     if exception.kind != SystemExceptionKind::NoPermission {

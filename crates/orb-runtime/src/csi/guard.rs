@@ -1,4 +1,4 @@
-//! What a connection knows of its callers.
+//! The accepted callers and contexts of a connection.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,49 +16,50 @@ use super::security::Security;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 
-/// Requests of that many different contexts are known without decoding them.
+/// Number of recent contexts that are recognized without decoding them.
 const RECENT: usize = 16;
 
-/// Logins that are kept for a connection: whoever was checked longest ago is checked again.
+/// Maximum number of logins that are kept for a connection. The oldest one is checked again when it is used
+/// after its removal.
 const LOGINS: usize = 32;
 
-/// Judges the requests of one connection.
+/// Authenticates and authorizes the requests of one connection.
 pub(crate) struct Guard {
     pub(super) security: Security,
     pub(super) peer: Peer,
-    /// Nobody on the way can read a password.
+    /// Passwords cannot be read on the network.
     pub(super) private: bool,
-    /// Who shows that certificate.
+    /// The caller according to the certificate.
     pub(super) certificate: Caller,
     pub(super) known: Contexts,
-    /// The login that is being checked, or was last.
+    /// The login that is being checked, or the last one that was.
     pub(super) tried: Option<Tried>,
     pub(super) failures: u32,
-    /// What is refused was logged.
+    /// A refused request was logged as a warning.
     pub(super) warned: bool,
 }
 
-/// Who calls, by a request: nobody that the ORB asked for is known by default.
+/// The caller of a request. The default is an unknown caller.
 #[derive(Clone, Default)]
 pub(crate) struct Caller(Option<Arc<Known>>);
 
 struct Known {
     principal: Option<Arc<Principal>>,
-    /// What the reply says.
+    /// The service context of the reply.
     complete: Option<ServiceContext>,
 }
 
-/// What stands for octets from the network: they are not kept, since a password is among them.
+/// A hash of bytes from the network. The bytes are not kept, because they include a password.
 pub(super) type Fingerprint = [u8; 32];
 
-/// What was found good on a connection.
+/// The contexts and logins that were accepted on a connection.
 pub(super) struct Contexts {
     salt: [u8; 16],
     epoch: u64,
     recent: Vec<(Fingerprint, Caller)>,
     next: usize,
     logins: Vec<(Fingerprint, Arc<Principal>)>,
-    /// By the clients' numbers.
+    /// By context number, which the client chooses.
     pub(super) table: HashMap<u64, (Fingerprint, Caller)>,
 }
 
@@ -78,7 +79,7 @@ impl Guard {
     }
 }
 
-/// Whether nobody on the way can read what goes over the connection.
+/// Returns whether data on the connection cannot be read on the network.
 pub(super) fn is_private(peer: &Peer, tls: bool) -> bool {
     tls || !matches!(peer, Peer::Tcp(_))
 }
@@ -91,13 +92,13 @@ impl Caller {
         Self(Some(Arc::new(Known { principal, complete })))
     }
 
-    /// Who it is.
+    /// Returns the principal.
     #[inline]
     pub(crate) fn principal(&self) -> Option<&Arc<Principal>> {
         self.0.as_ref()?.principal.as_ref()
     }
 
-    /// What is to be said in the reply.
+    /// Returns the service context of the reply.
     #[inline]
     pub(crate) fn complete(&self) -> Option<&ServiceContext> {
         self.0.as_ref()?.complete.as_ref()
@@ -112,7 +113,7 @@ impl fmt::Debug for Caller {
 
 impl Default for Contexts {
     fn default() -> Self {
-        // Keys of the process's own random numbers.
+        // The keys come from the process's random numbers.
         let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
         let salt = (u128::from(one) << 64 | u128::from(other)).to_be_bytes();
         Self { salt, epoch: 0, recent: Vec::new(), next: 0, logins: Vec::new(), table: HashMap::new() }
@@ -120,7 +121,7 @@ impl Default for Contexts {
 }
 
 impl Contexts {
-    /// Forgets everything that was found good under other users.
+    /// Removes all entries if the users have changed since they were accepted.
     pub(super) fn keep_to(&mut self, epoch: u64) {
         if self.epoch != epoch {
             *self = Self { epoch, salt: self.salt, ..Self::default() };
@@ -147,7 +148,8 @@ impl Contexts {
         self.logins.push((fingerprint, Arc::clone(principal)));
     }
 
-    /// Keeps a context that is good. A numbered one is kept for its number, too, as long as there is room: then the client may name it.
+    /// Keeps an accepted context. A numbered context is also kept by its number, as long as `most` allows, so
+    /// that the client may refer to it.
     pub(super) fn keep(
         &mut self,
         fingerprint: Fingerprint,

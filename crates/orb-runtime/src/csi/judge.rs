@@ -1,4 +1,4 @@
-//! What is found out about a request: who calls, and whether he may.
+//! Authentication and authorization of requests.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -20,22 +20,22 @@ use super::principal::{Principal, PrincipalKind};
 use super::{Access, Decision};
 use crate::orb::OrbCore;
 
-/// What became of a request.
+/// The result of authenticating a request.
 pub(crate) enum Judged {
-    /// It is served.
+    /// The request is served for this caller.
     As(Caller),
-    /// Its login is being checked.
+    /// The login is being checked.
     Wait(Check),
     Refused(Box<Refused>),
 }
 
-/// Why a request is not served.
+/// The reason for which a request is not served.
 pub(crate) struct Refused {
     pub(crate) exception: SystemException,
     pub(crate) context: Option<ServiceContext>,
 }
 
-/// A login that is being checked: ready when that is over.
+/// A running check of a login. Completes when it has ended.
 pub(crate) struct Check(AbortOnDropHandle<()>);
 
 const THROTTLED: &str = "too many from this address have failed (Logins::max_failures_per_address)";
@@ -44,26 +44,26 @@ const CROWDED: &str = "too many logins wait to be checked: allow more by `Logins
 
 type Verdict = Result<Arc<Principal>, NotChecked>;
 
-/// Why a login is not good.
+/// The reason for which a login is not accepted.
 enum NotChecked {
     Refused(LoginRefused),
-    /// Too many others wait: it was not checked.
+    /// Too many other logins are queued, so it was not checked.
     Crowded,
 }
 
-/// A login that was given to the authenticator.
+/// A login that was passed to the authenticator.
 pub(super) struct Tried {
     token: Fingerprint,
-    /// Empty until it is over, and for good if the request was given up before.
+    /// Empty until the check has ended. It stays empty if the request was dropped before.
     verdict: Arc<OnceLock<Verdict>>,
     epoch: u64,
 }
 
-/// Why a context is refused.
+/// The reason for which a context is refused.
 struct Doubt {
     failure: ContextFailure,
     token: Bytes,
-    /// For the log.
+    /// The description for the log.
     reason: String,
 }
 
@@ -78,11 +78,11 @@ impl Doubt {
     }
 }
 
-/// Who a context says that calls, or that this takes time.
+/// The caller according to a context, or that it is not known yet.
 enum Found {
     Somebody(Option<Arc<Principal>>),
     Wait(Check),
-    /// Too many others wait to be checked.
+    /// Too many other logins are queued.
     Crowded,
 }
 
@@ -95,7 +95,8 @@ impl Future for Check {
 }
 
 impl Guard {
-    /// Finds out who calls. A request whose login is checked comes here again behind the [`Check`].
+    /// Authenticates the caller. A request whose login is checked must be passed again after the [`Check`]
+    /// has completed.
     pub(crate) fn identify(&mut self, orb: &OrbCore, incoming: &IncomingRequest) -> Judged {
         let Some(logins) = self.security.logins.clone() else { return Judged::As(self.certificate.clone()) };
         let contexts = incoming.contexts();
@@ -173,7 +174,7 @@ impl Guard {
         Ok(Judged::As(self.known.keep(fingerprint, number, principal, logins.max_contexts)))
     }
 
-    /// The login in the token of a request of so many bytes; an empty token has none.
+    /// Authenticates the login in the token of a request with a size of `bytes`. An empty token has no login.
     fn log_in(
         &mut self,
         orb: &OrbCore,
@@ -243,13 +244,13 @@ impl Guard {
             };
             let Ok(_permit) = permit else { return };
             drop(waiting);
-            // Those before it may have been too many.
+            // Checks that ran earlier may have exceeded the limit.
             if logins.throttle.refuses(&peer, crate::link::now()) {
                 counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
                 let _ = verdict.set(Err(NotChecked::Refused(LoginRefused::because(THROTTLED))));
                 return;
             }
-            // A hash takes longer than other tasks of this thread may wait.
+            // Hashing takes too long for a worker thread that other tasks share.
             let by = Arc::clone(&logins);
             let checked = threads.spawn_blocking(move || check(&by, &login, &peer)).await;
             let panicked = |_| Err(LoginRefused::because("the authenticator panicked"));
@@ -258,13 +259,13 @@ impl Guard {
         Ok(Found::Wait(Check(AbortOnDropHandle::new(runtime.spawn(checking)))))
     }
 
-    /// A login that failed, counted and logged.
+    /// Counts a failed login and returns the refusal.
     fn failed(&self, error: LoginError, reason: impl Into<String>) -> Doubt {
         self.security.counts.failed_logins.fetch_add(1, Ordering::Relaxed);
         Doubt::of_login(error, reason)
     }
 
-    /// The server wants to know who calls, and the request does not say it.
+    /// Refuses a request that does not identify its caller, although the server requires it.
     fn unknown(&mut self) -> Judged {
         self.security.counts.unknown_callers.fetch_add(1, Ordering::Relaxed);
         self.note("it does not say who calls");
@@ -273,7 +274,7 @@ impl Guard {
         Judged::Refused(Box::new(Refused { exception, context: None }))
     }
 
-    /// Too many logins wait to be checked.
+    /// Refuses a request because too many logins are queued.
     #[cold]
     fn crowded(&mut self) -> Judged {
         self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
@@ -292,7 +293,10 @@ impl Guard {
         Judged::Refused(Box::new(Refused { exception, context: error.to_service_context().ok() }))
     }
 
-    /// Whether the caller may make the request; else what he is told.
+    /// Asks the authorizer whether the caller may make the request.
+    ///
+    /// # Errors
+    /// The exception for the caller, if it may not.
     pub(crate) fn permit(&mut self, access: &Access<'_>) -> Result<(), SystemException> {
         let Some(authorizer) = &self.security.authorizer else { return Ok(()) };
         if authorizer.decide(access) == Decision::Allow {
@@ -305,7 +309,8 @@ impl Guard {
         Err(no_permission(minor::NO_PERMISSION_DENIED, "the rules do not allow the call".to_owned()))
     }
 
-    /// Logs that a request is refused: the first of a connection for everybody to see, so that others can not fill the log.
+    /// Logs a refused request. Only the first one of a connection is a warning, so that a peer cannot flood
+    /// the log.
     fn note(&mut self, reason: &str) {
         let (peer, reason) = (&self.peer, OneLine::new(reason));
         if std::mem::replace(&mut self.warned, true) {
@@ -316,7 +321,7 @@ impl Guard {
     }
 }
 
-/// For whom a request is made that `speaker` sends.
+/// Returns the principal of a request that `speaker` sends: the asserted identity, or otherwise the speaker.
 fn asserted(
     logins: &Logins,
     speaker: Option<Arc<Principal>>,

@@ -1,4 +1,4 @@
-//! What a server wants to know of its callers.
+//! Requirements of a server on its callers.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,21 +12,21 @@ use super::principal::{Principal, PrincipalKind};
 use super::throttle::Throttle;
 use crate::transport::Peer;
 
-/// Logins that wait for a check, by default.
+/// Default number of logins that may be queued for a check.
 const WAITING: usize = 256;
 
 /// Checks user names and passwords.
 ///
-/// It is called on a thread for what blocks: a hash may take its time, a directory may be asked. What was found good holds for the connection on which
-/// it was found, until [`epoch`](Self::epoch) changes.
+/// It is called on a thread for blocking work, so it may compute a slow hash or query a directory. An
+/// accepted login is valid for its connection until [`epoch`](Self::epoch) changes.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Whether this is the user's password; then the name by which the user is known from here on.
+    /// Checks whether this is the user's password. Returns the name by which the user is known afterwards.
     ///
     /// # Errors
-    /// [`LoginRefused`], the reason of which goes to the log. The client is not told it.
+    /// [`LoginRefused`] with a reason for the log. The client does not receive the reason.
     fn check(&self, login: &Login<'_>, peer: &Peer) -> Result<String, LoginRefused>;
 
-    /// A number that changes when a user or password that was good may be so no longer.
+    /// Returns a number that changes when an accepted user or password may have become invalid.
     fn epoch(&self) -> u64 {
         0
     }
@@ -40,53 +40,54 @@ pub struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    /// The user's name as it came, but for the realm of this server: of `ann@bank` at the realm `bank` it is `ann`.
+    /// Returns the user's name as received, but without the realm of this server: for `ann@bank` at the realm
+    /// `bank` it is `ann`.
     #[must_use]
     pub fn user(&self) -> &'a str {
         self.user
     }
 
-    /// The password. Compare it by a hash that takes as long for each.
+    /// Returns the password. Compare it by a hash in constant time.
     #[must_use]
     pub fn password(&self) -> &'a str {
         self.password
     }
 }
 
-/// Without the password.
+/// Does not show the password.
 impl fmt::Debug for Login<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
     }
 }
 
-/// A login that is not good.
+/// A login that is not accepted.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LoginRefused(String);
 
 impl LoginRefused {
-    /// The reason, for the server's log: not the password, please.
+    /// Creates an error with a reason for the server's log. The reason must not contain the password.
     #[must_use]
     pub fn because(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-/// What a request must say of its caller.
+/// What a request must contain to identify its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Required {
-    /// Nothing. What it says all the same must be true.
+    /// Nothing. Identities that a request contains are checked nevertheless.
     Nothing,
-    /// A login, or the connection has the caller's certificate.
+    /// A login, unless the caller's certificate is known from the connection.
     Identity,
     /// A login.
     #[default]
     Login,
 }
 
-/// What a server wants to know of its callers, and whom it believes: [`OrbBuilder::logins`](crate::OrbBuilder::logins). Clones share
-/// the authenticator.
+/// Requirements of a server on its callers, and the callers that it trusts:
+/// [`OrbBuilder::logins`](crate::OrbBuilder::logins). Clones share the authenticator.
 #[derive(Clone)]
 pub struct Logins {
     pub(super) authenticator: Arc<dyn Authenticator>,
@@ -98,15 +99,15 @@ pub struct Logins {
     pub(super) max_failures: u32,
     pub(super) throttle: Arc<Throttle>,
     pub(super) max_contexts: usize,
-    /// Checks that may run at a time.
+    /// Maximum number of concurrent checks.
     pub(super) max_checks: usize,
-    /// Logins that may wait for one.
+    /// Maximum number of queued logins.
     pub(super) max_waiting: usize,
     pub(super) checks: Arc<Checks>,
 }
 
 impl Logins {
-    /// Logins that `authenticator` checks, such as [`Users`](super::Users). Every request must come with one.
+    /// Requires a login of every request, checked by `authenticator`, such as [`Users`](super::Users).
     #[must_use]
     pub fn new(authenticator: impl Authenticator) -> Self {
         Self {
@@ -125,68 +126,77 @@ impl Logins {
         }
     }
 
-    /// What requests must say (default: a login).
+    /// Sets what requests must contain (default: a login).
     #[must_use]
     pub fn required(mut self, required: Required) -> Self {
         self.required = required;
         self
     }
 
-    /// The realm in which user names are valid; references say it, and a login that is meant for another is refused. Users may call themselves
-    /// `user@realm` then. Default: none, and no login is refused for its realm.
+    /// Sets the realm in which user names are valid. References name it, and a login for another realm is
+    /// refused. Users may then call themselves `user@realm`. By default there is none, and no login is
+    /// refused for its realm.
     #[must_use]
     pub fn realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
-    /// Takes passwords over plain TCP, where others on the way can read them, too.
+    /// Accepts passwords over plain TCP too, where others on the network can read them.
     #[must_use]
     pub fn allow_plaintext_passwords(mut self) -> Self {
         self.plaintext = true;
         self
     }
 
-    /// Believes the user of that name, logged in, for whom it calls. May be called again for others.
+    /// Trusts the logged-in user of that name to assert the identity of other callers. May be called again
+    /// for others.
     #[must_use]
     pub fn trust_user(mut self, user: impl Into<String>) -> Self {
         self.trusted_users.insert(user.into());
         self
     }
 
-    /// Believes who shows a certificate of that subject (`CN=gateway,O=Example`, as `TlsSession::subject` gives it) for whom it calls. May be called
-    /// again for others.
+    /// Trusts clients with a certificate of that subject to assert the identity of other callers. The subject
+    /// has the form of `TlsSession::subject`: `CN=gateway,O=Example`. May be called again for others.
     #[must_use]
     pub fn trust_subject(mut self, subject: impl Into<String>) -> Self {
         self.trusted_subjects.insert(subject.into());
         self
     }
 
-    /// Logins that may fail on a connection (default 3). After that no new one is checked there: it is refused at once. Who is logged in stays so.
+    /// Sets the number of logins that may fail on a connection (default 3). After that, new logins on it are
+    /// refused without a check. Accepted logins remain valid.
     #[must_use]
     pub fn max_failures(mut self, failures: u32) -> Self {
         self.max_failures = failures;
         self
     }
 
-    /// Logins from one address that may fail, and after which time one of them is forgiven (default 30 and 4 s): who tries passwords over many
-    /// connections gets `failures` at once, and then one each `forgiven`. Beyond that nothing is checked that comes from the address, good
-    /// passwords neither; who is logged in stays so. Addresses of IPv6 count by their first 64 bits, and sockets of this machine not at all.
+    /// Sets the number of logins from one address that may fail, and the interval after which one failure is
+    /// forgiven (default 30 and 4 s). A client that tries passwords over many connections gets `failures`
+    /// attempts at once, and then one each `forgiven`.
+    ///
+    /// Beyond that, no login from the address is checked, not even one with a correct password. Accepted
+    /// logins remain valid. IPv6 addresses are counted by their first 64 bits, and sockets of this machine
+    /// are not counted.
     #[must_use]
     pub fn max_failures_per_address(mut self, failures: u32, forgiven: Duration) -> Self {
         self.throttle = Throttle::new(failures, forgiven);
         self
     }
 
-    /// Contexts that the ORB keeps for each connection, so that clients may name them in place of the login (default 64). Who wants
-    /// more sends the login again with each request.
+    /// Sets the number of contexts that the ORB keeps for each connection, so that clients may refer to them
+    /// instead of sending the login (default 64). A client that uses more sends the login again with each
+    /// request.
     #[must_use]
     pub fn max_contexts(mut self, contexts: usize) -> Self {
         self.max_contexts = contexts;
         self
     }
 
-    /// Logins that are checked at a time (default 4), one on a connection; others wait.
+    /// Sets the number of logins that are checked concurrently (default 4). Each connection has at most one;
+    /// others are queued.
     #[must_use]
     pub fn max_checks(mut self, checks: usize) -> Self {
         self.max_checks = checks;
@@ -194,9 +204,10 @@ impl Logins {
         self
     }
 
-    /// Logins that wait for a check (default 256), with at most 16 MiB of requests. Beyond that the address with the most loses its last
-    /// one for a login from an address with fewer, or the newcomer is refused: its request gets `TRANSIENT` with zorb's minor 1
-    /// (`minor::TRANSIENT_OVERLOADED`), completed no. A connection whose login waits is not read meanwhile.
+    /// Sets the number of logins that may be queued for a check (default 256), with at most 16 MiB of
+    /// requests. Beyond that, a login from an address with fewer entries evicts the last login of the address
+    /// with the most. Otherwise the new login is refused: its request gets `TRANSIENT` with zorb's minor 1
+    /// (`minor::TRANSIENT_OVERLOADED`), completed no. A connection is not read while its login is queued.
     #[must_use]
     pub fn max_waiting(mut self, logins: usize) -> Self {
         self.max_waiting = logins;
@@ -204,12 +215,12 @@ impl Logins {
         self
     }
 
-    /// Whether anybody may speak for others.
+    /// Returns whether any caller may assert the identity of others.
     pub(super) fn trusts(&self) -> bool {
         !(self.trusted_users.is_empty() && self.trusted_subjects.is_empty())
     }
 
-    /// Whether `principal` may.
+    /// Returns whether `principal` may assert the identity of others.
     pub(super) fn believes(&self, principal: &Principal) -> bool {
         match principal.kind() {
             PrincipalKind::Login => self.trusted_users.contains(principal.name()),
@@ -218,19 +229,19 @@ impl Logins {
         }
     }
 
-    /// The realm as references have it.
+    /// Returns the realm as references encode it.
     pub(super) fn target_name(&self) -> bytes::Bytes {
         let name =
             self.realm.as_ref().and_then(|realm| ExportedName::gssup(&format!("@{realm}")).to_octets());
         name.unwrap_or_default()
     }
 
-    /// Whether a login for a server of that name is meant for this one. Many clients name none.
+    /// Returns whether a login for the server of that name is meant for this server. Many clients name none.
     pub(super) fn is_meant(&self, target: &[u8]) -> bool {
         target.is_empty() || self.realm.is_none() || self.target_name() == target
     }
 
-    /// The user's name without this server's realm.
+    /// Returns the user's name without this server's realm.
     pub(super) fn local_user<'a>(&self, user: &'a str) -> &'a str {
         let here = |realm: &String| user.strip_suffix(realm.as_str())?.strip_suffix('@');
         self.realm.as_ref().and_then(here).unwrap_or(user)

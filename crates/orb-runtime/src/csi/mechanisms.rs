@@ -1,4 +1,4 @@
-//! What references say of the logins that their server wants.
+//! The component of references that describes the logins that their server requires.
 
 use giop_codec::csi::{
     AsContextSec, AssociationOptions, CompoundSecMech, CompoundSecMechList, IdentityTypes, Oid,
@@ -10,8 +10,9 @@ use super::logins::{Logins, Required};
 use super::security::Security;
 
 impl Security {
-    /// What a profile says: of its port for TLS at `host`, if it has one, and of its addresses without TLS: `Some` if there are any, and
-    /// whether nobody on the way can read what goes there. `None`: nothing.
+    /// Returns the component of a profile. `tls` is for its port with TLS at `host`. `plain` is `Some` if the
+    /// profile has addresses without TLS, and tells whether data sent there cannot be read on the network.
+    /// Returns `None` if there is nothing to describe.
     pub(crate) fn component(
         &self,
         host: &str,
@@ -22,7 +23,7 @@ impl Security {
         let secure = tls.map(|ssl| {
             let mut requires = AssociationOptions(ssl.target_requires);
             if plain.is_some() {
-                // Of this way alone: plaintext has a mechanism of its own.
+                // It applies to this mechanism only: plaintext has a mechanism of its own.
                 requires = AssociationOptions::INTEGRITY.and(AssociationOptions::CONFIDENTIALITY);
             }
             let supports = AssociationOptions(ssl.target_supports & !SslSecTrans::NO_PROTECTION);

@@ -1,16 +1,18 @@
-//! Who calls, and what he may: logins and asserted identities beside requests (CSIv2), and rules for calls.
+//! Authentication and authorization of callers: logins and asserted identities with requests (CSIv2), and
+//! rules for calls.
 //!
-//! **Servers** say by [`OrbBuilder::logins`](crate::OrbBuilder::logins) who checks a user's password, and whether callers must be
-//! known; their references say it too (`TAG_CSI_SEC_MECH_LIST`). The servant asks its request for the [`Principal`]:
-//! [`Request::principal`](crate::Request::principal). An [`Authorizer`], such as [`Rules`] from a file, decides before
-//! each request is dispatched.
+//! **Servers** configure with [`OrbBuilder::logins`](crate::OrbBuilder::logins) how passwords are checked,
+//! and whether callers must be known. Their references carry this too (`TAG_CSI_SEC_MECH_LIST`). A servant
+//! gets the [`Principal`] from its request: [`Request::principal`](crate::Request::principal). An
+//! [`Authorizer`], such as [`Rules`] from a file, decides before each request is dispatched.
 //!
-//! **Clients** say by [`OrbBuilder::credentials`](crate::OrbBuilder::credentials), or for one reference by
-//! [`Reference::with_credentials`](crate::Reference::with_credentials), as whom they call. The login travels with each request
-//! to servers whose references ask for one.
+//! **Clients** configure their credentials with [`OrbBuilder::credentials`](crate::OrbBuilder::credentials),
+//! or for one reference with [`Reference::with_credentials`](crate::Reference::with_credentials). The login
+//! is sent with each request to servers whose references ask for one.
 //!
-//! A password is as secret as the connection it travels over: it goes over TLS, Unix sockets and in-memory pipes, and over plain TCP only
-//! where both sides say so ([`Logins::allow_plaintext_passwords`], [`Credentials::allow_plaintext_passwords`]).
+//! A password is only as secret as its connection. It is sent over TLS, Unix sockets and in-memory pipes. It
+//! is sent over plain TCP only if both sides allow it ([`Logins::allow_plaintext_passwords`],
+//! [`Credentials::allow_plaintext_passwords`]).
 //!
 //! ```no_run
 //! # use orb_runtime::Orb;
@@ -33,14 +35,18 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What is judged
-//! Every request that comes over a connection, the operations of every object (`_is_a`, `_non_existent`, ...) included. First it must say
-//! who calls, if that is required; then the object is looked up; then the authoriser is asked, before a servant activator makes a servant or an
-//! adapter activator a POA. A LocateRequest can not say who calls: where
-//! logins or an authoriser are set, it is answered that the object is there, whatever its key, and the request behind it is judged. Calls
-//! of this process to its own objects are not judged: their caller could as well call the servant.
+//! # Which requests are checked
+//! Every request that arrives over a connection is checked, including the operations of every object
+//! (`_is_a`, `_non_existent`, ...). First the caller is authenticated, if that is required. Then the object
+//! is looked up. Then the authorizer is called, before a servant activator makes a servant or an adapter
+//! activator a POA.
 //!
-//! What is refused is `NO_PERMISSION`, `COMPLETED_NO`, with [`NO_PERMISSION_UNKNOWN_CALLER`](crate::minor::NO_PERMISSION_UNKNOWN_CALLER),
+//! A LocateRequest cannot identify its caller. If logins or an authorizer are configured, it is answered
+//! that the object is here, whatever its key, and the following request is checked. Calls of this process to
+//! its own objects are not checked, because their caller could call the servant directly.
+//!
+//! Refused requests get `NO_PERMISSION`, `COMPLETED_NO`, with
+//! [`NO_PERMISSION_UNKNOWN_CALLER`](crate::minor::NO_PERMISSION_UNKNOWN_CALLER),
 //! [`NO_PERMISSION_NOT_BELIEVED`](crate::minor::NO_PERMISSION_NOT_BELIEVED) or
 //! [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
 //!

@@ -1,4 +1,4 @@
-//! Who calls.
+//! The identity of a caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use giop_codec::Printable;
 
 use crate::tls::TlsSession;
 
-/// Who calls, as far as the server believes it: [`Request::principal`](crate::Request::principal).
+/// The identity of a caller that the server has accepted: [`Request::principal`](crate::Request::principal).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Principal {
     kind: PrincipalKind,
@@ -15,19 +15,20 @@ pub struct Principal {
     speaker: Option<Box<Principal>>,
 }
 
-/// How a [`Principal`] is known.
+/// The way in which a [`Principal`] was authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PrincipalKind {
     /// By user name and password.
     Login,
-    /// By a certificate that TLS checked; the name is its subject as RFC 4514 writes it.
+    /// By a certificate that TLS checked. The name is its subject in the form of RFC 4514.
     Certificate,
-    /// Somebody who is trusted to do so says that he calls for a user of that name.
+    /// A trusted caller asserts that it calls for a user of that name.
     AssertedName,
-    /// The same, for the subject of a certificate, or a distinguished name, as RFC 4514 writes it.
+    /// A trusted caller asserts that it calls for the subject of a certificate, or a distinguished name, in
+    /// the form of RFC 4514.
     AssertedSubject,
-    /// The same, for somebody whom he does not know. The name is empty.
+    /// A trusted caller asserts that it calls for an unknown caller. The name is empty.
     Anonymous,
 }
 
@@ -36,43 +37,44 @@ impl Principal {
         Self { kind, name: name.into(), speaker: None }
     }
 
-    /// One for whom another speaks.
+    /// Creates a principal whose identity is asserted by another one.
     pub(crate) fn asserted(kind: PrincipalKind, name: impl Into<String>, by: Self) -> Self {
         Self { kind, name: name.into(), speaker: Some(Box::new(by)) }
     }
 
-    /// How he is known.
+    /// Returns how the principal was authenticated.
     #[must_use]
     pub fn kind(&self) -> PrincipalKind {
         self.kind
     }
 
-    /// The name: of a user, or a certificate's subject such as `CN=billing,O=Example`. It comes from the network: escape it where you show it.
+    /// Returns the name: of a user, or a certificate's subject such as `CN=billing,O=Example`. It comes from
+    /// the network, so escape it before you display it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The user's name, of a login and of an asserted name.
+    /// Returns the user's name, of a login or an asserted name.
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         matches!(self.kind, PrincipalKind::Login | PrincipalKind::AssertedName).then_some(&self.name)
     }
 
-    /// Who says so, of an asserted identity.
+    /// Returns the principal that asserts this identity, if it is an asserted one.
     #[must_use]
     pub fn speaker(&self) -> Option<&Self> {
         self.speaker.as_deref()
     }
 }
 
-/// Who showed a certificate.
+/// Returns the principal of the session's certificate.
 pub(crate) fn by_certificate(session: Option<&TlsSession>) -> Option<Arc<Principal>> {
     let subject = session.and_then(TlsSession::subject)?;
     Some(Arc::new(Principal::new(PrincipalKind::Certificate, subject)))
 }
 
-/// For people: the name is [`Printable`].
+/// Formats the principal for people. The name is [`Printable`].
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Printable::new(&self.name);
@@ -87,14 +89,14 @@ impl fmt::Display for Principal {
     }
 }
 
-/// A distinguished name in DER as RFC 4514 writes it.
+/// Returns a distinguished name in DER in the form of RFC 4514.
 #[cfg(feature = "tls")]
 pub(super) fn distinguished_name(der: &[u8]) -> Option<String> {
     use x509_cert::der::Decode;
     x509_cert::name::Name::from_der(der).ok().map(|name| name.to_string())
 }
 
-/// The subject of the first of a sequence of certificates in DER.
+/// Returns the subject of the first of a sequence of certificates in DER.
 #[cfg(feature = "tls")]
 pub(super) fn subject_of_chain(der: &[u8]) -> Option<String> {
     use x509_cert::der::Decode;
@@ -102,13 +104,13 @@ pub(super) fn subject_of_chain(der: &[u8]) -> Option<String> {
     chain.first().map(|certificate| certificate.tbs_certificate.subject.to_string())
 }
 
-/// Names of certificates are read where TLS is.
+/// Returns `None`: names of certificates are decoded with the feature `tls` only.
 #[cfg(not(feature = "tls"))]
 pub(super) fn distinguished_name(_: &[u8]) -> Option<String> {
     None
 }
 
-/// As above.
+/// Returns `None`: subjects of certificates are decoded with the feature `tls` only.
 #[cfg(not(feature = "tls"))]
 pub(super) fn subject_of_chain(_: &[u8]) -> Option<String> {
     None

@@ -13,14 +13,15 @@ use super::authorizer::{Access, Authorizer, Decision};
 use super::principal::{Principal, PrincipalKind};
 use crate::transport::Peer;
 
-/// Rules for calls, of which the first that fits decides. Clones share them, so that what one of them reloads holds for all.
+/// Rules for calls, of which the first that matches decides. Clones share them, so a reload through one of
+/// them applies to all.
 ///
-/// A file is TOML. It says what holds where no rule fits, and then the rules:
+/// A file is TOML. It contains the decision for calls that no rule matches, and then the rules:
 ///
 /// ```toml
 /// default = "deny"
 ///
-/// [[rule]] # everybody may ask what an object is
+/// [[rule]] # all callers may ask what an object is
 /// decision = "allow"
 /// operations = ["_is_a", "_non_existent"]
 ///
@@ -37,21 +38,22 @@ use crate::transport::Peer;
 /// interfaces = "IDL:Bank/*"
 /// ```
 ///
-/// A rule fits where all that it names does, each by one pattern of its list; what it does not name may be anything.
+/// A rule matches if each key that it has matches, by one pattern of its list. A missing key matches
+/// everything.
 ///
 /// | key | compares |
 /// |---|---|
-/// | `users` | the name of who calls: of a login, or as somebody asserts whom the server trusts |
-/// | `subjects` | the subject of who calls: of his certificate, or as somebody asserts whom the server trusts |
-/// | `certificates` | the subject of the certificate that the connection showed, whoever calls over it |
-/// | `addresses` | where the connection comes from: an IP address, a network such as `10.0.0.0/8`, or `unix` |
-/// | `poas` | the POA's name, behind those of its ancestors and a `/` each; `""` is the RootPOA, and plain keys. In names, `%` stands as `%25`, `/` as `%2F` |
+/// | `users` | the name of the caller: of a login, or as asserted by a trusted caller |
+/// | `subjects` | the subject of the caller: of its certificate, or as asserted by a trusted caller |
+/// | `certificates` | the subject of the connection's certificate, whatever the caller |
+/// | `addresses` | the address of the peer: an IP address, a network such as `10.0.0.0/8`, or `unix` |
+/// | `poas` | the POA's name, preceded by those of its ancestors and a `/` each; `""` is the RootPOA, and plain keys. In names, `%` is written `%25`, `/` is `%2F` |
 /// | `objects` | the id of the object, or its plain key |
 /// | `interfaces` | the repository id of the object's interface |
 /// | `operations` | the operation: `_get_balance` of an attribute, `_is_a` of every object |
 ///
-/// In a pattern `*` stands for any characters, `?` for one (in `addresses` they are not known). Upper and lower case differ.
-/// `users = "*"` fits all users, and neither certificates nor those who are not known.
+/// In a pattern `*` matches any characters and `?` one character, except in `addresses`. Patterns are
+/// case-sensitive. `users = "*"` matches all users, but neither certificates nor unknown callers.
 #[derive(Clone)]
 pub struct Rules {
     shared: Arc<Shared>,
@@ -62,19 +64,19 @@ struct Shared {
     current: ArcSwap<Table>,
 }
 
-/// Why [`Rules`] could not be read.
+/// The reason for which [`Rules`] could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
-    /// The file can not be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The file does not hold what it should.
+    /// The content of the file is invalid.
     #[error("{origin}:{line}: {reason}")]
     Content {
         /// The file, or `rules`.
@@ -87,20 +89,20 @@ pub enum RulesError {
 }
 
 impl Rules {
-    /// The rules in that file.
+    /// Reads the rules of a file.
     ///
     /// # Errors
-    /// [`RulesError`] names file and line.
+    /// [`RulesError`] with file and line.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, RulesError> {
         let path = path.into();
         let table = read(&path)?;
         Ok(Self::of(Some(path), table))
     }
 
-    /// The same in memory.
+    /// Reads rules from a text.
     ///
     /// # Errors
-    /// As [`file`](Self::file).
+    /// The same as those of [`file`](Self::file).
     pub fn text(toml: &str) -> Result<Self, RulesError> {
         Ok(Self::of(None, parse(toml, "rules")?))
     }
@@ -109,10 +111,10 @@ impl Rules {
         Self { shared: Arc::new(Shared { file, current: ArcSwap::from_pointee(table) }) }
     }
 
-    /// Reads the file again. The next requests are judged by what it says now.
+    /// Reads the file again. Following requests are decided by the new rules.
     ///
     /// # Errors
-    /// As [`file`](Self::file): then everything stays as it was.
+    /// The same as those of [`file`](Self::file). The rules are then unchanged.
     pub fn reload(&self) -> Result<(), RulesError> {
         if let Some(path) = &self.shared.file {
             self.shared.current.store(Arc::new(read(path)?));
@@ -143,7 +145,7 @@ struct Table {
     rules: Vec<Rule>,
 }
 
-/// Empty lists: whatever it is.
+/// An empty list matches everything.
 struct Rule {
     decision: Decision,
     users: Vec<String>,
@@ -198,7 +200,7 @@ impl Address {
     }
 
     fn has(&self, peer: &Peer) -> bool {
-        /// Whether the first so many bits of both are the same.
+        /// Returns whether the first `length` bits of both are equal.
         fn same(one: u128, other: u128, length: u32, width: u32) -> bool {
             length == 0 || (one ^ other) >> (width - length) == 0
         }
@@ -228,10 +230,10 @@ fn one_of(patterns: &[String], what: Option<&[u8]>) -> bool {
         || what.is_some_and(|what| patterns.iter().any(|pattern| matches(pattern.as_bytes(), what)))
 }
 
-/// Whether the pattern stands for the whole text.
+/// Returns whether the pattern matches the whole text.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Behind the last `*`, and what it stands for so far.
+    // The position after the last `*`, and the end of the text that it matches so far.
     let mut star = None;
     while let Some(octet) = text.get(at) {
         match pattern.get(from) {
@@ -256,7 +258,7 @@ fn read(path: &Path) -> Result<Table, RulesError> {
     parse(&text, &path.display().to_string())
 }
 
-/// What is wrong, and where in the text.
+/// The position in the text, and what is wrong there.
 struct Wrong(usize, String);
 
 fn parse(text: &str, origin: &str) -> Result<Table, RulesError> {
@@ -361,7 +363,7 @@ fn decision(value: &Spanned<DeValue<'_>>) -> Result<Decision, Wrong> {
     }
 }
 
-/// A text, or a list with one at least: an empty one would fit everything.
+/// Returns a text, or a list with at least one. An empty list is an error because it would match everything.
 fn texts<'v>(value: &'v Spanned<DeValue<'_>>) -> Result<Vec<(usize, &'v str)>, Wrong> {
     let text = |value: &'v Spanned<DeValue<'_>>| {
         let at = value.span().start;

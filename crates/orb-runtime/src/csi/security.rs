@@ -1,4 +1,4 @@
-//! What an ORB was given of it: by its builder, and what it counts.
+//! The security configuration of an ORB, and its counters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::orb::{Orb, OrbBuilder};
 use crate::transport::Peer;
 
-/// Who may call, and as whom this ORB calls.
+/// Authentication and authorization of callers, and the credentials of this ORB's own calls.
 #[derive(Clone, Default)]
 pub(crate) struct Security {
     pub(super) logins: Option<Arc<Logins>>,
@@ -28,37 +28,38 @@ pub(super) struct Counts {
     pub(super) denied: AtomicU64,
 }
 
-/// What an ORB counted of its callers: [`Orb::csi_stats`].
+/// Counters of callers: [`Orb::csi_stats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CsiStats {
-    /// Logins that were checked and good. Those of further requests of a connection are known, and not counted.
+    /// Logins that were checked and accepted. Further requests with a login that the connection knows are not
+    /// counted.
     pub logins: u64,
-    /// Logins that were not good, and those that were not checked because too many before had failed.
+    /// Logins that were refused, including those that were not checked because too many before had failed.
     pub failed_logins: u64,
-    /// Those of them that were not checked because too many from their address had failed.
+    /// Logins that were not checked, because too many from their address had failed or too many were queued.
     pub throttled_logins: u64,
-    /// Requests that did not say who calls where they have to.
+    /// Requests that did not identify their caller although it is required.
     pub unknown_callers: u64,
-    /// Requests of which the context was refused, for whatever reason.
+    /// Requests whose context was refused, for any reason.
     pub refused_contexts: u64,
-    /// Requests that the authoriser did not allow.
+    /// Requests that the authorizer denied.
     pub denied: u64,
 }
 
 impl Security {
-    /// The judge of a connection's requests; `None`: all are served.
+    /// Returns the guard of a connection's requests, or `None` if all are served.
     pub(crate) fn guard(&self, link: &Link) -> Option<Box<Guard>> {
         let judges = self.judges() && !matches!(link.peer(), Peer::Local);
         judges.then(|| Box::new(Guard::new(self, link.peer().clone(), link.session().cloned())))
     }
 
-    /// Whether requests are judged.
+    /// Returns whether requests are checked.
     pub(crate) fn judges(&self) -> bool {
         self.logins.is_some() || self.authorizer.is_some()
     }
 
-    /// Why nobody could ever log in who comes by plain TCP alone.
+    /// Returns why no caller could ever log in, if the ORB listens on plain TCP only.
     pub(crate) fn unusable(&self, plain_tcp_alone: bool) -> Option<&'static str> {
         let logins = self.logins.as_ref()?;
         (plain_tcp_alone && logins.required == Required::Login && !logins.plaintext).then_some(
@@ -91,28 +92,32 @@ impl fmt::Debug for Security {
 }
 
 impl OrbBuilder {
-    /// What this ORB wants to know of those who call its objects, and who checks it: see [`csi`](crate::csi). Its references say so. Default: nothing.
+    /// Sets which logins this ORB requires of callers, and how they are checked: see [`csi`](crate::csi).
+    /// References of the ORB carry this. By default no login is required.
     ///
-    /// [`build`](Self::build) fails where every caller must log in and could only do so over plain TCP, which takes no passwords.
+    /// [`build`](Self::build) fails if every caller must log in, but the ORB listens on plain TCP only and
+    /// passwords are not allowed there.
     #[doc(alias = "CSIv2")]
     pub fn logins(mut self, logins: Logins) -> Self {
         self.parts.config.security.logins = Some(Arc::new(logins));
         self
     }
 
-    /// As whom this ORB calls servers whose references ask for a login, or take an asserted identity: see [`csi`](crate::csi). Default: as nobody.
-    /// [`Reference::with_credentials`](crate::Reference::with_credentials) takes others for an object.
+    /// Sets the credentials for servers whose references ask for a login, or accept an asserted identity: see
+    /// [`csi`](crate::csi). By default there are none.
+    /// [`Reference::with_credentials`](crate::Reference::with_credentials) sets others for one object.
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.parts.config.security.credentials = Some(credentials);
         self
     }
 
-    /// The same with a user name and a password: [`Credentials::login`].
+    /// Sets credentials with a user name and a password: [`Credentials::login`].
     pub fn login(self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.credentials(Credentials::login(user, password))
     }
 
-    /// Who decides about each request that comes over a connection, such as [`Rules`](super::Rules) from a file. Default: all are allowed.
+    /// Sets the authorizer of requests that arrive over connections, such as [`Rules`](super::Rules) from a
+    /// file. By default all requests are allowed.
     pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
         self.parts.config.security.authorizer = Some(Arc::new(authorizer));
         self
@@ -120,7 +125,7 @@ impl OrbBuilder {
 }
 
 impl Orb {
-    /// What was counted of callers: logins, and requests that were refused.
+    /// Returns the counters of callers: logins, and requests that were refused.
     #[must_use]
     pub fn csi_stats(&self) -> CsiStats {
         self.core().config.security.stats()

@@ -1,4 +1,4 @@
-//! Logins that failed, by the address from which they came.
+//! Failed logins, counted by address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,39 +7,40 @@ use std::time::{Duration, Instant};
 
 use crate::transport::Peer;
 
-/// Addresses that are kept: more, and the one that would be forgiven first is.
+/// Maximum number of addresses that are kept. If it is exceeded, the one that would be forgiven first is
+/// removed.
 const ADDRESSES: usize = 4096;
 
-/// When nobody asks any more, 30 years from now.
+/// Maximum time for which failures are remembered: 30 years.
 const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
 
-/// How many logins from an address may fail.
+/// Limits the failed logins of each address.
 #[derive(Debug)]
 pub(super) struct Throttle {
     most: u32,
     forgiven: Duration,
-    /// When all failures of an address are forgiven. Those of whom it is past are as good as not there.
+    /// The time at which all failures of an address are forgiven. Entries with a past time have no effect.
     addresses: Mutex<HashMap<IpAddr, Instant>>,
 }
 
 impl Throttle {
-    /// So many may fail at once, but one at least; each is forgiven after a further `forgiven`.
+    /// Allows `most` failures at once, but at least one. Each is forgiven after a further `forgiven`.
     pub(super) fn new(most: u32, forgiven: Duration) -> Arc<Self> {
         let most = most.max(1);
-        // All times that are counted with are within reach.
+        // Keep all sums of times within the range of `Instant`.
         let forgiven = forgiven.clamp(Duration::from_millis(1), NEVER / most);
         Arc::new(Self { most, forgiven, addresses: Mutex::default() })
     }
 
-    /// Whether the address has to wait. Whoever comes from a socket of this machine never does.
+    /// Returns whether the address must wait. Sockets of this machine never must.
     pub(super) fn refuses(&self, peer: &Peer, now: Instant) -> bool {
         let Peer::Tcp(peer) = peer else { return false };
         let until = self.lock().get(&of_site(peer.ip())).copied();
-        // Another one would be one too many.
+        // One more failure would exceed the limit.
         until.is_some_and(|until| until > now + self.forgiven * (self.most - 1))
     }
 
-    /// A login has failed.
+    /// Counts a failed login.
     pub(super) fn failed(&self, peer: &Peer, now: Instant) {
         let Peer::Tcp(peer) = peer else { return };
         let address = of_site(peer.ip());
@@ -60,7 +61,7 @@ impl Throttle {
     }
 }
 
-/// Whoever has an IPv6 address mostly has 2^64 of them.
+/// Returns the network of an address: the owner of an IPv6 address usually has 2^64 of them.
 pub(super) fn of_site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -78,7 +79,7 @@ mod tests {
         Peer::Tcp((address.parse::<IpAddr>().unwrap(), 1).into())
     }
 
-    /// Whether a login is checked; it fails.
+    /// Returns whether a login is checked, and lets it fail.
     fn tries(throttle: &Throttle, peer: &Peer, now: Instant) -> bool {
         let checked = !throttle.refuses(peer, now);
         if checked {

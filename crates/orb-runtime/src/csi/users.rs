@@ -17,10 +17,12 @@ use giop_codec::cdr::mapped_size;
 use super::logins::{Authenticator, Login, LoginRefused};
 use crate::transport::Peer;
 
-/// Users and the hashes of their passwords (Argon2). Clones share them, so that what one of them reloads holds for all.
+/// Users and the hashes of their passwords (Argon2). Clones share them, so a reload through one of them
+/// applies to all.
 ///
-/// A line is a user: the name, a colon, and the hash as PHC strings have it (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines, and those
-/// that begin with `#`, say nothing. [`line`](Self::line) makes one, and so does the program `argon2`.
+/// Each line is a user: the name, a colon, and the hash as a PHC string
+/// (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines, and those that begin with `#`, are ignored.
+/// [`line`](Self::line) creates a line, and so does the program `argon2`.
 #[derive(Clone)]
 pub struct Users {
     shared: Arc<Shared>,
@@ -32,22 +34,22 @@ struct Shared {
     epoch: AtomicU64,
 }
 
-/// Hashes by name.
+/// Hashes by user name.
 type Table = HashMap<String, PasswordHashString>;
 
-/// Why [`Users`] could not be read.
+/// The reason for which [`Users`] could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UsersError {
-    /// The file can not be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A line is not that of a user. Nothing of the line is shown: it may be a password.
+    /// A line is not that of a user. The error contains nothing of the line, because it may be a password.
     #[error("{origin}:{line}: {reason}")]
     Line {
         /// The file, or `users`.
@@ -60,20 +62,20 @@ pub enum UsersError {
 }
 
 impl Users {
-    /// The users in that file.
+    /// Reads the users of a file.
     ///
     /// # Errors
-    /// [`UsersError`] names file and line.
+    /// [`UsersError`] with file and line.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, UsersError> {
         let path = path.into();
         let table = read(&path)?;
         Ok(Self::of(Some(path), table))
     }
 
-    /// The same in memory.
+    /// Reads users from a text.
     ///
     /// # Errors
-    /// As [`file`](Self::file).
+    /// The same as those of [`file`](Self::file).
     pub fn text(lines: &str) -> Result<Self, UsersError> {
         Ok(Self::of(None, parse(lines, "users")?))
     }
@@ -83,10 +85,10 @@ impl Users {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Reads the file again. Users that are logged in are checked anew with their next request.
+    /// Reads the file again. Users that are logged in are checked again with their next request.
     ///
     /// # Errors
-    /// As [`file`](Self::file): then everything stays as it was.
+    /// The same as those of [`file`](Self::file). The users are then unchanged.
     pub fn reload(&self) -> Result<(), UsersError> {
         if let Some(path) = &self.shared.file {
             self.shared.current.store(Arc::new(read(path)?));
@@ -95,11 +97,11 @@ impl Users {
         Ok(())
     }
 
-    /// A line for the file: the password is hashed with a salt of its own, by Argon2id with 19 MiB and two passes. That takes some
-    /// ten milliseconds, and as long to check.
+    /// Returns a line for the file. The password is hashed with a salt of its own, by Argon2id with 19 MiB
+    /// and two passes. That takes some ten milliseconds, and checking it takes as long.
     ///
     /// # Errors
-    /// The name is empty, or has a colon or line break in it: [`UsersError::Line`].
+    /// [`UsersError::Line`] if the name is empty, or contains a colon or line break.
     pub fn line(user: &str, password: &str) -> Result<String, UsersError> {
         let wrong = |reason: String| UsersError::Line { origin: "users".to_owned(), line: 1, reason };
         if user.is_empty() || user.contains([':', '\n', '\r']) || user.trim() != user || user.starts_with('#')
@@ -118,7 +120,8 @@ impl Authenticator for Users {
     fn check(&self, login: &Login<'_>, _: &Peer) -> Result<String, LoginRefused> {
         let current = self.shared.current.load();
         let found = current.get(login.user());
-        // Somebody else's is tried where there is no such user: how long it takes does not tell names.
+        // If there is no such user, check the hash of another one, so that the duration does not reveal which
+        // names exist.
         let tried = found.or_else(|| current.values().next());
         let matches = tried.is_some_and(|hash| {
             matches(login.password().as_bytes(), &hash.password_hash()).unwrap_or_default()
@@ -144,7 +147,8 @@ impl fmt::Debug for Users {
     }
 }
 
-/// Whether the password has that hash. The memory for it goes back to the system: the allocator would keep it for each thread.
+/// Returns whether the password has that hash. The memory for it is returned to the system, because the
+/// allocator would keep it for each thread.
 fn matches(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
     let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
     let algorithm = Algorithm::try_from(hash.algorithm)?;
@@ -160,7 +164,7 @@ fn matches(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bo
         let argon = Argon2::new(algorithm, version, params);
         Ok(argon.hash_password_into_with_memory(password, salt, out, &mut memory)?)
     })?;
-    // It takes the same time wherever they differ.
+    // The comparison takes constant time.
     Ok(found == expected)
 }
 

@@ -1,4 +1,4 @@
-//! [`Bridge`]: requests passed on as octets.
+//! [`Bridge`]: forwards requests as bytes.
 
 use std::any::Any as StdAny;
 use std::pin::pin;
@@ -20,26 +20,34 @@ use crate::serve::entry::RunMode;
 use crate::serve::request::OBJECT_ID;
 use crate::serve::{DispatchSlot, Outcome, Request as Current, Servant, ServerRequest as Incoming, Skeleton};
 
-/// References to one target that are kept, by what they demand of connections.
+/// The maximum number of cached references to the target, by required connection form.
 const WAYS: usize = 16;
 
-/// A servant that passes every request on to another object, and the reply back, whatever the interface is: nothing is decoded, and from 4 KiB on
-/// nothing is copied. Of a large message what comes with its header stays where it was read, and the rest is read to a buffer of its own; both are
-/// written from there.
+/// A servant that forwards every request to another object, and the reply back, for any interface. Nothing is
+/// decoded, and bodies of 4 KiB or more are not copied. The part of a large message that arrives with its
+/// header stays where it was read. The rest is read into a buffer of its own. Both are written from there.
 ///
-/// What is copied all the same, once: bodies of less than 4 KiB, which go into the batch that is written; a message that comes in fragments, into one
-/// buffer, unless its fragments are large; what comes with the header of the first message in which a peer says where its blocks lie; and a
-/// request to an object that a servant locator finds, as far as it comes with its header.
+/// The following bytes are copied once nevertheless:
 ///
-/// A message is passed on in the byte order, GIOP version and code sets in which it came, on a connection of its own kind where that takes one.
-/// What the target does not take so is refused with COMPLETED_NO, unless the [interface is known](Self::with_interface): text in code sets that the
-/// target does not offer is CODESET_INCOMPATIBLE, a version that it does not have INV_OBJREF, and arguments in GIOP 1.1 fragments that may be aligned each by itself
-/// are IMP_LIMIT.
+/// * bodies of less than 4 KiB, into the batch that is written;
+/// * a message in fragments, into one buffer, unless its fragments are large;
+/// * the bytes that arrive with the header of the first message in which a peer announces its block lists;
+/// * for an object of a servant locator, the part of the request that arrives with its header.
 ///
-/// References within arguments and results stay what they are: calls through them do not come this way. Service contexts are passed on, but those that
-/// speak of the connection or say who calls: to the target the bridge calls, as its reference says. LOCATION_FORWARD is followed here. Where the caller gives up, the target is told.
+/// A message is forwarded in its original byte order, GIOP version and code sets, over a separate connection
+/// of that form if the target accepts one. What the target does not accept is rejected with COMPLETED_NO,
+/// unless the [interface is known](Self::with_interface):
 ///
-/// Time limits and retries are those of the reference to the target.
+/// * text in code sets that the target does not offer: CODESET_INCOMPATIBLE;
+/// * a version that it does not support: INV_OBJREF;
+/// * arguments in GIOP 1.1 fragments, each of which may be aligned separately: IMP_LIMIT.
+///
+/// References in arguments and results are not changed: calls through them bypass the bridge. Service
+/// contexts are forwarded, except those that concern the connection or identify the caller. The bridge calls
+/// the target with the credentials of its reference. It follows LOCATION_FORWARD. If the caller cancels the
+/// request, the bridge cancels its call of the target.
+///
+/// Timeouts and retries are those of the reference to the target.
 ///
 /// ```no_run
 /// # use orb_runtime::{ObjectRef, Orb};
@@ -53,7 +61,7 @@ const WAYS: usize = 16;
 pub struct Bridge {
     target: ObjectRef,
     interface: Option<Arc<Interface>>,
-    /// The same target for requests of other forms.
+    /// References to the target for requests of other forms.
     ways: Mutex<Vec<Way>>,
 }
 
@@ -65,25 +73,26 @@ struct Way {
 }
 
 impl Bridge {
-    /// A bridge to that object.
+    /// Creates a bridge to that object.
     pub fn to(target: &impl Reference) -> Self {
         Self { target: target.as_object().clone(), interface: None, ways: Mutex::default() }
     }
 
-    /// The same, with what is known of the target's interface: what can not be passed on as it came is decoded and encoded anew. Arguments
-    /// of 64 KiB and more are decoded aside, as [`DynServant`]s get them; the task that serves the request encodes them for the target.
+    /// Sets the interface of the target. Messages that cannot be forwarded unchanged are then decoded and
+    /// encoded again. Arguments of 64 KiB or more are decoded on another thread, as for [`DynServant`]s. The
+    /// task that serves the request encodes them for the target.
     pub fn with_interface(mut self, interface: Arc<Interface>) -> Self {
         self.interface = Some(interface);
         self
     }
 
-    /// As a servant: of one object, of all of a POA, or for a servant locator to choose.
+    /// Returns the bridge as a servant: for one object, for all objects of a POA, or for a servant locator.
     #[must_use]
     pub fn servant(self) -> Servant {
         Servant { skeleton: Arc::new(self), mode: RunMode::default() }
     }
 
-    /// The target, to be called in the form of that body.
+    /// Returns the target for calls in the form of that body.
     fn way(&self, body: &RawBody) -> ObjectRef {
         let (version, code_sets) = (body.version(), body.code_sets());
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +115,7 @@ impl Bridge {
             let given_up = pin!(current.cancelled());
             match select(called, given_up).await {
                 Either::Left((passed, _)) => passed,
-                // Nobody reads the answer. The target is told by the end of the call.
+                // The caller no longer reads the reply. Dropping the call cancels it at the target.
                 Either::Right(_) => Err(given_up_by_caller()),
             }
         };
@@ -127,7 +136,7 @@ impl Bridge {
         }
     }
 
-    /// Sends the request on, and waits for the reply if there is to be one.
+    /// Forwards the request, and waits for the reply if `waits` is set.
     async fn call(
         &self,
         current: &Current,
@@ -166,7 +175,7 @@ impl Skeleton for Bridge {
         }
     }
 
-    /// The target knows.
+    /// Answers only for the known interface. The target knows its other interfaces.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         (repository_id == self.repository_id() || repository_id == OBJECT_ID).then_some(true)
     }
@@ -183,11 +192,11 @@ impl Skeleton for Bridge {
         slot.set(async move { self.serve(request).await });
     }
 
-    /// Calls in this process are passed on as calls from afar are.
+    /// Sets nothing: collocated calls are forwarded like remote calls.
     fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
 }
 
-/// Passes on what is decoded and encoded anew.
+/// Forwards requests that are decoded and encoded again.
 struct Anew(ObjectRef);
 
 impl DynServant for Anew {
@@ -201,7 +210,7 @@ impl DynServant for Anew {
     }
 }
 
-/// The reference with these service contexts besides its own.
+/// Returns the reference with these service contexts in addition to its own.
 fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRef {
     if contexts.is_empty() {
         return target.clone();
@@ -214,7 +223,7 @@ fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRe
     }
 }
 
-/// Those that do not speak of the connection that they came on.
+/// Returns the contexts that do not concern the connection on which they were received.
 fn passed_on(contexts: &ServiceContexts<'_>) -> Vec<ServiceContext> {
     passed_on_list(contexts.to_vec())
 }
@@ -225,7 +234,8 @@ fn passed_on_list(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> {
         ContextId::BI_DIR_IIOP,
         ContextId::ZORB_BLOCKS,
         ContextId::ZORB_PADDING,
-        // A password is for whom it was sent to, and a context's number for its connection.
+        // A password is intended for its recipient only, and a security context's number is valid only on its
+        // connection.
         ContextId::SECURITY_ATTRIBUTE_SERVICE,
     ];
     contexts.retain(|context| !OF_CONNECTION.contains(&context.id));

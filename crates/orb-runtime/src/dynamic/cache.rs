@@ -1,4 +1,4 @@
-//! The type codes that an ORB has received, by their octets.
+//! A cache of received type codes, by their bytes.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,16 +7,17 @@ use giop_codec::cdr::TypeCodeCache;
 use giop_codec::typecode::TypeCode;
 use papaya::{Equivalent, HashMap};
 
-/// Type codes that are kept. What comes behind them is decoded each time.
+/// The maximum number of cached type codes. Further ones are decoded each time.
 const MOST: usize = 1024;
 
-/// Octets of all that are kept, as they came.
+/// The maximum total size of cached type codes in bytes, as received.
 const MOST_OCTETS: usize = 1 << 20;
 
-/// Octets of one that is kept.
+/// The maximum size of a cached type code in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Bounded, and never emptied: whoever fills it with types that nobody else has costs the others what they cost without it.
+/// A bounded cache that is never emptied. If a peer fills it with types of its own, other types are decoded
+/// each time, as without a cache.
 #[derive(Debug, Default)]
 pub(crate) struct TypeCodes {
     known: HashMap<Octets, TypeCode>,
@@ -24,7 +25,7 @@ pub(crate) struct TypeCodes {
     octets: AtomicUsize,
 }
 
-/// By these alone: two peers may have two types under one repository id.
+/// The key is the encoding only, because two peers may have two types with one repository id.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Octets {
     kind: u32,
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(codes.known.len(), 0);
         for n in 0..3000_u32 {
             codes.keep(15, &n.to_be_bytes(), &TypeCode::LONG);
-            // The same again takes no place.
+            // Inserting it again takes no space.
             codes.keep(15, &n.to_be_bytes(), &TypeCode::LONG);
         }
         assert_eq!(codes.known.len(), MOST);

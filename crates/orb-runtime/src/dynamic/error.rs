@@ -11,18 +11,18 @@ use giop_codec::typecode::Typed;
 
 use crate::serve::UserException;
 
-/// What a dynamic call or servant raises.
+/// An exception of a dynamic call or servant.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DynamicException {
     /// An exception of the operation's raises clause.
     User(Any),
-    /// All else.
+    /// A system exception.
     System(SystemException),
 }
 
 impl DynamicException {
-    /// The user exception, if it is an `X`.
+    /// Returns the user exception, if it is an `X`.
     #[must_use]
     pub fn get<X: UserException + Typed + CdrDecode>(&self) -> Option<X> {
         match self {
@@ -31,7 +31,7 @@ impl DynamicException {
         }
     }
 
-    /// The repository id of the exception; empty where what was raised is none.
+    /// Returns the repository id of the exception; empty if the value is not an exception.
     #[must_use]
     pub fn repository_id(&self) -> String {
         match self {
@@ -41,7 +41,7 @@ impl DynamicException {
     }
 }
 
-/// A user exception by its repository id, as [`Printable`] text.
+/// Writes a user exception as its repository id, as [`Printable`] text.
 impl fmt::Display for DynamicException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,7 +60,7 @@ impl Error for DynamicException {
     }
 }
 
-/// A typed exception; one that has no encoding is the system exception that says so.
+/// Converts a typed exception. One that cannot be encoded becomes the system exception that reports that.
 impl<X: UserException + Typed> From<X> for DynamicException {
     fn from(exception: X) -> Self {
         match Any::new(&exception) {

@@ -1,4 +1,4 @@
-//! Calls with arguments and results in JSON. The mapping is in docs/JSON.md.
+//! Calls with arguments and results in JSON. docs/JSON.md describes the mapping.
 
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -15,8 +15,9 @@ use super::{Answered, DynamicException, NVList, Request, ServerRequest};
 use crate::reference::ObjectRef;
 
 impl ObjectRef {
-    /// Calls an operation of an interface by its name in messages: `arguments` is an object with the `in` and `inout` arguments by their names, and so is
-    /// the answer with the `out` and `inout` ones, and with the result as `"$result"` where there is one.
+    /// Calls an operation of an interface by its name in messages. `arguments` is a JSON object with the `in`
+    /// and `inout` arguments by name. The answer is an object with the `out` and `inout` arguments, and with
+    /// the result, if there is one, as `"$result"`.
     ///
     /// ```no_run
     /// # use orb_runtime::dynamic::{DynamicException, Interface};
@@ -27,13 +28,14 @@ impl ObjectRef {
     /// # Ok(()) }
     /// ```
     ///
-    /// Texts and answers of 64 KiB and more are read and written on one of the runtime's threads for blocking work.
+    /// Arguments and answers of 64 KiB or more are converted on a thread of the runtime for blocking work.
     ///
     /// # Errors
-    /// As [`Request::of`], [`Request::with_json`] and [`Request::invoke`]; [`DynamicException::to_json`] has them as JSON.
+    /// Those of [`Request::of`], [`Request::with_json`] and [`Request::invoke`].
+    /// [`DynamicException::to_json`] returns them as JSON.
     ///
     /// # Cancel safety
-    /// As [`Request::invoke`].
+    /// That of [`Request::invoke`].
     pub async fn call_json(
         &self,
         interface: &Interface,
@@ -56,10 +58,11 @@ impl ObjectRef {
 }
 
 impl Request {
-    /// The same call with the `in` and `inout` arguments out of a JSON object that has them all by their names.
+    /// Sets the `in` and `inout` arguments from a JSON object that has all of them by name.
     ///
     /// # Errors
-    /// BAD_PARAM, and what [`Dynamic::members_from_json`] says: which argument is missing, unknown or not of its type, and where in it.
+    /// BAD_PARAM with the error of [`Dynamic::members_from_json`]: the argument that is missing, unknown or
+    /// of the wrong type, and the location in it.
     pub fn with_json(mut self, arguments: &str) -> Result<Self, SystemException> {
         let inputs = self.arguments().iter().filter(|argument| argument.mode.goes_in());
         let members: Vec<(&str, &TypeCode)> =
@@ -76,11 +79,12 @@ impl Request {
 }
 
 impl Answered {
-    /// The `out` and `inout` arguments by their names in a JSON object, with the result as `"$result"` where there is one.
+    /// Returns a JSON object with the `out` and `inout` arguments by name, and with the result, if there is
+    /// one, as `"$result"`.
     ///
     /// # Errors
-    /// A value has no JSON, such as one of a local interface; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight
-    /// times what they took in the message.
+    /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text
+    /// would need more than 16 MiB, and more than eight times the size of the values in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
         let result = (!is_nothing(self.result.type_code())).then_some((RESULT, &self.result));
         object(result.into_iter().chain(values(&self.outputs)))
@@ -88,11 +92,11 @@ impl Answered {
 }
 
 impl ServerRequest {
-    /// What was set of the reply, in the form of [`Answered::to_json`]: what its caller will see.
+    /// Returns the reply as the caller will receive it, in the form of [`Answered::to_json`].
     ///
     /// # Errors
-    /// A value has no JSON, such as one of a local interface; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight
-    /// times what they took in the message.
+    /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text
+    /// would need more than 16 MiB, and more than eight times the size of the values in the message.
     pub fn reply_to_json(&self) -> Result<String, DynError> {
         let result =
             self.result().filter(|_| !is_nothing(&self.info().result)).map(|result| (RESULT, result));
@@ -103,22 +107,26 @@ impl ServerRequest {
 }
 
 impl NVList {
-    /// The arguments that have values, by their names in a JSON object.
+    /// Returns a JSON object with the arguments that have values, by name.
     ///
     /// # Errors
-    /// A value has no JSON, such as one of a local interface; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight
-    /// times what they took in the message.
+    /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text
+    /// would need more than 16 MiB, and more than eight times the size of the values in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
         object(values(self))
     }
 }
 
 impl DynamicException {
-    /// The exception as JSON: the members of a user exception with its repository id as `"$exception"`; of a system exception `"minor"`, a number,
-    /// `"completed"`, such as `"COMPLETED_NO"`, and where it has a cause, `"reason"`: the whole text of that, and of its causes, with `: ` between them.
+    /// Returns the exception as JSON.
+    ///
+    /// A user exception has its members, and its repository id as `"$exception"`. A system exception has
+    /// `"minor"`, a number, and `"completed"`, such as `"COMPLETED_NO"`. If it has a cause, `"reason"` is the
+    /// whole text of that cause and of its own causes, separated by `: `.
     ///
     /// # Errors
-    /// A member has no JSON; [`Limit`](DynErrorKind::Limit): together they take over 16 MiB, and over eight times what they took in the message.
+    /// A member has no JSON form. [`Limit`](DynErrorKind::Limit): the text would need more than 16 MiB, and
+    /// more than eight times the size of the members in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
         match self {
             Self::User(exception) => {
@@ -140,13 +148,13 @@ impl DynamicException {
     }
 }
 
-/// The texts of all causes, as `Display` of the exception has them, but whole.
+/// Returns the texts of all causes, as in `Display` of the exception, but not shortened.
 fn reason(exception: &SystemException) -> Option<String> {
     let mut texts = Vec::new();
     let mut cause = exception.source();
     while let Some(error) = cause {
         texts.push(error.to_string());
-        // A system exception as cause tells its own causes.
+        // The text of a system exception includes its own causes.
         cause = if error.is::<SystemException>() { None } else { error.source() };
     }
     (!texts.is_empty()).then(|| texts.join(": "))
@@ -156,8 +164,9 @@ fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
     list.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)))
 }
 
-/// Each value by itself, so that `"$id"`s of graphs count in one argument. All together take no more bytes than what is decoded from a
-/// message with these values may: the greater of 16 MiB and eight times theirs.
+/// Writes a JSON object of values. Each value is written separately, so that the `"$id"`s of graphs count
+/// within one argument. The size limit is that of decoding a message with these values: 16 MiB or eight times
+/// their size, whichever is greater.
 fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
     let members: Vec<(&str, &Any)> = members.collect();
     let bytes = members.iter().map(|(_, value)| value.byte_len()).sum();
@@ -177,7 +186,7 @@ fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<Strin
     })
 }
 
-/// The text of values that take so many bytes.
+/// Returns the text of values with that total size, within the limit.
 fn bounded(
     bytes: usize,
     write: impl FnOnce(&mut Bounded) -> Result<(), DynError>,
@@ -192,7 +201,7 @@ fn bounded(
     String::from_utf8(json.text).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
 }
 
-/// A text that grows no longer than it may.
+/// A text with a maximum length.
 struct Bounded {
     text: Vec<u8>,
     left: usize,
@@ -233,7 +242,7 @@ mod tests {
     use super::super::NamedValue;
     use super::*;
 
-    /// Nine bytes of text for each character.
+    /// Nine bytes of text per character.
     fn list(characters: usize) -> NVList {
         let value = Any::new(Seq::from(vec![Char(1); characters])).unwrap();
         [NamedValue::new("all", Mode::In, value)].into_iter().collect()

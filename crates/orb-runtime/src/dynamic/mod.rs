@@ -1,7 +1,7 @@
-//! Calls and servants of interfaces that the program does not know when it is compiled: the Dynamic Invocation Interface ([`Request`])
-//! and the Dynamic Skeleton Interface ([`DynServant`]).
+//! Calls and servants of interfaces that are unknown at compile time: the Dynamic Invocation Interface
+//! ([`Request`]) and the Dynamic Skeleton Interface ([`DynServant`]).
 //!
-//! Arguments and results are [`Any`]s. Their types come from an [`Interface`], or are given with each call.
+//! Arguments and results are [`Any`]s. Their types come from an [`Interface`], or are passed with each call.
 
 mod bridge;
 pub(crate) mod cache;
@@ -29,7 +29,8 @@ use giop_codec::any::Any;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use giop_codec::typecode::{TcKind, TypeCode};
 
-/// Whether a value may stand where one of the type `wanted` is expected. All references travel alike.
+/// Returns whether a value may be passed where the type `wanted` is expected. All references have the same
+/// encoding.
 fn fits(value: &TypeCode, wanted: &TypeCode) -> bool {
     is_reference(value) && is_reference(wanted) || wanted.equivalent(value)
 }
@@ -42,7 +43,7 @@ fn is_reference(code: &TypeCode) -> bool {
     }
 }
 
-/// BAD_PARAM, unless the value is of the type.
+/// Raises BAD_PARAM unless the value is of the type.
 fn check_type(
     what: impl FnOnce() -> String,
     value: &Any,

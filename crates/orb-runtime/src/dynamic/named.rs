@@ -12,42 +12,42 @@ use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 use super::bad_param;
 
-/// An argument: its name, which way it goes, its type, and its value where there is one already.
+/// An argument: its name, direction and type, and its value if it has one.
 #[derive(Clone, Debug, PartialEq)]
 #[doc(alias = "CORBA::NamedValue")]
 pub struct NamedValue {
-    /// For the program alone: in messages only the order counts.
+    /// The name is used by the program only: in messages, only the order counts.
     pub name: Box<str>,
-    /// Which way it goes.
+    /// The direction.
     pub mode: Mode,
     /// Its type.
     pub code: TypeCode,
-    /// `None` of an `out` argument before the call, and of an argument that is still to be set.
+    /// `None` for an `out` argument before the call, and for an argument that is not set yet.
     pub value: Option<Any>,
 }
 
 impl NamedValue {
-    /// An argument that has a value: `in` or `inout`.
+    /// Creates an argument with a value: `in` or `inout`.
     #[must_use]
     pub fn new(name: &str, mode: Mode, value: Any) -> Self {
         Self { name: name.into(), mode, code: value.type_code().clone(), value: Some(value) }
     }
 
-    /// An argument that has no value yet: `out`.
+    /// Creates an argument without a value: `out`.
     #[must_use]
     pub fn of_type(name: &str, mode: Mode, code: TypeCode) -> Self {
         Self { name: name.into(), mode, code, value: None }
     }
 
-    /// What an operation has as its parameter.
+    /// Creates the argument for a parameter of an operation.
     pub(super) fn of(param: &ParamInfo) -> Self {
         Self { name: param.name.clone(), mode: param.mode, code: param.code.clone(), value: None }
     }
 
-    /// The value as a `T`.
+    /// Returns the value as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM without a value, BAD_OPERATION where it is of another type, MARSHAL where `T` refuses it.
+    /// BAD_PARAM if there is no value, BAD_OPERATION if it is of another type, MARSHAL if `T` rejects it.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, SystemException> {
         taken(self.any()?, &self.name)
     }
@@ -57,7 +57,7 @@ impl NamedValue {
     }
 }
 
-/// The value that has that name as a `T`.
+/// Returns the value of that name as a `T`.
 pub(super) fn taken<T: Typed + CdrDecode>(value: &Any, name: &str) -> Result<T, SystemException> {
     value.get().map_err(|error| not_taken(value, name, error))
 }
@@ -69,7 +69,7 @@ fn not_taken(value: &Any, name: &str, error: AnyError) -> SystemException {
             let found = format!("a value of type `{found}`").into();
             DynErrorKind::TypeMismatch { wanted, found }.into()
         }
-        // Text and ordinals were not looked at before.
+        // Text and enum ordinals were not validated before.
         AnyError::Decode(error) => value.validate().err().unwrap_or_else(|| error.into()),
         error => return error.into(),
     };
@@ -81,7 +81,7 @@ pub(super) fn missing(name: &str, completed: CompletionStatus) -> SystemExceptio
     bad_param(format!("the argument `{name}` has no value"), completed)
 }
 
-/// Arguments in their order.
+/// A list of arguments.
 ///
 /// ```
 /// use orb_runtime::dynamic::{Mode, NVList, NamedValue};
@@ -97,34 +97,34 @@ pub(super) fn missing(name: &str, completed: CompletionStatus) -> SystemExceptio
 pub struct NVList(Vec<NamedValue>);
 
 impl NVList {
-    /// An empty list.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Adds an argument behind the others.
+    /// Appends an argument.
     #[doc(alias = "add_value")]
     pub fn push(&mut self, argument: NamedValue) {
         self.0.push(argument);
     }
 
-    /// The first argument of that name.
+    /// Returns the first argument of that name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&NamedValue> {
         self.0.iter().find(|argument| *argument.name == *name)
     }
 
-    /// The same, to be changed.
+    /// Returns the first argument of that name, to be changed.
     pub fn named_mut(&mut self, name: &str) -> Option<&mut NamedValue> {
         self.0.iter_mut().find(|argument| *argument.name == *name)
     }
 
-    /// The value of the argument of that name as a `T`.
+    /// Returns the value of the argument of that name as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM where there is no such argument, or it has no value; BAD_OPERATION where it is of another type, MARSHAL where `T`
-    /// refuses it.
+    /// BAD_PARAM if there is no such argument or it has no value, BAD_OPERATION if it is of another type,
+    /// MARSHAL if `T` rejects it.
     pub fn get<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         match self.named(name) {
             Some(argument) => argument.get(),
@@ -132,7 +132,7 @@ impl NVList {
         }
     }
 
-    /// Writes the values that go from the caller to the servant, or the other way.
+    /// Encodes the values of one direction, which `goes` selects.
     pub(super) fn encode(&self, goes: fn(Mode) -> bool, e: &mut Encoder) -> Result<(), DynError> {
         let mut all = self.0.iter().filter(|argument| goes(argument.mode));
         all.try_for_each(|argument| match &argument.value {
@@ -141,7 +141,7 @@ impl NVList {
         })
     }
 
-    /// These arguments with their values, which come in this order.
+    /// Decodes the values of these arguments, which are encoded in this order.
     pub(super) fn decoded<'a>(
         arguments: impl Iterator<Item = &'a NamedValue>,
         d: &mut Decoder<'_>,
@@ -155,7 +155,7 @@ impl NVList {
     }
 }
 
-/// Reads the value that has that name.
+/// Decodes the value of that name.
 pub(super) fn received(code: &TypeCode, name: &str, d: &mut Decoder<'_>) -> Result<Any, DynError> {
     Any::decode_value_with_path(code, d).map_err(|error| inside(error, name))
 }
@@ -165,7 +165,8 @@ pub(super) fn inside(error: DynError, name: &str) -> DynError {
     error.inside(Step::Member(name.into()))
 }
 
-/// Keeps an error, which says where something is wrong, while the one that says what goes its way.
+/// Stores an error with its location in a value, while the error without that location is returned through
+/// other code.
 pub(super) struct Aside(Mutex<Option<DynError>>);
 
 impl Aside {
@@ -194,7 +195,7 @@ impl Aside {
         })
     }
 
-    /// The error that was kept, if one was.
+    /// Returns the stored error, if there is one, and clears it.
     pub(super) fn take(&self) -> Option<DynError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -255,7 +256,7 @@ mod tests {
         NamedValue::new(name, Mode::In, value)
     }
 
-    /// Over a connection of GIOP 1.0 no wide text goes.
+    /// GIOP 1.0 does not support wide text.
     #[test]
     fn an_argument_without_an_encoding_is_told_by_its_place() {
         let texts = vec![WString::from("a"), WString::from("b")];
@@ -275,7 +276,7 @@ mod tests {
             error.contains(": count: a value of type `long` is no value of type `sequence<string>`"),
             "{error}"
         );
-        // The second text has no end.
+        // The second text is not terminated.
         let octets = [2_u32, 1, 0, 2].map(u32::to_ne_bytes).concat();
         let octets = [octets, b"ab".to_vec()].concat();
         let mut d = Decoder::new(&octets, ByteOrder::NATIVE, Version::V1_2);

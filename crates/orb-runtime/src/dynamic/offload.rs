@@ -1,4 +1,5 @@
-//! Decodes and encodes large values on threads for blocking work, so that connections and tasks of the runtime go on meanwhile.
+//! Decoding and encoding of large values on threads for blocking work, so that connections and tasks of the
+//! runtime are not delayed.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -11,10 +12,12 @@ use tokio::sync::Semaphore;
 
 use crate::orb::OrbCore;
 
-/// Bytes of values from which work on them is moved to another thread. Work on fewer takes a few milliseconds at most.
+/// The size of values in bytes from which work on them runs on another thread. Work on smaller values takes a
+/// few milliseconds at most.
 const LARGE: usize = 64 << 10;
 
-/// Permits for such work: one for each processor, so that any number of large messages leaves the runtime's own threads their share.
+/// Permits for such work, one per processor. Any number of large messages therefore leaves processor time to
+/// the runtime's own threads.
 #[derive(Debug)]
 pub(crate) struct Permits(Arc<Semaphore>);
 
@@ -24,18 +27,19 @@ impl Default for Permits {
     }
 }
 
-/// Whether work on so many bytes of values is to be moved.
+/// Returns whether work on values of that size runs on another thread.
 pub(super) fn is_large(bytes: usize) -> bool {
     bytes >= LARGE
 }
 
-/// Does the work on another thread, as soon as a permit is free; without a runtime, on this thread.
+/// Runs the work on another thread as soon as a permit is available. Without a runtime, runs it on this
+/// thread.
 ///
 /// # Errors
-/// TRANSIENT, with the completion status `completed`: the runtime shut down.
+/// TRANSIENT with the completion status `completed`, if the runtime shuts down.
 ///
 /// # Cancel safety
-/// Work that has begun is done to its end, and its result is dropped.
+/// If the future is dropped, work that has begun runs to its end, and its result is dropped.
 pub(super) async fn offload<T: Send + 'static>(
     orb: &OrbCore,
     completed: CompletionStatus,

@@ -1,4 +1,4 @@
-//! [`Request`]: a call by the name of its operation.
+//! [`Request`]: a call whose operation is selected by name.
 
 use giop_codec::DecodeError;
 use giop_codec::any::Any;
@@ -19,12 +19,12 @@ use crate::reference::{ObjectRef, Reference};
 
 /// A call of an operation that is known at run time (the Dynamic Invocation Interface).
 ///
-/// The types of arguments, result and exceptions come from an [`Interface`] ([`Request::of`]), or the caller gives them. It may be invoked as often
-/// as one likes, and a clone with other arguments is another call.
+/// The types of arguments, result and exceptions come from an [`Interface`] ([`Request::of`]), or the program
+/// declares them. A request may be invoked any number of times. A clone with other arguments is another call.
 ///
 /// * To send now and await later: `request.invoke().deferred()`, see [`Defer`](crate::Defer).
-/// * To call many objects at a time: [`fan_out`](crate::fan_out) with [`to`](Request::to).
-/// * Time limits, retries, sync scopes and service contexts are those of the reference.
+/// * To call many objects concurrently: [`fan_out`](crate::fan_out) with [`to`](Request::to).
+/// * Timeouts, retries, sync scopes and service contexts are those of the reference.
 ///
 /// ```no_run
 /// use orb_runtime::dynamic::{DynamicException, Request};
@@ -45,35 +45,35 @@ pub struct Request {
     result: TypeCode,
     raises: Vec<TypeCode>,
     oneway: bool,
-    /// The arguments are those of an interface's operation.
+    /// The arguments are described by an operation of an interface.
     described: bool,
     context: Option<Context>,
-    /// Of the operation's `context` clause, where it has one.
+    /// The patterns of the operation's `context` clause, if it has one.
     patterns: Option<Vec<Box<str>>>,
 }
 
-/// What a call brought.
+/// The outcome of a dynamic call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answered {
-    /// Its type is [`TypeCode::NULL`] where the operation returns nothing.
+    /// The result. Its type is [`TypeCode::NULL`] if the operation returns nothing.
     pub result: Any,
-    /// The `out` and `inout` arguments, in their order.
+    /// The `out` and `inout` arguments, in order.
     pub outputs: NVList,
 }
 
 impl Answered {
-    /// The result as a `T`.
+    /// Returns the result as a `T`.
     ///
     /// # Errors
-    /// BAD_OPERATION where it is of another type, MARSHAL where `T` refuses it.
+    /// BAD_OPERATION if it is of another type, MARSHAL if `T` rejects it.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, SystemException> {
         taken(&self.result, RESULT)
     }
 
-    /// The `out` or `inout` argument of that name as a `T`.
+    /// Returns the `out` or `inout` argument of that name as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM where there is none, and as [`get`](Self::get).
+    /// BAD_PARAM if there is none, and those of [`get`](Self::get).
     pub fn output<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         self.outputs.get(name)
     }
@@ -86,8 +86,8 @@ impl Answered {
 }
 
 impl Request {
-    /// A call of an operation by its name in messages (`_get_balance` for an attribute), without arguments, result and
-    /// exceptions as yet.
+    /// Creates a call of an operation by its name in messages (`_get_balance` for an attribute). It has no
+    /// arguments, result and exceptions yet.
     #[doc(alias = "create_request")]
     pub fn new(target: &impl Reference, operation: &str) -> Self {
         Self {
@@ -103,10 +103,10 @@ impl Request {
         }
     }
 
-    /// A call of an operation of an interface, whose arguments are to be [`set`](Self::set).
+    /// Creates a call of an operation of an interface. Set its arguments by [`set`](Self::set).
     ///
     /// # Errors
-    /// BAD_OPERATION where the interface has none of that name in messages.
+    /// BAD_OPERATION if the interface has no operation of that name in messages.
     pub fn of(
         target: &impl Reference,
         interface: &Interface,
@@ -118,7 +118,7 @@ impl Request {
         }
     }
 
-    /// A call of that operation.
+    /// Creates a call of that operation.
     pub fn described(target: &impl Reference, operation: &OperationInfo) -> Self {
         let patterns = (!operation.contexts.is_empty()).then(|| operation.contexts.clone());
         Self {
@@ -132,56 +132,56 @@ impl Request {
         }
     }
 
-    /// The same call as one that is being served.
+    /// Creates a call with the operation and arguments of a request that is being served.
     pub(super) fn again(target: &impl Reference, request: &ServerRequest) -> Self {
         let context = Some(request.context().clone());
         let arguments = request.arguments().clone();
         Self { arguments, context, ..Self::described(target, request.info()) }
     }
 
-    /// The same call of another object.
+    /// Returns the same call for another object.
     pub fn to(&self, target: &impl Reference) -> Self {
         Self { target: target.as_object().clone(), ..self.clone() }
     }
 
-    /// With an argument behind the others.
+    /// Appends an argument.
     pub fn arg(mut self, argument: NamedValue) -> Self {
         self.arguments.push(argument);
         self
     }
 
-    /// With an `in` argument behind the others.
+    /// Appends an `in` argument.
     ///
     /// # Errors
-    /// The value has no encoding.
+    /// The value cannot be encoded.
     #[doc(alias = "add_in_arg")]
     pub fn input<T: Typed + CdrEncode>(self, name: &str, value: T) -> Result<Self, SystemException> {
         Ok(self.arg(NamedValue::new(name, Mode::In, Any::new(value)?)))
     }
 
-    /// With an `inout` argument behind the others.
+    /// Appends an `inout` argument.
     ///
     /// # Errors
-    /// The value has no encoding.
+    /// The value cannot be encoded.
     #[doc(alias = "add_inout_arg")]
     pub fn inout<T: Typed + CdrEncode>(self, name: &str, value: T) -> Result<Self, SystemException> {
         Ok(self.arg(NamedValue::new(name, Mode::InOut, Any::new(value)?)))
     }
 
-    /// With an `out` argument behind the others.
+    /// Appends an `out` argument.
     #[doc(alias = "add_out_arg")]
     pub fn output(self, name: &str, code: TypeCode) -> Self {
         self.arg(NamedValue::of_type(name, Mode::Out, code))
     }
 
-    /// With a result of that type.
+    /// Sets the type of the result.
     #[doc(alias = "set_return_type")]
     pub fn returns(mut self, code: TypeCode) -> Self {
         self.result = code;
         self
     }
 
-    /// With one exception more that the operation may raise.
+    /// Adds an exception that the operation may raise.
     #[doc(alias = "exceptions")]
     pub fn raises(mut self, code: TypeCode) -> Self {
         self.raises.push(code);
@@ -198,7 +198,8 @@ impl Request {
     /// Sets the value of an argument.
     ///
     /// # Errors
-    /// BAD_PARAM where there is no such argument, or its type is another. A reference serves for each type of references.
+    /// BAD_PARAM if there is no such argument, or it is of another type. Any type of reference is accepted
+    /// for any other.
     pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
         let argument = self.arguments.named_mut(name).ok_or_else(|| unknown(name))?;
         check_type(|| format!("the argument `{name}`"), &value, &argument.code, CompletionStatus::No)?;
@@ -206,45 +207,50 @@ impl Request {
         Ok(())
     }
 
-    /// The same call with the value of an argument.
+    /// Sets the value of an argument, and returns the call.
     ///
     /// # Errors
-    /// As [`set`](Self::set); the value has no encoding.
+    /// Those of [`set`](Self::set); the value cannot be encoded.
     pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
         self.set(name, Any::new(value)?)?;
         Ok(self)
     }
 
-    /// The operation's name in messages.
+    /// Returns the operation's name in messages.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.operation
     }
 
-    /// The object that is called.
+    /// Returns the object that is called.
     #[must_use]
     pub fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// The arguments.
+    /// Returns the arguments.
     #[must_use]
     pub fn arguments(&self) -> &NVList {
         &self.arguments
     }
 
-    /// Sends the request and waits for its reply; of a `oneway` operation of an [`Interface`] as [`send_oneway`](Self::send_oneway).
+    /// Sends the request and waits for its reply. A `oneway` operation of an [`Interface`] is sent by
+    /// [`send_oneway`](Self::send_oneway).
+    ///
+    /// A reply of 64 KiB or more is decoded on a thread of the runtime for blocking work. Arguments are
+    /// encoded by the calling task, as those of stubs are.
     ///
     /// # Errors
-    /// What the servant raised. BAD_PARAM where an argument is missing, OMG 32 of an operation like `_hash` that is not asked of servers. UNKNOWN OMG 1 for an exception that the call does not list. MARSHAL
-    /// with COMPLETED_YES when the reply does not decode. What sending it brought: TRANSIENT, COMM_FAILURE, TIMEOUT, with the completion status
-    /// of how far it came.
-    ///
-    /// A reply of 64 KiB and more is decoded on one of the runtime's threads for blocking work. Arguments are encoded by the task that calls, as
-    /// those of stubs are.
+    /// * The exception that the servant raised.
+    /// * BAD_PARAM if an argument is missing.
+    /// * BAD_PARAM minor OMG 32 for an operation like `_hash` that is not sent to servers.
+    /// * UNKNOWN minor OMG 1 for an exception that the call does not list.
+    /// * MARSHAL, COMPLETED_YES, if the reply does not decode.
+    /// * TRANSIENT, COMM_FAILURE or TIMEOUT, if sending failed. The completion status tells how far the
+    ///   request got.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the call: a CancelRequest goes out if the request did.
+    /// Dropping the future cancels the call. A CancelRequest is sent if the request was.
     #[doc(alias = "send_deferred")]
     pub async fn invoke(&self) -> Result<Answered, DynamicException> {
         if self.oneway {
@@ -264,14 +270,16 @@ impl Request {
         offload(self.target.orb(), CompletionStatus::Yes, move || request.answered(reply)).await?
     }
 
-    /// Sends the request and wants no reply, at the reference's [`SyncScope`](crate::SyncScope).
+    /// Sends the request without waiting for a reply, at the reference's [`SyncScope`](crate::SyncScope).
     ///
     /// # Errors
-    /// BAD_PARAM where an argument is missing, OMG 31 where there is a result, an `out` argument or an exception to wait for; what could not be
-    /// sent: TRANSIENT or COMM_FAILURE; TIMEOUT when the queue stayed full up to the deadline.
+    /// * BAD_PARAM if an argument is missing.
+    /// * BAD_PARAM minor OMG 31 if there is a result, an `out` argument or an exception to wait for.
+    /// * TRANSIENT or COMM_FAILURE, if it could not be sent.
+    /// * TIMEOUT, if the queue stayed full up to the deadline.
     ///
     /// # Cancel safety
-    /// The message is queued whole or not at all.
+    /// The message is queued completely or not at all.
     pub async fn send_oneway(&self) -> Result<(), SystemException> {
         self.check()?;
         let waits = self.arguments.iter().any(|argument| argument.mode.comes_out())
@@ -295,7 +303,7 @@ impl Request {
         is_nothing(&self.result)
     }
 
-    /// Whether it may be sent.
+    /// Checks whether the request may be sent.
     fn check(&self) -> Result<(), SystemException> {
         if self.operation.starts_with('_') && !may_be_called(&self.operation) {
             return Err(implicit(&self.operation));
@@ -366,10 +374,10 @@ impl Request {
     }
 }
 
-/// What messages call the result of an operation.
+/// The name of an operation's result in messages.
 pub(super) const RESULT: &str = "$result";
 
-/// The reply does not decode; `found` says where.
+/// Creates the exception for a reply that does not decode. `found` is the error with its location.
 #[cold]
 fn bad_reply(
     orb: &OrbCore,
@@ -385,7 +393,7 @@ fn bad_reply(
     }
 }
 
-/// The same exception with the argument that has no encoding, and where in it, if that is why.
+/// Adds the argument that cannot be encoded, and the location in it, to the exception if that is the cause.
 #[cold]
 fn because_of(aside: &Aside, exception: SystemException) -> SystemException {
     match aside.take() {
@@ -394,13 +402,13 @@ fn because_of(aside: &Aside, exception: SystemException) -> SystemException {
     }
 }
 
-/// Whether an operation with that result returns nothing.
+/// Returns whether an operation with that result returns nothing.
 pub(super) fn is_nothing(result: &TypeCode) -> bool {
     use giop_codec::typecode::TcKind;
     matches!(result.kind(), TcKind::Void | TcKind::Null)
 }
 
-/// Whether it is an attribute's operation, or one of those of every object that are asked of servers.
+/// Returns whether it is an attribute's operation, or an implicit operation that is sent to servers.
 fn may_be_called(operation: &str) -> bool {
     const ASKED: [&str; 6] =
         ["_is_a", "_non_existent", "_not_existent", "_interface", "_repository_id", "_component"];

@@ -16,19 +16,22 @@ use crate::serve::entry::RunMode;
 use crate::serve::request::unlisted;
 use crate::serve::{DispatchSlot, Outcome, Servant, ServerRequest as Incoming, Skeleton};
 
-/// A servant of whatever interface (the Dynamic Skeleton Interface). [`Servant::dynamic`] makes it a servant of one.
+/// A servant of any interface (the Dynamic Skeleton Interface). [`Servant::dynamic`] combines it with an
+/// interface.
 ///
-/// It is asked for the operations and attributes of the interface alone. What every object has, such as `_is_a`, is answered for it, and
-/// what the interface has not gets BAD_OPERATION.
+/// It receives only operations and attributes of the interface. Operations of every object, such as `_is_a`,
+/// are answered for it. Operations that the interface does not have get BAD_OPERATION.
 ///
-/// Arguments and results of 64 KiB and more are decoded and encoded on the runtime's threads for blocking work, for as many requests of the
-/// ORB at a time as there are processors. Requests that follow on the same connection may be served before such a one, but not after a oneway.
+/// Arguments and results of 64 KiB or more are decoded and encoded on the runtime's threads for blocking
+/// work. At most as many requests of the ORB as there are processors do so concurrently. Later requests on
+/// the same connection may be served before such a request, unless it is a oneway.
 #[doc(alias = "PortableServer::DynamicImplementation")]
 pub trait DynServant: Send + Sync + 'static {
-    /// Serves a request, and gives it back with its results.
+    /// Serves a request, and returns it with its results.
     ///
     /// # Errors
-    /// An exception of the operation's raises clause, which others are UNKNOWN for the client; or a system exception.
+    /// An exception of the operation's raises clause, or a system exception. Other user exceptions become
+    /// UNKNOWN for the client.
     fn invoke(
         &self,
         request: ServerRequest,
@@ -45,7 +48,7 @@ impl<S: DynServant> DynServant for Arc<S> {
 }
 
 impl Servant {
-    /// A servant of that interface. Calls of it in this process are marshalled as calls from afar are.
+    /// Creates a servant of that interface. Collocated calls are marshalled like remote calls.
     #[must_use]
     pub fn dynamic<S: DynServant>(interface: Arc<Interface>, servant: S) -> Self {
         Self { skeleton: Arc::new(Dynamic { interface, servant }), mode: RunMode::default() }
@@ -79,7 +82,7 @@ impl<S: DynServant> Skeleton for Dynamic<S> {
         slot.set(async move { self.serve(request).await });
     }
 
-    /// There is no interface to be called by without marshalling.
+    /// Sets nothing, because there is no interface for calls without marshalling.
     fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
 }
 
@@ -123,7 +126,7 @@ impl<S: DynServant> Dynamic<S> {
     }
 }
 
-/// The request with its arguments, or why it has none.
+/// Decodes the arguments, and returns the request or the error.
 fn decode(
     mut incoming: Incoming,
     operation: &Arc<OperationInfo>,
@@ -137,10 +140,11 @@ fn decode(
     (incoming, decoded)
 }
 
-/// Does what is to be done with a request and so many bytes of values: on another thread where they are many, unless this thread may be blocked.
+/// Runs work on a request with values of that size. If they are large, it runs on another thread, unless this
+/// thread may block.
 ///
 /// # Errors
-/// The request is lost with the runtime; what its caller gets then.
+/// The runtime has shut down, and the request is lost: returns the outcome for its caller.
 async fn work<T: Send + 'static>(
     incoming: Incoming,
     bytes: usize,
@@ -159,7 +163,7 @@ async fn work<T: Send + 'static>(
     })
 }
 
-/// Whether that is an exception of the operation's raises clause.
+/// Checks whether a value is an exception of the operation's raises clause.
 #[cold]
 fn raisable(exception: &Any, operation: &OperationInfo) -> Result<(), SystemException> {
     let code = exception.type_code().unaliased();

@@ -1,4 +1,4 @@
-//! [`ServerRequest`]: a request as a dynamic servant sees it.
+//! [`ServerRequest`]: a request to a dynamic servant.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use super::request::{RESULT, is_nothing};
 use super::{Answered, NVList, NamedValue, bad_param, check_type};
 use crate::context::Context;
 
-/// A request that a [`DynServant`](super::DynServant) serves. [`zorb::request()`](crate::request) tells the rest of it.
+/// A request that a [`DynServant`](super::DynServant) serves. [`zorb::request()`](crate::request) returns its
+/// other properties.
 #[derive(Clone, Debug)]
 #[doc(alias = "CORBA::ServerRequest")]
 pub struct ServerRequest {
@@ -36,84 +37,84 @@ impl ServerRequest {
         Ok(Self { operation: Arc::clone(operation), arguments, context, result: None })
     }
 
-    /// The operation's name in messages: `_get_balance` for an attribute.
+    /// Returns the operation's name in messages: `_get_balance` for an attribute.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.operation.name
     }
 
-    /// What the interface says of the operation.
+    /// Returns the interface's description of the operation.
     #[must_use]
     pub fn info(&self) -> &Arc<OperationInfo> {
         &self.operation
     }
 
-    /// The arguments: those that the client sent have their values.
+    /// Returns the arguments. Those that the client sent have values.
     #[must_use]
     pub fn arguments(&self) -> &NVList {
         &self.arguments
     }
 
-    /// The same, to set the `out` and `inout` ones.
+    /// Returns the arguments, to set the `out` and `inout` ones.
     pub fn arguments_mut(&mut self) -> &mut NVList {
         &mut self.arguments
     }
 
-    /// What the client sent for the operation's `context` clause.
+    /// Returns the properties that the client sent for the operation's `context` clause.
     #[must_use]
     #[doc(alias = "ctx")]
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// The value of an argument as a `T`.
+    /// Returns the value of an argument as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM where there is none; BAD_OPERATION where it is of another type, MARSHAL where `T` refuses it.
+    /// BAD_PARAM if there is none, BAD_OPERATION if it is of another type, MARSHAL if `T` rejects it.
     pub fn get<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         self.arguments.get(name)
     }
 
-    /// What the operation returns, once that was set.
+    /// Returns the result, if it was set.
     #[must_use]
     pub fn result(&self) -> Option<&Any> {
         self.result.as_ref()
     }
 
-    /// Sets what the operation returns. Its type is looked at when the reply is made.
+    /// Sets the result. Its type is checked when the reply is encoded.
     pub fn set_result(&mut self, value: Any) {
         self.result = Some(value);
     }
 
-    /// Sets an `out` or `inout` argument. Its type is looked at when the reply is made.
+    /// Sets an `out` or `inout` argument. Its type is checked when the reply is encoded.
     ///
     /// # Errors
-    /// BAD_PARAM where there is no such argument.
+    /// BAD_PARAM if there is no such argument.
     pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
         let argument = self.arguments.named_mut(name).filter(|argument| argument.mode.comes_out());
         argument.ok_or_else(|| unknown(name))?.value = Some(value);
         Ok(())
     }
 
-    /// The same request with what the operation returns.
+    /// Sets the result, and returns the request.
     ///
     /// # Errors
-    /// The value has no encoding.
+    /// The value cannot be encoded.
     pub fn returning<T: Typed + CdrEncode>(mut self, value: T) -> Result<Self, SystemException> {
         self.set_result(Any::new(value)?);
         Ok(self)
     }
 
-    /// The same request with an `out` or `inout` argument.
+    /// Sets an `out` or `inout` argument, and returns the request.
     ///
     /// # Errors
-    /// The value has no encoding; BAD_PARAM where there is no such argument.
+    /// The value cannot be encoded; BAD_PARAM if there is no such argument.
     pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
         self.set(name, Any::new(value)?)?;
         Ok(self)
     }
 
-    /// The same request with the results of another.
+    /// Sets the results to those of another call.
     pub(super) fn answered(mut self, answered: Answered) -> Self {
         self.result = Some(answered.result);
         for output in answered.outputs {
@@ -124,7 +125,7 @@ impl ServerRequest {
         self
     }
 
-    /// BAD_PARAM unless there is a reply of the operation's types.
+    /// Raises BAD_PARAM unless the reply is complete and has the types of the operation.
     pub(super) fn check(&self) -> Result<(), SystemException> {
         let completed = CompletionStatus::Yes;
         let operation = &self.operation;
@@ -143,7 +144,7 @@ impl ServerRequest {
         Ok(())
     }
 
-    /// Bytes that the values of the reply take, as far as they are set.
+    /// Returns the size in bytes of the reply's values that are set.
     pub(super) fn reply_bytes(&self) -> usize {
         let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
         let outputs = outputs.filter_map(|argument| argument.value.as_ref());
@@ -187,7 +188,7 @@ mod tests {
             raises: Vec::new(),
             contexts: Vec::new(),
         };
-        // The second frame has a name longer than the message.
+        // The name of the second frame is longer than the message.
         let octets = [7_u32, 2, 1, 0, 1000, 0, 0].map(u32::to_ne_bytes).concat();
         let mut d = Decoder::new(&octets, ByteOrder::NATIVE, Version::V1_2);
         let error = ServerRequest::decode(&Arc::new(operation), &mut d).unwrap_err();

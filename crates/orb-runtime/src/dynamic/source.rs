@@ -1,4 +1,4 @@
-//! What tells clients about the interfaces of an ORB's objects: the hook of an Interface Repository.
+//! Descriptions of an ORB's interfaces for clients: the hook for an Interface Repository.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,37 +12,38 @@ use super::cache::TypeCodes;
 use super::offload::Permits;
 use crate::orb::Orb;
 
-/// Where an ORB finds descriptions of interfaces for clients that ask its objects for them.
+/// A source of interface descriptions for clients that ask the ORB's objects for them.
 pub trait InterfaceSource: Send + Sync + 'static {
-    /// The `InterfaceDef` of the interface of that repository id, which `_interface` gives; `None` where there is none.
+    /// Returns the `InterfaceDef` of the interface with that repository id, for `_interface`; `None` if there
+    /// is none.
     fn interface(&self, orb: &Orb, repository_id: &str) -> Option<Ior>;
 
-    /// What `omg_get_ifr_metadata` gives of that interface; `None` where there is nothing: then it gets BAD_OPERATION.
+    /// Returns the result of `omg_get_ifr_metadata` for that interface. `None` raises BAD_OPERATION.
     fn metadata(&self, orb: &Orb, repository_id: &str) -> Option<Any>;
 }
 
-/// What an ORB knows of types and interfaces beside those that are compiled.
+/// The types and interfaces that an ORB knows in addition to those that are compiled.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) type_codes: TypeCodes,
-    /// For work on large values of any type.
+    /// Permits for work on large values of any type.
     pub(super) permits: Permits,
     source: RwLock<Option<Arc<dyn InterfaceSource>>>,
     values: RwLock<ValueTypes>,
 }
 
 impl Known {
-    /// Who describes interfaces.
+    /// Returns the source of interface descriptions.
     pub(crate) fn source(&self) -> Option<Arc<dyn InterfaceSource>> {
         self.source.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The type with that repository id, of those that were [added](Orb::add_value_types).
+    /// Returns the type with that repository id, among those that were [added](Orb::add_value_types).
     pub(crate) fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         self.values.read().unwrap_or_else(PoisonError::into_inner).find(repository_id).cloned()
     }
 
-    /// All that were added.
+    /// Returns all types that were added.
     #[cfg(feature = "serde")]
     pub(super) fn value_types(&self) -> ValueTypes {
         self.values.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -56,16 +57,20 @@ impl fmt::Debug for Known {
 }
 
 impl Orb {
-    /// Adds value types that are known by their type codes alone, such as those of IDL that is read at run time: dynamic calls and servants, and what reads
-    /// JSON for them, take values of these where a base of theirs is expected. A type that is
-    /// [registered](crate::OrbBuilder::value) too is read by its Rust type.
+    /// Adds value types that are known only by their type codes, such as those of IDL that is read at run
+    /// time. Dynamic calls and servants, and the JSON reader for them, accept values of these types where a
+    /// base type is expected. A type that is also [registered](crate::OrbBuilder::value) is read as its Rust
+    /// type.
     pub fn add_value_types(&self, types: &ValueTypes) {
         let mut all = self.core().known.values.write().unwrap_or_else(PoisonError::into_inner);
         all.extend(types.into_iter().cloned());
     }
 
-    /// Sets who describes the interfaces of this ORB's objects, in place of whoever did: `_interface` and `omg_get_ifr_metadata` of every object ask
-    /// there. Without one they raise INTF_REPOS OMG 1 and BAD_OPERATION, for an interface that it has not INTF_REPOS OMG 2 and BAD_OPERATION.
+    /// Sets or replaces the source of interface descriptions, which `_interface` and `omg_get_ifr_metadata`
+    /// of every object query.
+    ///
+    /// Without a source, they raise INTF_REPOS OMG 1 and BAD_OPERATION. For an interface that the source does
+    /// not have, they raise INTF_REPOS OMG 2 and BAD_OPERATION.
     pub fn set_interface_source(&self, source: Arc<dyn InterfaceSource>) {
         *self.core().known.source.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }

@@ -1,11 +1,11 @@
-//! When a call may be made again.
+//! The rules for repeating a call.
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind};
 use giop_proto::{CallError, CallErrorKind};
 
 use crate::reference::{ObjectRef, Retry};
 
-/// How often a call may be made again.
+/// The remaining repetitions of a call.
 pub(super) struct Attempts {
     retry: Retry,
     not_executed: usize,
@@ -19,7 +19,7 @@ impl Attempts {
         Self { retry, not_executed: 2, uncertain }
     }
 
-    /// Whether to send again after the connection failed.
+    /// Returns whether to send the request again after the connection failed.
     pub(super) fn again(&mut self, error: &CallError) -> bool {
         if self.retry == Retry::Never {
             return false;
@@ -37,7 +37,8 @@ impl Attempts {
         false
     }
 
-    /// Whether a server's exception may be due to a stale forward: one that is older than the call, which was forwarded `hops` times.
+    /// Returns whether a server's exception may result from a stale forward: one that is older than the call.
+    /// `hops` is the number of forwards during the call.
     pub(super) fn raised(&self, exception: &SystemException, hops: usize) -> bool {
         self.retry != Retry::Never
             && hops == 0

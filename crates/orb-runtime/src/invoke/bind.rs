@@ -1,4 +1,4 @@
-//! From a reference to a connection.
+//! Binding: finds or opens the connection for a reference.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ use crate::orb::{Endpoint, Lease, Route, Target};
 use crate::reference::{AskedFor, Binding, Demand, ObjectRef};
 use crate::serve::ending_behind_us;
 
-/// A binding with a connection that nobody else uses.
+/// A binding with a connection that no other call uses.
 pub(crate) struct Alone {
     pub(crate) binding: Arc<Binding>,
     pub(crate) lease: Lease,
@@ -31,7 +31,7 @@ pub(crate) struct Bound {
     pub(crate) link: Arc<Link>,
 }
 
-/// A connection that was found.
+/// A shared or exclusive connection.
 enum Found {
     Shared(Arc<Link>),
     Alone(Lease),
@@ -47,10 +47,10 @@ impl Found {
 }
 
 impl ObjectRef {
-    /// The connection to call over: the one of the last call, else a shared or a new one.
+    /// Returns the connection to call over: that of the last call, or else a shared or a new one.
     ///
-    /// The deadline is only asked for where a connection must be made. That is boxed: futures of calls, which are moved before
-    /// they are polled, stay small.
+    /// The deadline is evaluated only if a connection must be opened. That part is boxed, so that futures of
+    /// calls, which are moved before they are polled, stay small.
     #[inline]
     pub(crate) async fn bound(
         &self,
@@ -69,7 +69,8 @@ impl ObjectRef {
         Box::pin(self.rebind(deadline())).await
     }
 
-    /// A message from an object to itself would wait for its servant activator, who waits for the object's requests.
+    /// Returns an error for a message to an object whose etherealization waits for the current request. The
+    /// message would wait for the etherealization, and therefore deadlock.
     #[cold]
     fn does_not_wait_for_itself(&self, key: &[u8]) -> Result<(), SystemException> {
         if ending_behind_us(self.orb(), key).is_none() {
@@ -80,7 +81,7 @@ impl ObjectRef {
             .because("the object is deactivated, and ends behind the request that calls it: call it through its typed reference, or later"))
     }
 
-    /// A connection for one call alone.
+    /// Returns a connection that is used for one call only.
     #[cold]
     pub(crate) async fn bound_alone(&self, deadline: Option<Instant>) -> Result<Alone, SystemException> {
         let (binding, found) = self.search(deadline, true).await?;
@@ -100,9 +101,10 @@ impl ObjectRef {
         Ok(Bound { binding, link: Arc::clone(found.link()) })
     }
 
-    /// Tries the profiles in their order; of each all addresses, see [`dial`].
+    /// Tries the profiles in order, with all addresses of each: see [`dial`].
     ///
-    /// A profile whose server does not answer takes only its share of the time from those behind it.
+    /// The remaining time is divided among the remaining profiles, so that a server that does not answer
+    /// leaves time for the others.
     async fn search(
         &self,
         deadline: Option<Instant>,
@@ -132,7 +134,8 @@ impl ObjectRef {
         Err(last.unwrap_or_else(|| self.nowhere_to_go()))
     }
 
-    /// After a forwarded place failed, the reference's own addresses get their chance.
+    /// Drops a forward that failed, so that the reference's own addresses are tried. Returns `false` if there
+    /// was none.
     fn go_home_once(&self, failure: &Option<SystemException>) -> bool {
         failure.is_some() && self.go_home()
     }
@@ -158,7 +161,8 @@ impl ObjectRef {
         {
             announce.push(context.to_service_context()?);
         }
-        // Not over one that is for a payload: what is asked is forwarded, and not every payload can be sent again.
+        // Do not ask over an exclusive connection: a server that was asked answers with a forward, and not
+        // every payload can be sent again.
         let asks = !alone && self.asks() && offered.is_none();
         if asks {
             announce.push(ask());
@@ -175,9 +179,10 @@ impl ObjectRef {
             true => Found::Alone(self.orb().connect_any_alone(&targets, deadline).await?),
             false => Found::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
-        // It may be older than the first object that is called back.
+        // Check this for each binding: a shared connection may be older than the first object that can be
+        // called back.
         if found.link().takes_calls() {
-            // TAO reads the first service context that it knows and no more.
+            // Insert it first: TAO reads only the first service context that it knows.
             announce.insert(0, self.orb().offer()?);
         }
         let takes = crate::quirks::takes_at_most(profile);
@@ -204,7 +209,7 @@ impl ObjectRef {
         Ok((Arc::new(binding), found))
     }
 
-    /// The version to call a server in that has those up to the given one.
+    /// Returns the version for calls to a server that supports versions up to `newest`.
     fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
         let newest = newest.min(self.orb().config.max_version);
         match self.demand() {
@@ -217,7 +222,8 @@ impl ObjectRef {
         }
     }
 
-    /// The code sets to call a server in that offers those, and how it is told.
+    /// Returns the code sets for calls to a server that offers those, and the service context that announces
+    /// them.
     fn negotiated(
         &self,
         offered: Option<&CodeSetComponentInfo>,
@@ -238,13 +244,13 @@ impl ObjectRef {
         let negotiated = negotiate(&own, offered, version);
         match negotiated.sets == code_sets {
             true => Ok((code_sets, Some(negotiated.context))),
-            // As the client did that said nothing.
+            // The default code sets apply if no context is sent, which is what the original client did.
             _ if code_sets == CodeSets::default_for(version) => Ok((code_sets, None)),
             _ => Err(no_such_code_sets()),
         }
     }
 
-    /// Whether requests may go over a connection of that kind.
+    /// Checks whether requests through this reference can be sent with that version and those code sets.
     fn check_form(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
         match self.demand() {
             Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
@@ -259,8 +265,8 @@ impl ObjectRef {
         }
     }
 
-    /// Calls what no servant of this process stands for yet by messages to the ORB itself: what makes it, finds it, or sends the caller
-    /// elsewhere is then the same as for calls from afar.
+    /// Binds to an object of this process that has no active servant, by messages to the ORB itself.
+    /// Incarnation, servant look-up and forwards then work as for remote calls.
     #[cold]
     async fn bind_itself(
         &self,
@@ -303,7 +309,8 @@ impl ObjectRef {
         Ok((Arc::new(binding), found))
     }
 
-    /// Calls over a connection that the client opened at which the object is: with the code sets that it negotiated.
+    /// Binds to an object of a client, over the connection that the client opened, with the code sets that
+    /// the client negotiated.
     #[cold]
     fn bind_back(
         &self,
@@ -330,7 +337,7 @@ impl ObjectRef {
         Ok((Arc::new(binding), Found::Shared(link)))
     }
 
-    /// What each request to the profile's server says of who calls.
+    /// Returns the service contexts that identify the caller in each request to the profile's server.
     #[cfg(feature = "csi")]
     fn context_of_caller(
         &self,
@@ -341,7 +348,7 @@ impl ObjectRef {
         Ok(context.into_iter().collect())
     }
 
-    /// Nothing.
+    /// Returns none: the feature `csi` is disabled.
     #[cfg(not(feature = "csi"))]
     fn context_of_caller(&self, _: &IiopProfile, _: &Link) -> Result<Vec<ServiceContext>, SystemException> {
         Ok(Vec::new())
@@ -365,15 +372,16 @@ impl ObjectRef {
     }
 }
 
-/// Asks the server for the reference of the object.
+/// Returns the service context that asks the server for the reference of the object.
 fn ask() -> ServiceContext {
     ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) }
 }
 
-/// What a server that was asked for a reference tells of the object at the profile that was called. `None`: it sends the call to another object.
+/// Merges the called profile with the reference that the server returned. Returns `None` if that reference is
+/// of another object.
 ///
-/// The address stays that of the URL, by which the server was reached: what the server publishes may not lead through a tunnel or an address
-/// translation. `raises`: the version may be newer.
+/// The address stays that of the URL, because a published address may not be reachable through a tunnel or an
+/// address translation. `raises`: the version may become newer.
 pub(crate) fn told(called: &IiopProfile, reference: &Ior, raises: bool) -> Option<IiopProfile> {
     const TOLD: [ComponentTag; 4] = [
         ComponentTag::ORB_TYPE,
@@ -391,19 +399,19 @@ pub(crate) fn told(called: &IiopProfile, reference: &Ior, raises: bool) -> Optio
     Some(profile)
 }
 
-/// There are addresses, and TLS or the lack of it forbids to call them.
+/// Returns the exception for a profile whose addresses are forbidden, because of TLS or its absence.
 #[cold]
 fn no_permission(text: &'static str) -> SystemException {
     let kind = SystemExceptionKind::NoPermission;
     SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
 }
 
-/// A server does not take a request in the form in which it is there.
+/// The server does not accept a request in its given form.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unlike(&'static str);
 
-/// COMPLETED_NO: the request can not be sent in the form in which it is there.
+/// Creates an exception with COMPLETED_NO: the request cannot be sent in its given form.
 #[cold]
 pub(crate) fn unlike(kind: SystemExceptionKind, text: &'static str) -> SystemException {
     SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).with_source(Unlike(text))
@@ -417,7 +425,7 @@ fn no_such_code_sets() -> SystemException {
     )
 }
 
-/// Whether an exception is of [`unlike`].
+/// Returns whether an exception was created by [`unlike`].
 #[cold]
 pub(crate) fn is_unlike(exception: &SystemException) -> bool {
     std::error::Error::source(exception).is_some_and(|source| source.is::<Unlike>())

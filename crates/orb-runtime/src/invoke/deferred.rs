@@ -1,4 +1,4 @@
-//! Calls that are sent now and awaited later.
+//! Deferred calls: sent now and awaited later.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -9,12 +9,13 @@ use crate::blocking;
 
 /// Sends a call now, to be awaited later: `let balance = account.balance().deferred();`.
 ///
-/// It is there for every future, so for each operation of every reference, and for an `async` block with several calls.
+/// Implemented for every future: for each operation of every reference, and for an `async` block with several
+/// calls.
 ///
 /// ```
 /// # use orb_runtime::{Defer, ObjectRef, Reference, SystemException};
 /// # async fn ask(near: ObjectRef, far: ObjectRef) -> Result<(), SystemException> {
-/// let far = far.non_existent().deferred(); // under way
+/// let far = far.non_existent().deferred(); // in flight
 /// let near = near.non_existent().await?; // meanwhile
 /// let far = far.await?;
 /// # let _ = (near, far);
@@ -22,14 +23,14 @@ use crate::blocking;
 /// ```
 #[doc(alias = "send_deferred")]
 pub trait Defer: Future + Send + Sized {
-    /// The call, polled for the first time here and now.
+    /// Polls the call once and returns it.
     ///
-    /// Where the reference has its connection, the request is sent when this returns; else connecting has begun, and
-    /// [`Deferred::sent`] waits until the request is on its way. The deadline of the call counts from now on, and its result is
-    /// taken from the connection whether somebody awaits it or not.
+    /// If the reference has a connection, the request is sent when this returns. Otherwise connecting has
+    /// begun, and [`Deferred::sent`] waits until the request is sent. The deadline of the call counts from
+    /// now on. Its result is read from the connection whether it is awaited or not.
     ///
-    /// No task is started: what else the future does is done while it is awaited. So are calls to objects of this very
-    /// ORB, whose servants run in the task of their caller.
+    /// No task is spawned: the rest of the future runs only while it is awaited. The same holds for calls to
+    /// objects of this ORB, whose servants run in the task of the caller.
     fn deferred<'a>(self) -> Deferred<'a, Self::Output>
     where
         Self: 'a,
@@ -42,14 +43,14 @@ pub trait Defer: Future + Send + Sized {
 
 impl<F: Future + Send> Defer for F {}
 
-/// A call that was sent by [`Defer::deferred`]. Await it for its result; dropping it cancels the call.
+/// A call that was sent by [`Defer::deferred`]. Await it for its result. Dropping it cancels the call.
 ///
-/// Polled again after it gave its result, it stays pending.
+/// If it is polled again after it has returned its result, it stays pending.
 #[must_use = "dropping it cancels the call"]
 #[doc(alias = "CORBA::Request")]
 pub struct Deferred<'a, T> {
     call: Call<'a, T>,
-    /// A call in it waits for its reply, or did.
+    /// A call in the future is waiting for its reply, or has received it.
     sent: bool,
 }
 
@@ -60,24 +61,24 @@ enum Call<'a, T> {
 }
 
 impl<T> Deferred<'_, T> {
-    /// Whether the result is there: then awaiting does not wait. It never blocks.
+    /// Returns whether the result is available, so that awaiting returns immediately. It never blocks.
     pub fn poll_response(&mut self) -> bool {
         let _ = self.look(&mut Context::from_waker(Waker::noop()));
         !matches!(self.call, Call::Waiting(_))
     }
 
-    /// Waits until the request is sent, or the call is over: only the result is missing then. Of several calls in one future,
-    /// the first one counts.
+    /// Waits until the request is sent or the call has ended, so that only the result is outstanding. If the
+    /// future makes several calls, the first one counts.
     ///
-    /// A call whose octets come from a source is sent with its last octet.
+    /// A call whose bytes come from a source counts as sent after its last byte.
     ///
     /// # Cancel safety
-    /// Dropping the future of this method changes nothing.
+    /// Dropping the future of this method has no effect.
     pub async fn sent(&mut self) {
         poll_fn(|cx| self.look(cx)).await;
     }
 
-    /// Goes on with the call. Ready: the request is sent.
+    /// Polls the call. Ready once the request is sent.
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Call::Waiting(call) = &mut self.call {
             let (polled, waits) = blocking::apart(|| call.as_mut().poll(cx));
@@ -110,7 +111,7 @@ impl<T> Future for Deferred<'_, T> {
     }
 }
 
-/// The result is never pinned.
+/// The result is never pinned, and the future is boxed.
 impl<T> Unpin for Deferred<'_, T> {}
 
 impl<T> fmt::Debug for Deferred<'_, T> {

@@ -1,4 +1,4 @@
-//! How calls fail: exceptions in replies, replies that do not decode, calls that get no reply.
+//! Failures of calls: exceptions in replies, malformed replies, calls without a reply.
 
 use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
@@ -28,7 +28,7 @@ pub(super) fn user_exception<E: From<SystemException>>(
     }
 }
 
-/// The exception for a user exception that is not in the raises clause.
+/// Creates the exception for a user exception that is not in the raises clause.
 #[cold]
 pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
     let (kind, minor) = (SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION);
@@ -39,7 +39,7 @@ pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
     ))
 }
 
-/// A reply that does not decode; counted, where that is because of a limit.
+/// Creates the exception for a reply that does not decode. Counts the failure if a limit caused it.
 #[cold]
 pub(crate) fn bad_reply(orb: &OrbCore, error: DecodeError, operation: &Called<'_>) -> SystemException {
     orb.hit_by(&error);
@@ -48,27 +48,28 @@ pub(crate) fn bad_reply(orb: &OrbCore, error: DecodeError, operation: &Called<'_
         .because(format!("the reply of `{}` does not decode: {error}", operation.name))
 }
 
-/// The same of a reply that says that nothing was executed: where else to call, or how.
+/// Creates the exception for a malformed reply that redirects the call: nothing was executed.
 #[cold]
 pub(super) fn bad_direction(orb: &OrbCore, error: DecodeError, operation: &Called<'_>) -> SystemException {
     not_executed(bad_reply(orb, error, operation))
 }
 
-/// The same exception of a call that did not reach its object, as no LocateRequest does.
+/// Changes the completion status to COMPLETED_NO, because the call did not reach its object. A LocateRequest
+/// never does.
 #[cold]
 pub(super) fn not_executed(mut exception: SystemException) -> SystemException {
     exception.completed = CompletionStatus::No;
     exception
 }
 
-/// What the reference's [`RebindMode`] forbids.
+/// Creates the exception for an action that the reference's [`RebindMode`] forbids.
 #[cold]
 pub(super) fn no_rebind(text: &str) -> SystemException {
     SystemException::new(SystemExceptionKind::Rebind, MinorCode::NONE, CompletionStatus::No)
         .because(format!("{text}: `validate_connection` binds the reference anew"))
 }
 
-/// The system exception in a reply.
+/// Decodes the system exception in a reply.
 #[cold]
 pub(super) fn system_exception(target: &ObjectRef, reply: &Reply, operation: &Called<'_>) -> SystemException {
     let raised = SystemException::decode(&mut reply.body())
@@ -88,7 +89,7 @@ pub(super) fn failed(error: CallError, operation: &Called<'_>, link: &Link) -> S
     })
 }
 
-/// Adds where an exception in a reply was raised, unless the exception has another cause.
+/// Adds the server and operation that raised an exception, unless the exception has another cause.
 #[cold]
 pub(super) fn raised_by(exception: SystemException, operation: &Called<'_>, link: &Link) -> SystemException {
     if std::error::Error::source(&exception).is_some() {
@@ -97,16 +98,17 @@ pub(super) fn raised_by(exception: SystemException, operation: &Called<'_>, link
     exception.with_source(RaisedBy { operation: operation.name.into(), peer: link.peer().to_string() })
 }
 
-/// The cause of a system exception that came in a reply: the server answered, and says no.
+/// The cause of a system exception that was received in a reply.
 ///
-/// An exception that a server gave another cause, such as one of an unknown id, has that one instead.
+/// An exception for which the server gave another cause, such as one with an unknown id, has that cause
+/// instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("raised by `{operation}` at {peer}")]
 #[non_exhaustive]
 pub struct RaisedBy {
-    /// The operation, as messages name it.
+    /// The name of the operation on the wire.
     pub operation: Box<str>,
-    /// Where the server is.
+    /// The address of the server.
     pub peer: String,
 }
 
@@ -115,7 +117,7 @@ pub(crate) fn transient(text: String) -> SystemException {
     SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No).because(text)
 }
 
-/// Which call failed where.
+/// The operation and the peer of a failed call.
 #[derive(Debug, thiserror::Error)]
 #[error("`{operation}` at {peer}")]
 struct Failed {

@@ -14,20 +14,24 @@ use giop_proto::later;
 use crate::link::now;
 use crate::reference::Reference;
 
-/// Calls that are under way at a time, unless [`FanOut::at_once`] says otherwise.
+/// The default of [`FanOut::at_once`]: the maximum number of concurrent calls.
 const AT_ONCE: usize = 64;
 
-/// Calls many objects, with one deadline for all of them: `timeout` from now on.
+/// Calls many objects with one deadline for all of them, `timeout` from now.
 ///
-/// `call` gets each reference with what is left of that time as the limit of its calls, or with its own limit if that ends
-/// earlier. At most 64 are called at a time ([`FanOut::at_once`]). Await it for all answers in the order of the references, or take
-/// them as they come ([`FanOut::next`], [`Stream`]). Nothing is sent before.
+/// `call` gets each reference with the remaining time as its timeout, or with its own timeout if that is
+/// shorter. At most 64 calls run concurrently ([`FanOut::at_once`]). Await the result for all answers in the
+/// order of the references, or take answers as they arrive ([`FanOut::next`], [`Stream`]). Nothing is sent
+/// before that.
 ///
-/// No task is started. Dropping it cancels the calls that have no answer yet.
+/// No task is spawned. Dropping it cancels the calls that have no answer yet.
 ///
 /// # Errors
-/// Each answer has its own: what `call` gave; or TIMEOUT, where it was not done at the deadline OMG 3 with COMPLETED_MAYBE, and
-/// where its turn had not come OMG 2 with COMPLETED_NO.
+/// Each answer has its own result:
+///
+/// * the result of `call`;
+/// * TIMEOUT minor OMG 3, COMPLETED_MAYBE, if the call was running at the deadline;
+/// * TIMEOUT minor OMG 2, COMPLETED_NO, if the call had not started at the deadline.
 ///
 /// ```
 /// # use orb_runtime::{ObjectRef, Reference, fan_out};
@@ -66,14 +70,14 @@ where
     }
 }
 
-/// What one object answered.
+/// The answer of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer<R, T, E> {
-    /// The object's place among the references, from 0.
+    /// The index of the object among the references, from 0.
     pub index: usize,
-    /// The reference as it was given.
+    /// The reference that was passed in.
     pub reference: R,
-    /// What the call brought.
+    /// The result of the call.
     pub result: Result<T, E>,
 }
 
@@ -82,13 +86,13 @@ type Leg<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 /// Calls to many objects: see [`fan_out`].
 #[must_use = "nothing is called before it is awaited"]
 pub struct FanOut<'a, R, T, E> {
-    /// `None`: it has given its answer.
+    /// `None` for a reference whose answer was returned.
     references: Vec<Option<R>>,
     call: Box<dyn Fn(R) -> Leg<'a, T, E> + Send + 'a>,
     running: FuturesUnordered<Numbered<'a, T, E>>,
-    /// The first ones that were called.
+    /// The number of calls that were started, in order.
     begun: usize,
-    /// Of these the first ones are not waited for any more.
+    /// The number of references from the start that were given up at the deadline.
     given_up: usize,
     at_once: usize,
     deadline: Instant,
@@ -96,11 +100,11 @@ pub struct FanOut<'a, R, T, E> {
     end: End,
 }
 
-/// How near the deadline is.
+/// The state of the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     None,
-    /// It is now. The calls have a last turn, because their own errors say more.
+    /// The deadline has passed. The calls are polled once more, because their own errors are more specific.
     Now,
     Over,
 }
@@ -124,21 +128,21 @@ where
     R: Reference,
     E: From<SystemException>,
 {
-    /// Calls at most so many objects at a time, at least one.
+    /// Sets the maximum number of concurrent calls, at least one.
     pub fn at_once(mut self, calls: usize) -> Self {
         self.at_once = calls.max(1);
         self
     }
 
-    /// The next answer, of whichever object; `None` after the last.
+    /// Returns the next answer of any object, and `None` after the last one.
     ///
     /// # Cancel safety
-    /// No answer is lost. The calls go on while the next answer is awaited.
+    /// No answer is lost. The calls make progress while the next answer is awaited.
     pub async fn next(&mut self) -> Option<Answer<R, T, E>> {
         poll_fn(|cx| self.poll_answer(cx)).await
     }
 
-    /// All answers, in the order of the references.
+    /// Returns all answers, in the order of the references.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the calls that have no answer yet.
@@ -184,7 +188,7 @@ where
         }
     }
 
-    /// Calls the next ones, as many as may be called.
+    /// Starts the next calls, up to the limit.
     fn begin(&mut self) {
         while self.running.len() < self.at_once
             && let Some(reference) = self.references.get(self.begun)
@@ -209,7 +213,7 @@ where
         Some(Answer { index, reference, result })
     }
 
-    /// The next one of those that have no answer at the deadline. Their calls are cancelled first.
+    /// Cancels the running calls, and returns an error for the next reference without an answer.
     #[cold]
     fn give_up(&mut self) -> Option<Answer<R, T, E>> {
         self.running.clear();
@@ -225,7 +229,7 @@ where
     }
 }
 
-/// The reference with what is left of the time, unless it has less itself.
+/// Returns the reference with the remaining time as its timeout, unless its own is shorter.
 fn limited<R: Reference>(reference: &R, deadline: Instant) -> R {
     let object = reference.as_object();
     let left = deadline.saturating_duration_since(now());
@@ -269,7 +273,7 @@ where
     }
 }
 
-/// The calls are pinned by themselves.
+/// Each call is pinned by its own box.
 impl<R, T, E> Unpin for FanOut<'_, R, T, E> {}
 
 impl<'a, R, T, E> IntoFuture for FanOut<'a, R, T, E>

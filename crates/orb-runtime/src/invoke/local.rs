@@ -1,4 +1,4 @@
-//! Collocated calls: straight to the servant, without marshalling.
+//! Collocated calls: direct calls of the servant, without marshalling.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -27,23 +27,23 @@ use crate::source::{ResultSource, TakenFrom};
 /// The future of a collocated call.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A servant of this very ORB, by its interface.
+/// A servant in the same ORB as its caller, with its interface.
 #[derive(Debug)]
 pub struct LocalServant<L: ?Sized> {
     servant: Arc<L>,
     entry: Opaque<Entry>,
-    /// Of the object, where the entry stands for many.
+    /// The key of the called object, if the entry serves several objects.
     key: Option<ObjectKey>,
 }
 
-/// The servant of the object, if it is active in the reference's ORB and has the interface.
+/// Returns the servant of the object, if it is active in the reference's ORB and has the interface.
 #[inline]
 #[must_use]
 pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<LocalServant<L>> {
     let entry = target.home()?;
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
-    // It runs where `Orb::run_until` does, or within the turn that the caller has there.
+    // It runs in the task of `Orb::run_until`, unless the caller holds the turn there.
     if entry.mode.main && !entry.poa.turn.as_ref().is_some_and(has_turn) {
         return None;
     }
@@ -52,13 +52,13 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
 }
 
 impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
-    /// Calls the servant with the deadline, the panic guard and the current request of a call from afar.
+    /// Calls the servant with the deadline, the panic guard and the current request of a remote call.
     ///
     /// # Errors
-    /// What the servant raised; TIMEOUT; UNKNOWN when it panicked.
+    /// The exception that the servant raised; TIMEOUT; UNKNOWN if it panicked.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the servant's.
+    /// Dropping the future drops the future of the servant.
     pub fn call<'a, T: 'static, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
@@ -67,7 +67,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     ) -> impl Future<Output = Result<T, E>> + Send {
         async move {
             match self.run(target, operation, f).await?.0 {
-                // As from afar, a oneway's caller is not told how it went.
+                // The caller of a oneway does not get the outcome, as in remote calls.
                 Err(error) if operation.oneway => {
                     target.orb().note_failed_oneway(&error);
                     nothing().ok_or(error)
@@ -77,14 +77,14 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         }
     }
 
-    /// The same for a `@stream` result. What it is read from is handed to the caller; but where requests have to take turns, all of it is
-    /// taken before the turn is over.
+    /// Calls the servant of an operation with a `@stream` result, and returns the stream. If the thread model
+    /// serializes requests, the whole result is collected before the turn ends.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// Those of [`call`](Self::call).
     ///
     /// # Cancel safety
-    /// As [`call`](Self::call).
+    /// That of [`call`](Self::call).
     pub fn call_into<'a, S: ResultSource + 'static, E: From<SystemException> + std::fmt::Display + 'a>(
         &'a self,
         target: &ObjectRef,
@@ -108,7 +108,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         }
     }
 
-    /// Gives the outcome of the servant, and the request; fails where the servant did not begin.
+    /// Returns the outcome of the servant and the request. Fails if the servant was not called.
     async fn run<'a, T, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
@@ -164,7 +164,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     }
 }
 
-/// Waits for what a call waits for before it starts, up to its deadline.
+/// Waits for a condition of the call's start, up to the deadline of the call.
 async fn in_time<T>(
     what: impl Future<Output = Result<T, SystemException>>,
     operation: &str,
@@ -181,7 +181,7 @@ async fn in_time<T>(
     .await
 }
 
-/// Enters an object of this ORB as soon as requests may start.
+/// Counts a request on an object of this ORB, as soon as requests may start.
 async fn admit<'e>(orb: &Arc<OrbCore>, entry: &'e Entry) -> Result<InFlight<&'e Entry>, SystemException> {
     tokio::select! {
         biased;
@@ -202,7 +202,7 @@ async fn admit<'e>(orb: &Arc<OrbCore>, entry: &'e Entry) -> Result<InFlight<&'e 
             Gate::Holding => Poll::Pending,
             gate => Poll::Ready(gate),
         });
-        // An ORB that closes waits for whoever calls, not for whom the manager keeps.
+        // An ORB that is closing waits for running requests, but not for those that the POA manager holds.
         let gate = tokio::select! {
             biased;
             gate = gate => gate,
@@ -214,10 +214,10 @@ async fn admit<'e>(orb: &Arc<OrbCore>, entry: &'e Entry) -> Result<InFlight<&'e 
     }
 }
 
-/// Whether an own object is there, as a call would find it: once requests may start, or not at all.
+/// Returns whether an object of this ORB exists for a call, after requests of its POA may start.
 ///
 /// # Errors
-/// What its POA raises; TIMEOUT.
+/// The exception of its POA; TIMEOUT.
 pub(crate) async fn is_there(
     target: &ObjectRef,
     entry: &Entry,
@@ -236,7 +236,7 @@ pub(crate) async fn is_there(
     }
 }
 
-/// What a oneway returns.
+/// Returns `Some` if `T` is `()`, the result of a oneway.
 fn nothing<T: 'static>() -> Option<T> {
     let mut nothing: Option<T> = None;
     if let Some(nothing) = (&mut nothing as &mut dyn Any).downcast_mut::<Option<()>>() {

@@ -1,4 +1,4 @@
-//! From a stub to a reply: bind, encode, send, wait, and start over where that is right.
+//! Invocation: binds, encodes, sends, waits for the reply, and repeats if that is allowed.
 
 #![expect(
     clippy::manual_async_fn,
@@ -57,13 +57,14 @@ use crate::source::{LastArgument, LastGiven, Unit};
 use crate::telemetry::Watch;
 use crate::trace::{self, Way};
 
-/// How often a server may send a call elsewhere.
+/// The maximum number of forwards of one call.
 const MAX_HOPS: usize = 10;
 
-/// How long a connection stays open over which a reference was asked for, and whose calls go over another one now.
+/// Idle timeout of a connection over which a reference was asked for and whose calls use another connection
+/// now.
 const LEFT: Duration = Duration::from_secs(2);
 
-/// The encoding of arguments. It may run again when the request has to go elsewhere.
+/// The encoding of arguments. It may run again if the request has to be sent elsewhere.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
 
 /// Calls an operation and waits for its results. Called by generated stubs.
@@ -71,11 +72,14 @@ type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send
 /// `raised` decodes the exceptions of the raises clause by their repository ids.
 ///
 /// # Errors
-/// What the servant raised; MARSHAL with COMPLETED_YES when the reply does not decode; what sending it brought: TRANSIENT, COMM_FAILURE,
-/// TIMEOUT, with the completion status of how far it came.
+/// * The exception that the servant raised.
+/// * MARSHAL, COMPLETED_YES, if the reply does not decode.
+/// * TRANSIENT, COMM_FAILURE or TIMEOUT, if sending failed. The completion status tells how far the request
+///   got.
 ///
 /// # Cancel safety
-/// Dropping the future cancels the call: a CancelRequest goes out if the request did, and the connection stays good.
+/// Dropping the future cancels the call. A CancelRequest is sent if the request was, and the connection
+/// remains usable.
 pub fn invoke<R, E>(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -92,13 +96,15 @@ where
     }
 }
 
-/// Calls an operation whose last argument is a `@stream`: `encode` encodes those before it. Called by generated stubs.
+/// Calls an operation whose last argument is a `@stream`. `encode` encodes the arguments before it. Called by
+/// generated stubs.
 ///
 /// # Errors
-/// As [`invoke`]; BAD_PARAM when the source fails, see [`ByteSource`](crate::ByteSource).
+/// Those of [`invoke`]; BAD_PARAM if the source fails, see [`ByteSource`](crate::ByteSource).
 ///
 /// # Cancel safety
-/// As [`invoke`]; but where octets are read from a source, and not all are sent, the connection is closed, which nobody else uses.
+/// That of [`invoke`], except if bytes are read from a source and not all of them are sent: then the
+/// connection, which no other call uses, is closed.
 pub fn invoke_from<R, E>(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -124,15 +130,17 @@ where
     }
 }
 
-/// Calls an operation with a `@stream` result, on a connection that no other call uses. Called by generated stubs.
+/// Calls an operation with a `@stream` result, over a connection that no other call uses. Called by generated
+/// stubs.
 ///
 /// `source` is the last argument if that is a `@stream` as well.
 ///
 /// # Errors
-/// As [`invoke_from`], up to the start of the result; IMP_LIMIT, COMPLETED_YES, for a result of more than `Limits::max_stream_size`.
+/// Those of [`invoke_from`], up to the start of the result. IMP_LIMIT, COMPLETED_YES, for a result of more
+/// than `Limits::max_stream_size`.
 ///
 /// # Cancel safety
-/// As [`invoke`]; the connection is closed.
+/// Dropping the future cancels the call and closes the connection.
 pub fn invoke_into<S, E>(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -167,13 +175,13 @@ where
     }
 }
 
-/// Sends a oneway whose last argument is a `@stream`, as [`invoke_from`]. Called by generated stubs.
+/// Sends a oneway whose last argument is a `@stream`: see [`invoke_from`]. Called by generated stubs.
 ///
 /// # Errors
-/// As [`send_oneway`]; BAD_PARAM when the source fails.
+/// Those of [`send_oneway`]; BAD_PARAM if the source fails.
 ///
 /// # Cancel safety
-/// As [`invoke_from`].
+/// That of [`invoke_from`].
 pub fn send_oneway_from(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -192,7 +200,7 @@ pub fn send_oneway_from(
     }
 }
 
-/// The encoding of arguments with a sequence of these octets behind them.
+/// Returns an encoding of the arguments followed by a sequence of these bytes.
 fn with(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     octets: Bytes,
@@ -206,7 +214,7 @@ fn with(
     }
 }
 
-/// What a reply brought.
+/// Decodes a reply to the results or the exception.
 #[inline(always)]
 fn results<R, E: From<SystemException>>(
     target: &ObjectRef,
@@ -227,11 +235,12 @@ fn results<R, E: From<SystemException>>(
 /// Sends a oneway at the reference's sync scope. Called by generated stubs.
 ///
 /// # Errors
-/// What could not be sent: TRANSIENT or COMM_FAILURE; TIMEOUT when the queue stayed full up to the deadline; at the scopes
-/// `Server` and `Target` also what the server answered.
+/// * TRANSIENT or COMM_FAILURE, if it could not be sent.
+/// * TIMEOUT, if the queue stayed full up to the deadline.
+/// * At the scopes `Server` and `Target`, also exceptions of the server.
 ///
 /// # Cancel safety
-/// The message is queued whole or not at all.
+/// The message is queued completely or not at all.
 pub fn send_oneway(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -240,7 +249,7 @@ pub fn send_oneway(
     send_without_reply(target, operation, encode)
 }
 
-/// As [`send_oneway`], of any operation.
+/// Sends any operation without waiting for results: see [`send_oneway`].
 pub(crate) async fn send_without_reply(
     target: &ObjectRef,
     operation: &Called<'_>,
@@ -319,8 +328,8 @@ async fn queue(
     }
 }
 
-/// Sends a request and waits for a reply that is a result or a user exception: forwards are followed, what was surely not
-/// executed is sent again.
+/// Sends a request and waits for a reply that is a result or a user exception. Follows forwards, and repeats
+/// requests that were certainly not executed.
 async fn attempt(
     target: &ObjectRef,
     operation: &Called<'_>,
@@ -427,9 +436,10 @@ async fn attempt(
     }
 }
 
-/// Asks the server for the reference of an object that is known by a URL, before a request that needs more than the URL says.
+/// Asks the server for the reference of an object that is known by a URL, before a request that needs more
+/// information than the URL has.
 ///
-/// What it raises says nothing of that request.
+/// Errors are ignored, because they do not concern that request.
 #[cold]
 pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
     Box::pin(async move {
@@ -437,7 +447,7 @@ pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = (
     })
 }
 
-/// The reference that a server tells which was asked for it.
+/// Returns the reference in the reply of a server that was asked for it.
 #[cold]
 fn told_by(reply: &Reply) -> Option<Ior> {
     let tells = reply.status() == ReplyStatus::LocationForward
@@ -445,12 +455,13 @@ fn told_by(reply: &Reply) -> Option<Ior> {
     if tells { Ior::decode(&mut reply.body()).ok() } else { None }
 }
 
-/// Asks by LocateRequest whether the object is there.
+/// Asks by LocateRequest whether the object exists.
 pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
     find(target, false).await
 }
 
-/// The same, and goes where the server says, whatever the reference allows its calls.
+/// Asks by LocateRequest whether the object exists. Follows forwards even if the reference's [`RebindMode`]
+/// forbids them.
 pub(crate) async fn bind_anew(target: &ObjectRef) -> Result<bool, SystemException> {
     find(target, true).await
 }
@@ -500,7 +511,7 @@ async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
     }
 }
 
-/// Asks by one LocateRequest.
+/// Sends one LocateRequest and waits for the reply.
 async fn ask(
     target: &ObjectRef,
     link: &Arc<Link>,
@@ -550,7 +561,8 @@ fn follow(
     Ok(())
 }
 
-/// When a call through this reference ends: its own limit or the ORB's, and never after the request being served.
+/// Returns the deadline of a call through this reference: its own timeout or the ORB's, limited by the
+/// deadline of the current request.
 pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
     let timeout = target.options().timeout.unwrap_or(target.orb().config.timeout);
     let own = timeout.map(|timeout| later(now, timeout));

@@ -1,4 +1,4 @@
-//! Operations as stubs name them, and as requests do.
+//! Operations, as stubs declare them and as requests name them.
 
 use std::borrow::Cow;
 
@@ -8,40 +8,40 @@ use giop_proto::{CallError, Sent};
 
 use crate::serve::Interface;
 
-/// An operation as stubs name it: made once, in a static.
+/// An operation that a stub declares in a static.
 pub type Operation = Called<'static>;
 
-/// An operation that is called.
+/// An operation to be called.
 #[derive(Debug)]
 pub struct Called<'n> {
     pub(crate) name: &'n str,
     pub(super) oneway: bool,
     pub(super) streamed: bool,
-    /// It is not in a static, so its address says nothing.
+    /// It is not in a static, so that its address does not identify it.
     passing: bool,
-    /// How its arguments are encoded already, if they are: byte order, and their start modulo 8.
+    /// Byte order of arguments that are already encoded, and the position of their start modulo 8.
     pub(super) body: Option<(ByteOrder, usize)>,
-    /// Which of the operations of an interface it is.
+    /// Its interface, and its index among the operations of that interface.
     place: Option<(&'static Interface, u32)>,
 }
 
 impl<'n> Called<'n> {
-    /// One whose name is known for this call only.
+    /// Creates an operation whose name is known for one call only.
     pub(crate) const fn passing(name: &'n str, oneway: bool) -> Self {
         Self { name, oneway, streamed: false, passing: true, body: None, place: None }
     }
 
-    /// The same with arguments that are octets in that order, to begin at that place modulo 8.
+    /// Declares the arguments as bytes of that order, which begin at a position of that value modulo 8.
     pub(crate) const fn with_body(self, order: ByteOrder, phase: usize) -> Self {
         Self { body: Some((order, phase)), ..self }
     }
 
-    /// Whether results are wanted as octets.
+    /// Returns whether results are returned as bytes.
     pub(super) const fn passes_on(&self) -> bool {
         self.body.is_some()
     }
 
-    /// What an operation in a static is told by from all others.
+    /// Returns the address of an operation in a static, which identifies it.
     #[inline]
     pub(super) fn address(&self) -> Option<usize> {
         (!self.passing).then(|| std::ptr::from_ref(self).addr())
@@ -49,37 +49,37 @@ impl<'n> Called<'n> {
 }
 
 impl Operation {
-    /// One with a reply.
+    /// Creates an operation with a reply.
     #[must_use]
     pub const fn twoway(name: &'static str) -> Self {
         Self { name, oneway: false, streamed: false, passing: false, body: None, place: None }
     }
 
-    /// One without.
+    /// Creates an operation without a reply.
     #[must_use]
     pub const fn oneway(name: &'static str) -> Self {
         Self { name, oneway: true, streamed: false, passing: false, body: None, place: None }
     }
 
-    /// The same, with a `@stream` argument.
+    /// Declares a `@stream` argument.
     #[must_use]
     pub const fn streamed(self) -> Self {
         Self { streamed: true, ..self }
     }
 
-    /// The same, as the one of that number among an interface's own.
+    /// Declares its interface, and its index among the operations of that interface itself.
     #[must_use]
     pub const fn of(self, interface: &'static Interface, index: u32) -> Self {
         Self { place: Some((interface, index)), ..self }
     }
 
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether it was declared `oneway`.
+    /// Returns whether it was declared `oneway`.
     #[must_use]
     pub const fn is_oneway(&self) -> bool {
         self.oneway
@@ -87,7 +87,8 @@ impl Operation {
 }
 
 impl Called<'_> {
-    /// What a request to that server says: the operation's name, or its number where the server wants numbers.
+    /// Returns the operation in requests to that server: its name, or its number if the server asks for
+    /// numbers.
     #[inline]
     pub(super) fn written(&self, profile: &IiopProfile) -> Cow<'_, str> {
         match profile.component(ComponentTag::ZORB_OPERATIONS) {
@@ -103,7 +104,8 @@ impl Called<'_> {
         number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
     }
 
-    /// Why a call of it failed: a servant that takes a stream may be at work before the request is written whole.
+    /// Adapts the error of a failed call: a servant that takes a stream may have started before the whole
+    /// request was written.
     #[cold]
     pub(super) fn judge(&self, error: CallError) -> CallError {
         match error.sent {

@@ -1,4 +1,4 @@
-//! A request on its way into octets.
+//! Encoding of requests.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::reference::{Binding, ObjectRef};
 use crate::source::Unit;
 use crate::telemetry::Watch;
 
-/// A request that is about to be encoded.
+/// A request to be encoded.
 pub(super) struct Outgoing<'a> {
     target: &'a ObjectRef,
     binding: &'a Arc<Binding>,
     link: &'a Link,
-    /// What tells the server the code sets and more, if it does not know them.
+    /// Service contexts that the server has not received yet, such as the code sets.
     announce: &'a [ServiceContext],
     operation: &'a Called<'a>,
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
-    /// How many octets of a last argument follow what is encoded, and what they are of.
+    /// The length in bytes, and the element type, of a last argument that is sent separately.
     payload: Option<(u32, Unit)>,
     watch: Watch<'a>,
 }
@@ -58,18 +58,18 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// The same with a sequence of so many octets as its last argument, of which only the count is encoded.
+    /// Adds a sequence of that many bytes as the last argument. Only its length is encoded.
     pub(super) fn with_payload(self, octets: u32, of: Unit) -> Self {
         Self { payload: Some((octets, of)), ..self }
     }
 
-    /// The same, with what it carries for whoever looks on.
+    /// Adds the trace context of an observer.
     #[inline]
     pub(super) fn watched(self, watch: Watch<'a>) -> Self {
         Self { watch, ..self }
     }
 
-    /// What its header says, if that is what all requests of the operation say.
+    /// Returns the key of the encoded header, if all requests of the operation have the same header.
     #[inline]
     pub(super) fn plain(&self) -> Option<Plain<'a>> {
         let plain = self.announce.is_empty()
@@ -83,8 +83,9 @@ impl<'a> Outgoing<'a> {
         operation.address().map(|operation| Plain { binding, operation, response })
     }
 
-    /// Encodes the whole message: one pass over the arguments, into one buffer and its shared chunks. Where they have a long run of
-    /// structs, only what stands before them: then they are to be sent as they are encoded.
+    /// Encodes the whole message in one pass over the arguments, into one buffer and its shared chunks. If
+    /// the arguments contain a long run of structs, only the header is encoded, and the arguments are to be
+    /// encoded while they are sent.
     pub(super) fn encode<'b>(
         &self,
         started: &mut Started,
@@ -92,7 +93,7 @@ impl<'a> Outgoing<'a> {
     ) -> Result<Option<Flow<'b>>, EncodeError> {
         let order = self.operation.body.map_or(ByteOrder::NATIVE, |(order, _)| order);
         match self.encode_in(order, started, arguments) {
-            // There is a custom value among them that came in the other order, and stays as it came.
+            // A custom value was received in the other byte order, and its state cannot be converted.
             Err(EncodeError { kind: EncodeErrorKind::CustomState }) if self.operation.body.is_none() => {
                 started.has_header = false;
                 self.encode_in(order.swapped(), started, arguments)
@@ -142,7 +143,8 @@ impl<'a> Outgoing<'a> {
         Ok(None)
     }
 
-    /// Goes back to where the arguments begin, which are measured. `None`: they are to be encoded whole.
+    /// Rewinds to the start of the arguments, whose size was measured. Returns `None` if they are to be
+    /// encoded completely.
     #[cold]
     fn measured<'b>(
         &self,
@@ -151,7 +153,8 @@ impl<'a> Outgoing<'a> {
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
         let octets = e.position();
-        // Values refer to each other. What has bulk elsewhere may be announced block by block.
+        // Values refer to each other, so they are encoded completely. Arguments with shared chunks may be
+        // announced block by block.
         let flows = e.chunk_count() == 0 && !e.has_values();
         if flows {
             finish_message(e, MessageHeader::SIZE_AT)?;
@@ -216,12 +219,12 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// A context that moves what stands behind it by half of what the largest values are aligned to.
+/// Returns a context that shifts the bytes after it by half of the largest alignment.
 pub(crate) fn padding() -> ServiceContext {
     ServiceContext { id: ContextId::ZORB_PADDING, data: Bytes::from_static(&[0; 4]) }
 }
 
-/// The address in the form that the server asked for.
+/// Returns the address in the form that the server asked for.
 #[inline]
 pub(super) fn address_of<'a>(
     target: &ObjectRef,
@@ -237,7 +240,7 @@ pub(super) fn address_of<'a>(
     })
 }
 
-/// The reference with the profile that is called. Of a place where a server sent the call that profile is all that is known.
+/// Returns the reference with the called profile selected. After a forward, only that profile is known.
 #[cold]
 fn selected(target: &ObjectRef, binding: &Binding) -> Result<TargetReference, EncodeError> {
     let ior = target.ior();

@@ -1,4 +1,4 @@
-//! Calls whose replies go to handlers: the callback model of asynchronous invocations.
+//! Calls that pass their replies to handlers: the callback model of asynchronous invocations.
 
 use std::future::Future;
 
@@ -6,13 +6,14 @@ use giop_codec::exception::SystemException;
 
 use super::Defer;
 
-/// Sends a call, and lets a task of the current runtime give its outcome to `reply`. Called by generated code.
+/// Sends a call, and passes its outcome to `reply` in a task of the current runtime. Called by generated
+/// code.
 ///
-/// The call is polled once before this returns, as by [`Defer::deferred`]: where the reference has its connection, the request is
-/// sent then. `reply` always runs in the task.
+/// The call is polled once before this returns, as in [`Defer::deferred`]: if the reference has a connection,
+/// the request is sent by then. `reply` always runs in the task.
 ///
 /// # Errors
-/// INITIALIZE outside of a tokio runtime; nothing is sent then, and `reply` is not called.
+/// INITIALIZE outside of a tokio runtime. Then nothing is sent, and `reply` is not called.
 pub fn sendc<T, F>(
     call: impl Future<Output = T> + Send + 'static,
     reply: impl FnOnce(T) -> F + Send + 'static,
@@ -27,7 +28,7 @@ where
     Ok(())
 }
 
-/// A copy of a large array without it ever lying on the stack. Called by generated code.
+/// Copies a large array to the heap, without a copy on the stack. Called by generated code.
 pub fn boxed_array<T: Clone, const N: usize>(array: &[T; N]) -> Box<[T; N]> {
     // The vector has N elements.
     array.to_vec().try_into().unwrap_or_else(|_| Box::new(array.clone()))

@@ -1,4 +1,5 @@
-//! Calls whose last argument is read from a source while it is sent, or whose results are taken while they come.
+//! Calls whose last argument is read from a source while it is sent, or whose results are read while they
+//! arrive.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -27,7 +28,7 @@ use crate::source::{KEPT, Payload};
 use crate::telemetry::Watch;
 use crate::trace::{self, Way};
 
-/// As `transact`, over a connection of its own.
+/// Calls with a last argument from a source, over an exclusive connection.
 pub(super) async fn transact(
     target: &ObjectRef,
     operation: &Called<'_>,
@@ -47,7 +48,8 @@ pub(super) async fn transact(
     }
 }
 
-/// The same for results that are taken while they come: what is left of the argument goes out meanwhile.
+/// Calls with results that are read while they arrive, over an exclusive connection. The rest of the argument
+/// is sent meanwhile.
 pub(super) async fn transact_into(
     target: &ObjectRef,
     operation: &Called<'_>,
@@ -69,7 +71,7 @@ pub(super) async fn transact_into(
     Ok(Results { reply, call, lease, deadline, argument, orb: Arc::clone(target.orb()) })
 }
 
-/// The reply to a call, and the connection that it came by.
+/// The reply to a call, and the connection over which it was received.
 struct Came {
     reply: Reply,
     lease: Lease,
@@ -77,8 +79,8 @@ struct Came {
     deadline: Option<Instant>,
 }
 
-/// Calls over a connection of its own. `wanted`: what is to be answered, and whether the results are taken while they come, also from
-/// fragments of GIOP 1.1.
+/// Calls over an exclusive connection. `results` is set if results are read while they arrive; its value
+/// tells whether fragments of GIOP 1.1 are read so, too.
 async fn call(
     target: &ObjectRef,
     operation: &Called<'_>,
@@ -97,7 +99,8 @@ async fn call(
         let Alone { binding, mut lease } = target.bound_alone(deadline).await?;
         let link = &Arc::clone(lease.link());
         if payload.as_ref().is_some_and(|payload| payload.len() > KEPT) && !target.is_located() {
-            // A forward that comes now costs a round trip, one that comes later the call.
+            // A forward at this point costs a round trip. A forward after the payload has begun can fail the
+            // call.
             match ask(target, link, &binding, deadline, begun).await? {
                 Ok(reply) => match reply.locate_status() {
                     Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
@@ -112,11 +115,11 @@ async fn call(
                         }
                         return Err(exception);
                     }
-                    // Whatever else it says, the request will bring to light.
+                    // Other outcomes will show in the reply to the request.
                     _ => target.set_located(true),
                 },
                 Err(error) => {
-                    // Of the request itself nothing was sent.
+                    // Nothing of the request itself was sent.
                     let error = CallError { sent: Sent::Nothing, ..error };
                     if attempts.again(&error) {
                         begun = now();
@@ -150,7 +153,8 @@ async fn call(
                         Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
                         Fed::Whole | Fed::Answered | Fed::Lost => pending.reply().await,
                     },
-                    // The call is over: its deadline passed, or the connection failed, before anything of it was queued.
+                    // The call has ended before any of it was queued: its deadline passed, or the connection
+                    // failed.
                     Err(_) => pending.reply().await,
                 }
             }
@@ -174,7 +178,7 @@ async fn call(
                 return Err(stopped(judged, error, operation, link, payload.as_ref()));
             }
         };
-        // Where more of it comes, the connection says so.
+        // From here on, the connection itself tells whether more of the result is outstanding.
         lease.set_awaits_result(false);
         if trace::wire_enabled() {
             let octets = reply.message();
@@ -203,7 +207,7 @@ async fn call(
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 hops += 1;
                 follow(target, &mut reply.body(), hops, operation, false)?;
-                // What this server wanted says nothing of the next one.
+                // The address form that this server requested does not apply to the next one.
                 addressing = None;
                 if !rewind(payload) {
                     let text = "the server forwards it: the next call goes to the new place".to_owned();
@@ -225,12 +229,13 @@ async fn call(
     }
 }
 
-/// Whether the call can be made again: a source can be read from its start, where there is one.
+/// Rewinds the payload to its start. Returns `false` if that is impossible, so that the call cannot be
+/// repeated.
 fn rewind(payload: &mut Option<Payload>) -> bool {
     payload.as_mut().is_none_or(Payload::rewind)
 }
 
-/// Sends a request that is encoded whole.
+/// Sends a request that is encoded completely.
 fn send(
     request: &Outgoing<'_>,
     mut started: Started,
@@ -257,7 +262,8 @@ fn trace_out(started: &Started, link: &Link, operation: &Called<'_>) {
     }
 }
 
-/// As `send_oneway`, over a connection of its own. It is with the operating system when the future is done.
+/// Sends a oneway over an exclusive connection. The operating system has accepted all of it when the future
+/// completes.
 pub(super) async fn send_oneway(
     target: &ObjectRef,
     operation: &Called<'_>,
@@ -305,7 +311,7 @@ pub(super) async fn send_oneway(
     }
 }
 
-/// The octets of the sequence.
+/// Returns the length of the sequence in bytes.
 fn count(payload: &Payload) -> Result<u32, SystemException> {
     u32::try_from(payload.len()).map_err(|_| too_long(payload))
 }
@@ -316,7 +322,7 @@ fn too_long(payload: &Payload) -> SystemException {
     SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No).because(text)
 }
 
-/// Encodes all of the request but its payload.
+/// Encodes the request except for its payload.
 fn encode_start(
     request: &Outgoing<'_>,
     started: &mut Started,
@@ -338,7 +344,7 @@ fn encode_start(
     Ok(())
 }
 
-/// Sends the payload, or what is left of it, until the deadline: `None`.
+/// Sends the rest of the payload. Returns `None` if the deadline passes.
 async fn feed(
     link: &Link,
     call: Option<CallId>,
@@ -353,7 +359,7 @@ async fn feed(
     .await
 }
 
-/// Waits until all is with the kernel, or until the deadline: `None`.
+/// Waits until the kernel has accepted all queued bytes. Returns `None` if the deadline passes.
 async fn flushed(link: &Link, deadline: Option<Instant>) -> Option<Result<(), CallError>> {
     match deadline {
         Some(deadline) => tokio::time::timeout_at(deadline.into(), link.flushed()).await.ok(),
@@ -361,7 +367,7 @@ async fn flushed(link: &Link, deadline: Option<Instant>) -> Option<Result<(), Ca
     }
 }
 
-/// The result is there; the rest of the payload goes out, since the servant may still take it.
+/// Sends the rest of the payload after the result was received, because the servant may still read it.
 async fn finish(
     link: &Link,
     deadline: Option<Instant>,
@@ -375,7 +381,7 @@ async fn finish(
     Ok(())
 }
 
-/// What the server would answer when it has the whole payload.
+/// Creates the exception that the server would raise after it had received the whole payload.
 #[cold]
 fn unknown_object(operation: &Called<'_>, link: &Link) -> SystemException {
     let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
@@ -386,7 +392,7 @@ fn unknown_object(operation: &Called<'_>, link: &Link) -> SystemException {
     ))
 }
 
-/// Nobody knows how far a servant got that takes its octets while they come.
+/// Returns the completion status. A servant that reads bytes while they arrive may have executed any part.
 fn completed(sent: Sent) -> CompletionStatus {
     match sent {
         Sent::Nothing => CompletionStatus::No,
@@ -398,7 +404,7 @@ fn transient_bare() -> SystemException {
     SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No)
 }
 
-/// A call that failed somewhere in its payload.
+/// Creates the exception for a call that failed during its payload.
 #[cold]
 fn stopped(
     judged: CallError,
@@ -419,7 +425,7 @@ fn stopped(
     ))
 }
 
-/// A call that would be made again if its source could be read again.
+/// Creates the exception for a call that would be repeated if its source could be read again.
 #[cold]
 fn not_repeated(
     exception: SystemException,
@@ -428,7 +434,7 @@ fn not_repeated(
     payload: &Option<Payload>,
     why: String,
 ) -> SystemException {
-    // There is one, or the call would have been made again.
+    // The payload exists, because a call without one would have been repeated.
     let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
     exception.because(format!(
         "`{}` at {}: {why}; it was not sent again, because {given} of the {len} octets of its source were read, and a source can be read once",

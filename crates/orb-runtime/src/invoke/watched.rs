@@ -1,6 +1,7 @@
-//! Calls that somebody may look on at (`telemetry`).
+//! Calls that can be observed (`telemetry`).
 //!
-//! Where nobody can, these are the calls themselves. Else the future of a call that is looked on at has a box of its own, so that all others stay small.
+//! Without the feature `tracing`, these are the calls themselves. With it, the future of an observed call is
+//! boxed, so that futures of all other calls stay small.
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::ResponseFlags;
@@ -14,7 +15,7 @@ use crate::source::Payload;
 use crate::telemetry::Outbound;
 use crate::telemetry::Watch;
 
-/// A function with the outcome of `$call` that tells whoever looks on.
+/// Defines a function that returns the outcome of `$call` and reports it to the observer.
 macro_rules! watched {
     ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty, $call:path, |$seen:ident, $done:ident| $end:expr) => {
         $(#[$doc])*
@@ -55,13 +56,13 @@ watched! {
 }
 
 watched! {
-    /// The same with a last argument from a source.
+    /// Sends a request whose last argument comes from a source, and waits for its reply.
     transact_from(response: ResponseFlags, encode: Arguments<'_>, payload: Payload) -> Reply, streamed::transact,
     |seen, done| seen.replied(done.as_ref())
 }
 
 watched! {
-    /// The same for results that are taken while they come.
+    /// Sends a request, and returns results that are read while they arrive.
     transact_into(encode: Arguments<'_>, payload: Option<Payload>, nameless: bool) -> Results, streamed::transact_into,
     |seen, done| seen.replied(done.as_ref().map(|results| &results.reply))
 }

@@ -1,4 +1,4 @@
-//! Which requests start now, which wait, and which are refused.
+//! Admission of requests: which ones start now, are held, or are rejected.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,16 +22,16 @@ use crate::serve::running::{Running, Shut};
 use crate::serve::waiting::Until;
 use crate::trace::{self, Way};
 
-/// What a request waits for before it is looked at.
+/// The reason why a request waits before its object is looked up.
 enum Pause {
-    /// `Orb::accept`, or what requests before it wait for.
+    /// Waits for `Orb::accept`, or for earlier requests that hold all others.
     Accepting,
-    /// Memory for its reply.
+    /// Waits for reply memory.
     Memory,
 }
 
 impl Driver {
-    /// A request has come: it goes into the wire log, whenever it starts.
+    /// Writes a received request into the wire log, regardless of when it starts.
     #[inline]
     pub(super) fn note(&self, incoming: &IncomingRequest) {
         if trace::wire_enabled() {
@@ -41,7 +41,7 @@ impl Driver {
         }
     }
 
-    /// Starts a request. Called without the lock: a servant's code runs here.
+    /// Starts a request. Called without the lock, because a servant's code runs here.
     pub(super) fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         if incoming.announces() {
             self.orb.learn_ways_back(&self.link);
@@ -101,7 +101,8 @@ impl Driver {
         }
     }
 
-    /// Forwards a request that asks for the reference of its object to that reference. `None`: there is none to tell.
+    /// Forwards a request that asks for the reference of its object to that reference. `None`: no reference
+    /// can be returned.
     #[cold]
     fn tell_reference(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         let entry = self.last.as_ref();
@@ -117,7 +118,7 @@ impl Driver {
         Some(ReplyTo::new(incoming).forward_with(self.running.encoder(), &to, &[told]))
     }
 
-    /// What a request waits for before anything else is known of it.
+    /// Returns the reason why a request must wait before its object is looked up.
     #[cold]
     fn pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
         if self.orb.is_holding(cx, self.number)
@@ -125,7 +126,8 @@ impl Driver {
         {
             return Some(Pause::Accepting);
         }
-        // One that has waited does not wait again. A side that awaits replies itself must keep reading, or both sides could deadlock.
+        // A request waits for memory once only. A side that awaits replies itself must keep reading, or both
+        // sides could deadlock.
         let waits = !std::mem::take(&mut self.admitted)
             && incoming.response().expects_reply()
             && self.link.calls_waiting() == 0;
@@ -135,13 +137,14 @@ impl Driver {
         self.ticket.as_ref().map(|_| Pause::Memory)
     }
 
-    /// Whether a login is being checked.
+    /// Returns whether a login is being checked.
     #[inline]
     pub(super) fn waits_for_login(&self) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_login())
     }
 
-    /// Whether the next request waits for memory, until the ORB lets it go on.
+    /// Returns whether the next request waits for memory. If so, the ORB wakes the task when the request may
+    /// continue.
     #[inline]
     pub(super) fn waits_for_memory(&mut self, cx: &Context<'_>) -> bool {
         match &self.ticket {
@@ -156,7 +159,7 @@ impl Driver {
         }
     }
 
-    /// There was no object of the key.
+    /// Handles a request whose object was not found.
     #[cold]
     fn absent(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         let key = incoming.key();
@@ -181,7 +184,7 @@ impl Driver {
                     Err(exception) => exception,
                 }
             }
-            // It is on its way out, and the next may come behind it.
+            // The object is being etherealized. A new incarnation may follow.
             Located::Object(entry) => match entry.poa.make(&self.orb, entry.id()) {
                 Ok(Some(making)) => {
                     return self.wait_for(cx, &entry.poa, |held| Until::Made(held, making), incoming);
@@ -210,7 +213,8 @@ impl Driver {
         Some(self.refuse(&incoming, exception))
     }
 
-    /// The object's servant activator is at it, or earlier requests wait for that.
+    /// Holds a request until a step of a servant activator or adapter activator has completed, or until
+    /// earlier requests for the object have started.
     fn wait_for(
         &mut self,
         cx: &mut Context<'_>,
@@ -220,7 +224,7 @@ impl Driver {
     ) -> Option<Outcome> {
         match self.hold(poa, &incoming) {
             Some(held) => {
-                // So that the step is looked at, which wakes this task when it is done.
+                // The next poll registers this task's waker with the awaited step.
                 cx.waker().wake_by_ref();
                 self.put_off(incoming, until(held));
                 None
@@ -229,11 +233,12 @@ impl Driver {
         }
     }
 
-    /// A place for a request that waits.
+    /// Reserves a slot for a held request. `None`: a limit was reached.
     fn hold(&self, poa: &Arc<PoaCore>, incoming: &IncomingRequest) -> Option<Held> {
         let limits = &self.orb.config.limits;
         let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
-        // What waits for one manager does not take all requests of a connection.
+        // Held requests occupy at most half of the connection's requests. Otherwise those for one manager
+        // could use up all of them.
         let held =
             Held::new(poa, incoming.message().len(), limits).filter(|_| waiting < limits.max_requests / 2);
         if held.is_none() {
@@ -242,10 +247,10 @@ impl Driver {
         held
     }
 
-    /// Answers a request that does not get to a servant.
+    /// Answers a request that does not reach a servant.
     fn refuse(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
         let mut to = ReplyTo::new(incoming);
-        // The server does not have it then.
+        // The server did not accept the request, so the sender is answered.
         to.wanted |= incoming.response() == ResponseFlags::Server;
         let asks = matches!(incoming.operation_octets(), b"_non_existent" | b"_not_existent");
         if asks && exception.kind == SystemExceptionKind::ObjectNotExist && to.wanted {
@@ -254,7 +259,7 @@ impl Driver {
         to.system_exception(self.running.encoder(), exception)
     }
 
-    /// The object's POA does not let requests start, or one of its manager's waits before this one.
+    /// Handles a request whose POA is not open, or whose POA's manager holds an earlier request.
     #[cold]
     fn closed(
         &mut self,
@@ -267,7 +272,7 @@ impl Driver {
         match (gate, held) {
             (Gate::Active | Gate::Holding, Some(held)) => {
                 if gate == Gate::Active {
-                    // It opened meanwhile, but who waits before goes before.
+                    // The gate opened concurrently. Queue this request anyway, to keep the order of arrival.
                     cx.waker().wake_by_ref();
                 }
                 self.put_off(incoming, Until::Open(held));
@@ -282,7 +287,7 @@ impl Driver {
         self.waiting.get_or_insert_default().push(incoming, until);
     }
 
-    /// Has the requests served that need not wait any more, before what came after them.
+    /// Starts the held requests that need not wait any more, ahead of later ones.
     #[cold]
     pub(super) fn take_up(&mut self, cx: &mut Context<'_>) {
         let Some(waiting) = &mut self.waiting else { return };
@@ -307,8 +312,8 @@ impl Driver {
         self.serve_first(first.into_iter());
     }
 
-    /// The ORB closes: requests that somebody keeps from starting do not start any more. Where the connection is closed in good order
-    /// that tells their callers so.
+    /// Discards requests that are still held when the ORB closes. If `told`, CloseConnection notifies their
+    /// callers. Otherwise each one is answered with an exception.
     #[cold]
     pub(super) fn give_up_kept(&mut self, told: bool) {
         let kept = self.waiting.as_mut().map(|waiting| waiting.give_up()).unwrap_or_default();
@@ -329,7 +334,7 @@ impl Driver {
         requests.rev().for_each(|incoming| self.together.push_front(incoming));
     }
 
-    /// Makes the object of that key the last one. Most requests are for the object of the one before.
+    /// Sets `last` to the object of the request. Most requests are for the same object as the one before.
     #[inline]
     fn find(&mut self, incoming: &IncomingRequest) {
         if self.orb.config.demux.path == PathDemux::DeLayered {
@@ -342,7 +347,7 @@ impl Driver {
         }
     }
 
-    /// The same by key and operation in one look-up.
+    /// Finds object and operation by one look-up.
     #[cold]
     fn find_together(&mut self, incoming: &IncomingRequest) {
         let adapter = self.orb.adapter();
@@ -353,7 +358,7 @@ impl Driver {
         };
     }
 
-    /// The caller gave up. Says whether the request is dropped, because it had not started.
+    /// Cancels a request. Returns whether it was dropped because it had not started.
     pub(super) fn cancel(&mut self, token: ServeToken) -> bool {
         if let Some(at) = self.together.iter().position(|incoming| incoming.token() == token) {
             return self.together.remove(at).is_some();

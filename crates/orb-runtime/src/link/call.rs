@@ -1,4 +1,4 @@
-//! Calls and oneways from the caller's side.
+//! Calls and oneways on the caller's side.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use super::{
 use crate::blocking::{self, Mode};
 use crate::transport::Progress;
 
-/// An idle connection is looked at before it is used, if it was idle for this long.
+/// Idle time after which a connection is read before it is used.
 const STALE: Duration = Duration::from_millis(1);
 
-/// A call that is entered and not sent yet, or sent and not answered. Dropping it cancels the call.
+/// A call that is registered and either not sent or not answered. Dropping it cancels the call.
 pub(crate) struct Pending<'a> {
     pub(super) link: &'a Arc<Link>,
     pub(super) call: CallId,
@@ -35,7 +35,7 @@ pub(crate) struct Pending<'a> {
 pub(crate) struct Started {
     pub(crate) id: RequestId,
     pub(crate) encoder: Box<Encoder>,
-    /// The encoder has its header.
+    /// The encoder already contains the request header.
     pub(crate) has_header: bool,
 }
 
@@ -48,19 +48,20 @@ impl State {
     }
 }
 
-/// Why a oneway did not get into the queue.
+/// The reason why a oneway was not queued.
 #[derive(Debug)]
 pub(crate) enum OnewayError {
     /// The connection is closed; nothing was queued.
     Closed(CallError),
-    /// No room in the queue before the deadline.
+    /// The queue had no capacity before the deadline.
     Full,
-    /// The arguments can not be encoded.
+    /// The arguments cannot be encoded.
     Encode(EncodeError),
 }
 
 impl Link {
-    /// Enters a call and lends an encoder for its request. It has the header already if `header` is one that was kept.
+    /// Registers a call and lends an encoder for its request. The encoder contains the header if one is kept
+    /// for `header`.
     pub(crate) fn begin_call(
         self: &Arc<Self>,
         deadline: Option<Instant>,
@@ -81,14 +82,14 @@ impl Link {
         Ok((Pending { link: self, call, deadline, taken: false }, started))
     }
 
-    /// An id and an encoder for a oneway.
+    /// Returns an id and an encoder for a oneway.
     pub(crate) fn begin_oneway(&self, version: Version, header: Option<Plain<'_>>) -> Started {
         let mut state = self.lock();
         let id = state.machine.next_oneway_id();
         state.start(version, header, id)
     }
 
-    /// Keeps a header for requests like this one.
+    /// Keeps a header for later requests with the same target, operation and response flags.
     #[cold]
     pub(crate) fn keep_header(&self, header: Plain<'_>, octets: &[u8]) {
         self.lock().headers.keep(header, octets);
@@ -99,8 +100,8 @@ impl Link {
         self.lock().keep_encoder(encoder);
     }
 
-    /// Queues a oneway: at once if there is room, else as soon as there is. Cancel safe: the message is queued whole or
-    /// not at all.
+    /// Queues a oneway, and waits for capacity in the queue if necessary. Cancel safe: the message is queued
+    /// whole or not at all.
     pub(crate) async fn send_oneway(
         self: &Arc<Self>,
         encoder: Box<Encoder>,
@@ -108,7 +109,7 @@ impl Link {
         deadline: impl Fn() -> Option<Instant>,
     ) -> Result<(), OnewayError> {
         let mut message = Some(encoder);
-        // In place: a sender that has to wait allocates nothing.
+        // Pinned in place, so that a sender that waits allocates nothing.
         let mut timer = std::pin::pin!(None);
         poll_fn(|cx| {
             let mut state = self.lock();
@@ -140,12 +141,13 @@ impl Link {
         .await
     }
 
-    /// Writes what is queued, but lets what follows a write closely gather: the driver writes it at its next turn, or the
-    /// call that fills the batch does.
+    /// Writes the queue, unless it is small and follows the last write closely. Then the driver writes it at
+    /// its next poll, or the call that fills the batch does.
     fn flush_gathering<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let worth = state.machine.is_worth_a_write();
         if !worth && state.driver_awake && !state.gathered.is_multiple_of(CLOCKED) {
-            // The driver will look at what is queued before it sleeps. Asking for the time costs as much as encoding a small message.
+            // The driver checks the queue before it sleeps. Reading the clock costs as much as encoding a
+            // small message.
             state.gathered += 1;
             return state;
         }
@@ -163,7 +165,8 @@ impl Link {
         state
     }
 
-    /// Waits until everything queued is with the kernel. A connection that is closed in order writes all of its queue first.
+    /// Waits until the kernel has accepted everything queued. A connection that is closed in good order
+    /// writes all of its queue first.
     ///
     /// # Errors
     /// The connection ended, and oneways may be lost.
@@ -183,12 +186,12 @@ impl Link {
         .await
     }
 
-    /// Bytes that are queued and not written.
+    /// Returns the number of bytes that are queued and not written.
     pub(crate) fn backlog(&self) -> usize {
         self.lock().machine.backlog()
     }
 
-    /// Whether the connection ended and oneways may be lost.
+    /// Returns whether the connection ended and oneways may be lost.
     pub(crate) fn lost_oneways(&self) -> bool {
         self.lock().machine.lost_oneways()
     }
@@ -207,7 +210,7 @@ impl Link {
                     return Poll::Pending;
                 }
                 Mode::Count => {
-                    // A waker of an earlier poll would count as somebody else's.
+                    // A waker left by an earlier poll would count as that of another task.
                     if let Some(slot) = state.callers.get_mut(index) {
                         *slot = None;
                     }
@@ -260,7 +263,7 @@ impl Link {
                 state.takeover = Some(at);
                 state.rearm(at);
             }
-            // Readiness is exact (see `transport`), so asking first costs nothing and spares a buffer.
+            // Readiness is exact (see `transport`): checking it first costs nothing and saves a read buffer.
             match self.socket.poll_read_ready(cx) {
                 Poll::Pending => {
                     let came;
@@ -280,9 +283,10 @@ impl Link {
         }
     }
 
-    /// Asks the socket for as long as this link spins; says whether something came. The caller drains the events.
+    /// Polls the socket for the spin time of this link. Returns whether something was received. The caller
+    /// drains the events.
     ///
-    /// The socket has the caller's waker already: what comes later wakes it.
+    /// The caller's waker is already registered with the socket and is woken by later input.
     #[inline]
     pub(super) fn spin<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         match self.socket.ring() {
@@ -292,18 +296,17 @@ impl Link {
         }
     }
 
-    /// Before it sleeps, whoever reads says for how much it is to be woken: for anything, except in the middle of a large
-    /// message that comes slowly.
+    /// Sets `SO_RCVLOWAT` before the reader sleeps: to one byte, unless a large message is arriving slowly.
     #[inline]
     pub(super) fn set_low_water(&self, state: &mut State) {
         if self.socket.ring().is_some() {
-            // Said with each receive.
+            // A ring gets the value with each receive.
             return;
         }
         let rest = state.machine.rest();
         let slow = match rest {
             TRICKLE.. => state.low_water > 1 || state.last_read < TRICKLE,
-            // For one wake-up instead of a few it must come in single segments.
+            // One wake-up instead of a few pays only if the message arrives in single segments.
             WORTH_IT.. => state.last_read < SEGMENTS,
             _ => false,
         } && self.trickles
@@ -314,14 +317,14 @@ impl Link {
     #[inline]
     pub(super) fn await_octets(&self, state: &mut State, octets: usize) {
         if octets != state.low_water {
-            // A system that does not know the option wakes too often: that is all.
+            // On a system without this option the reader is woken too often, which is harmless.
             let _ = self.socket.set_low_water(octets);
             state.low_water = octets;
         }
     }
 
-    /// Reads once, or asks again for up to `spin`; says whether something came, the end included. The caller drains the
-    /// events.
+    /// Reads once, or polls for up to `spin`. Returns whether bytes or the end of the stream were received.
+    /// The caller drains the events.
     pub(super) fn read<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -333,8 +336,8 @@ impl Link {
         let came;
         (state, came) = self.read_once(state, spin);
         let begun = state.clock;
-        // In the middle of a large message that comes fast, more of it is there by now: asking costs less than being woken.
-        // One that never ends is not read for ever.
+        // The next part of a large message that arrives fast is available by now. Reading it costs less than
+        // being woken for it. The time is limited, because a message may never end.
         while came
             && state.last_read >= FAST
             && state.machine.rest() >= TRICKLE
@@ -385,16 +388,17 @@ impl Link {
             None => {}
         }
         if state.driver_reads {
-            // It may have come by while a caller was reading, and gone away again.
+            // The driver may have been polled while this caller held the read role. Wake it, so that it takes
+            // over.
             state.wake_driver();
         }
         (state, came)
     }
 
-    /// Sees a CloseConnection or the end of the stream before a request is written into it.
+    /// Detects CloseConnection and the end of the stream before a request is written.
     #[cold]
     fn read_idle<'a>(&'a self, mut state: MutexGuard<'a, State>, now: Instant) -> MutexGuard<'a, State> {
-        // Where requests come, only the driver reads.
+        // On connections that receive requests only the driver reads.
         if state.reading || !state.machine.wants_read() || state.machine.accepts_requests() {
             return state;
         }
@@ -415,14 +419,14 @@ impl Pending<'_> {
     /// Queues the request and writes it.
     ///
     /// # Errors
-    /// One that is encoded only now can not be.
+    /// The arguments of a request that is encoded while it is sent cannot be encoded.
     pub(crate) fn send(&self, mut encoder: Box<Encoder>, flow: Option<Flow<'_>>) -> Result<(), EncodeError> {
         if let Some(flow) = flow {
             let sent = self.link.send_flow(Some(self.call), encoder, &flow);
             self.arm(self.link.lock());
             return match sent {
                 Err(OnewayError::Encode(error)) => Err(error),
-                // The call has its outcome.
+                // The call has an outcome already.
                 _ => Ok(()),
             };
         }
@@ -430,7 +434,7 @@ impl Pending<'_> {
         state.machine.send_request(self.call, &mut encoder);
         state.keep_encoder(encoder);
         if state.machine.calls_waiting() > 1 {
-            // Others are under way as well: what they send at the same time leaves in one write.
+            // Other calls are pending too. Requests that they send at the same time leave in one write.
             state = self.link.flush_gathering(state);
         } else {
             (state, _) = self.link.flush(state);
@@ -439,7 +443,7 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// The same for a LocateRequest.
+    /// Queues a LocateRequest and writes it.
     pub(crate) fn send_locate(&self, mut encoder: Box<Encoder>) {
         let mut state = self.link.lock();
         state.machine.send_locate(self.call, &mut encoder);
@@ -448,7 +452,7 @@ impl Pending<'_> {
         self.arm(state);
     }
 
-    /// Makes sure that the timer fires at the deadline. What else the machine waits for, the driver knows.
+    /// Ensures that the timer fires at the deadline. The driver knows all other timeouts of the machine.
     #[inline]
     pub(super) fn arm(&self, mut state: MutexGuard<'_, State>) {
         if let Some(deadline) = self.deadline {
@@ -467,7 +471,8 @@ impl Pending<'_> {
         outcome
     }
 
-    /// Waits for the answer to a LocateRequest, which had no service contexts to tell the server anything.
+    /// Waits for the answer to a LocateRequest. A LocateRequest has no service contexts, so the link does not
+    /// become answered.
     pub(crate) async fn located(mut self) -> Result<Reply, CallError> {
         let (link, call) = (self.link, self.call);
         let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
@@ -481,7 +486,7 @@ impl Drop for Pending<'_> {
         if !self.taken {
             let mut state = self.link.lock();
             state.machine.cancel_call(self.call);
-            // The driver writes the CancelRequest and takes over what this caller may have left.
+            // The driver writes the CancelRequest, and takes the read role that this caller may have had.
             state.driver_reads = true;
             state.wake_driver();
         }
@@ -495,7 +500,7 @@ fn closed(state: &mut State) -> Option<CallError> {
     Some(CallError { kind: CallErrorKind::LocalClose, sent: Sent::Nothing })
 }
 
-/// Ready at the deadline. The timer is started when it is needed first.
+/// Completes at the deadline. The timer is started at the first poll.
 pub(crate) fn poll_deadline(
     mut timer: Pin<&mut Option<tokio::time::Sleep>>,
     deadline: &impl Fn() -> Option<Instant>,

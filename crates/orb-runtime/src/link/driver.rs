@@ -1,4 +1,5 @@
-//! The task of a connection: it reads where no caller does, serves requests in place, finishes writes and keeps time.
+//! The task of a connection. It reads when no caller does, serves requests in place, finishes writes and
+//! keeps timers.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -25,44 +26,44 @@ use crate::serve::running::{Running, SPARE_SLOTS};
 use crate::serve::waiting::Waiting;
 use crate::trace::{self, Way};
 
-/// Messages or octets received, and time spent, before other tasks get their turn: no peer has a thread for itself by messages that ask
-/// for nothing, or by one that never ends.
+/// Messages or bytes received, and time spent, after which the driver yields. Otherwise a peer could
+/// monopolize the thread with messages that cause no work, or with one that never ends.
 const BURST: (u64, u64) = (64, 4 << 20);
 const SLICE: Duration = Duration::from_micros(200);
 
-/// What serves the requests that come in on a connection.
+/// The ORB that serves the requests of a connection.
 pub(crate) struct Service {
     pub(crate) orb: Arc<OrbCore>,
 }
 
-/// Requests that are taken from the machine, served and answered together: the lock is taken once for all of them.
+/// Maximum number of requests that are dispatched as one batch, with the lock taken once for all of them.
 const TOGETHER: usize = SPARE_SLOTS;
 
-/// Octets of replies that are queued before more requests are served.
+/// Number of reply bytes that are queued at once during a batch.
 const REPLIES: usize = 64 * 1024;
 
-/// The driver of one link: a future that ends when the connection does.
+/// The driver of one link: a future that completes when the connection has ended.
 pub(crate) struct Driver {
     pub(super) link: Arc<Link>,
     pub(super) orb: Arc<OrbCore>,
-    /// Among those that wait for `Orb::accept`.
+    /// The number of this connection among those that wait for `Orb::accept`.
     pub(super) number: u64,
     pub(super) running: Running,
     /// The object of the last request.
     pub(super) last: Option<Arc<Entry>>,
-    /// Judges the requests, where that is wanted.
+    /// Authenticates and authorizes requests, if access control is configured.
     #[cfg(feature = "csi")]
     pub(super) guard: Option<Box<crate::csi::Guard>>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// The task has another waker than the timer knows.
+    /// The task was polled with a new waker. The timer must be polled again to register it.
     moved: bool,
-    /// The next request waits for memory for its reply.
+    /// The ticket of the next request, which waits for reply memory.
     pub(super) ticket: Option<Arc<Ticket>>,
-    /// It has waited, and starts.
+    /// The next request has waited for reply memory and may start.
     pub(super) admitted: bool,
     /// Requests that may not start yet.
     pub(super) waiting: Option<Box<Waiting>>,
-    /// Requests that are to be served together, and what came of them. Empty but for their memory.
+    /// The current dispatch batch and its results. Emptied after each batch; the allocations are reused.
     pub(super) together: VecDeque<IncomingRequest>,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) finished: Vec<ServeToken>,
@@ -94,7 +95,8 @@ impl Driver {
         }
     }
 
-    /// Queues a reply. It leaves at the end of the read that caused it, or with a full batch.
+    /// Queues a reply. It is written after the read that caused it has been processed, or when the batch is
+    /// full.
     fn answer<'a>(
         &mut self,
         link: &'a Link,
@@ -123,7 +125,7 @@ impl Driver {
         state
     }
 
-    /// The same of a large reply, which counts against the memory that the replies of all connections may take.
+    /// Queues a large reply, which counts against the reply memory of all connections.
     fn answer_at_length<'a>(
         &mut self,
         link: &'a Link,
@@ -145,7 +147,7 @@ impl Driver {
             (state, _) = link.flush(state);
         }
         if self.orb.pool().is_crowded() {
-            // What the encoder keeps is counted nowhere.
+            // Memory kept by an encoder is not accounted for, so the encoder is freed.
             drop(encoder);
             self.orb.queued_large_reply();
         } else {
@@ -172,7 +174,8 @@ impl Driver {
             finish_message(&mut encoder, size_at)
         };
         let written = match forward {
-            // What has no form for others has a request end with an exception, which tells more than a status.
+            // If the forward target cannot be marshalled, answer OBJECT_HERE. The following request then
+            // fails with an exception, which tells more than a status.
             Some(to) => put(LocateStatus::forward(to.permanent, locate.version()), forward)
                 .or_else(|_| put(LocateStatus::ObjectHere, None)),
             None if self.orb.may_be_here(locate.key()) => put(LocateStatus::ObjectHere, None),
@@ -184,7 +187,7 @@ impl Driver {
         self.running.keep_encoder(encoder);
     }
 
-    /// Takes the events of the last read. The lock is not held while servants run.
+    /// Processes the events of the last read. The lock is not held while servants run.
     fn events<'a>(
         &mut self,
         link: &'a Link,
@@ -195,12 +198,13 @@ impl Driver {
         loop {
             let left = self.together.len();
             if self.waiting.is_some() && self.waits_for_login() && state.machine.calls_waiting() == 0 {
-                // What is not read takes no memory here.
+                // Requests that are not read occupy no memory here.
                 state.machine.hold_reading();
                 break;
             }
             if left > 0 {
-                // Stop serving while too many reply bytes are queued. A side that awaits replies itself must keep reading.
+                // Stop dispatching while too many reply bytes are queued. A side that awaits replies itself
+                // must keep reading, or both sides could deadlock.
                 let backed_up = state.machine.is_backed_up() && state.machine.calls_waiting() == 0;
                 if backed_up || self.waits_for_memory(cx) {
                     state.stalled = true;
@@ -254,7 +258,7 @@ impl Driver {
             }
             match event {
                 None => break,
-                // The loop above takes them all.
+                // Unreachable: the code above takes all requests.
                 Some(Event::Request(incoming)) => {
                     self.note(&incoming);
                     self.together.push_back(incoming);
@@ -276,7 +280,8 @@ impl Driver {
         (state, served)
     }
 
-    /// Serves the requests taken together, and queues their replies. Those whose replies would be too much for the socket stay.
+    /// Dispatches the batch and queues its replies. Stops when too many reply bytes are queued; the remaining
+    /// requests stay in the batch.
     fn serve_together<'a>(&mut self, link: &'a Link, cx: &mut Context<'_>) -> MutexGuard<'a, State> {
         self.running.gather();
         let mut octets = 0;
@@ -284,7 +289,7 @@ impl Driver {
             match self.serve(cx, incoming) {
                 None if self.ticket.is_some() || self.waits_for_login() => break,
                 None => {}
-                // The next request takes the same encoder.
+                // The encoder is returned here, because the next request reuses it.
                 Some(Outcome { token, encoder, failed: None }) if encoder.is_empty() => {
                     self.finished.push(token);
                     self.running.keep_encoder(encoder);
@@ -305,7 +310,7 @@ impl Driver {
         self.answer_all(link, link.lock())
     }
 
-    /// Queues the replies of what was served together.
+    /// Queues the replies of the batch.
     fn answer_all<'a>(&mut self, link: &'a Link, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         for token in self.finished.drain(..) {
             state.machine.finish_request(token);
@@ -318,7 +323,7 @@ impl Driver {
         state
     }
 
-    /// Fires the timer where it is due, and arms it for what comes next. Says whether it fired.
+    /// Fires the timer if it is due, and arms it for the next timeout. Returns whether it fired.
     fn keep_time(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
         let mut fired = false;
         loop {
@@ -327,7 +332,8 @@ impl Driver {
                 state.armed = None;
                 return fired;
             };
-            // A timer that fires early is cheap; moving it for every call is not.
+            // The timer is moved only to an earlier time: a timer that fires early is cheaper than one moved
+            // for each call.
             let rearmed = state.armed.is_none_or(|armed| at < armed);
             if rearmed {
                 state.armed = Some(at);
@@ -337,7 +343,7 @@ impl Driver {
                 }
             }
             let Some(timer) = &mut self.timer else { return fired };
-            // Polling it costs more than looking at the time. It was polled when it was armed.
+            // Polling the timer costs more than comparing times. It was polled when it was armed.
             let early = !rearmed && !self.moved && state.armed.is_some_and(|armed| state.clock < armed);
             self.moved = false;
             if early || timer.as_mut().poll(cx).is_pending() {
@@ -372,12 +378,12 @@ impl Driver {
         let started = state.clock;
         let (messages, octets) = state.machine.received();
         let mut served = 0;
-        // A driver is mostly woken because something came: then nothing is looked at before it is read.
+        // Usually the socket became readable, so read before checking anything else.
         let idle = self.running.is_idle() && self.together.is_empty() && self.waiting.is_none();
         if state.driver_reads && !state.reading && idle && state.machine.wants_read() {
             match link.socket.poll_read_ready(cx) {
                 Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
-                // Said again below, with all that belongs to it.
+                // The loop below handles the same conditions.
                 Poll::Ready(Err(_)) | Poll::Pending => {}
             }
         }
@@ -402,7 +408,8 @@ impl Driver {
             let count;
             (state, count) = self.events(&link, state, cx);
             served += count;
-            // Replies of one read leave in one write, and what callers could not write is finished here.
+            // The replies to one read leave in one write. Output that callers could not write is finished
+            // here.
             while state.machine.has_output() && !state.writing {
                 if state.blocked {
                     match link.socket.poll_write_ready(cx) {
@@ -420,11 +427,11 @@ impl Driver {
             let more;
             (state, more) = self.events(&link, state, cx);
             if more > 0 {
-                // Served now that there is room for their replies, which leave at once.
+                // The flush above freed capacity for the replies of these requests. They are written at once.
                 served += more;
                 continue;
             }
-            // Pieces of a stream are cut with the messages around them.
+            // Chunks of a stream become available when the messages around them have been processed.
             state.wake_stream();
             if state.machine.is_closed() {
                 let settled;
@@ -482,7 +489,8 @@ impl Driver {
             };
             match ready {
                 Poll::Pending => {
-                    // Only behind a request is the next one expected at once. A caller can not spin on another thread's ring.
+                    // A further message is expected at once only after a request. A caller cannot spin on the
+                    // ring of another thread.
                     let called = state.machine.calls_waiting() == 1 && link.thread().is_some();
                     let came = if served > 0 || called {
                         let came;
@@ -510,7 +518,7 @@ impl Driver {
         }
     }
 
-    /// Lets the servants of a lost connection run to their end; their outcomes go nowhere.
+    /// Lets the servants of a lost connection finish. Their outcomes are discarded.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             while self.running.poll_done(cx).is_some() {}
@@ -536,11 +544,12 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The runtime is going away, or the driver is done.
+        // The runtime is shutting down, or the driver has finished.
         self.link.abort(CloseReason::Local);
         self.orb.waits_no_more(self.number);
         self.link.end_streams();
-        // Others may have the link, and with it the socket, for long: a servant that keeps the stream of a request.
+        // Others may keep the link, and with it the socket: for example a servant that holds the stream of a
+        // request.
         self.link.socket.hang_up();
     }
 }

@@ -1,9 +1,9 @@
-//! Requests and replies with a long run of structs, which are written while they are encoded.
+//! Requests and replies with a long sequence of structs, which are written while they are encoded.
 //!
-//! A piece of the run is encoded, queued and written, and its memory used for the next one: the kernel copies what the second-level
-//! cache still has. The lock is held for queueing alone, so others queue meanwhile, and the machine puts their messages behind this one.
-//! Where the socket takes no more, or somebody else writes, the rest is encoded at once and left to the driver: no caller waits for
-//! the socket.
+//! Part of the sequence is encoded, queued and written, and its memory is reused for the next part. The
+//! kernel then copies from the second-level cache. The lock is held only for queueing, so other tasks can
+//! queue meanwhile. The machine puts their messages after this one. If the socket accepts no more, or another
+//! task is writing, the rest is encoded at once and left to the driver. No caller waits for the socket.
 
 use std::sync::Arc;
 
@@ -17,28 +17,28 @@ use super::call::OnewayError;
 use super::{Link, now};
 use crate::transport::Progress;
 
-/// The arguments of a request of which everything before them is encoded.
+/// The arguments of a request whose preceding parts are encoded already.
 pub(crate) struct Flow<'a> {
     pub(crate) arguments: &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a),
-    /// How many octets they take.
+    /// The size of the arguments in bytes.
     pub(crate) coming: u64,
 }
 
-/// A message that is begun. If it is not whole when this is dropped, the connection is closed.
+/// A message whose start is queued. If it is incomplete when this is dropped, the connection is closed.
 struct Begun<'a> {
     link: &'a Link,
     message: u64,
 }
 
 impl Link {
-    /// Whether messages may be written while they are encoded.
+    /// Returns whether messages may be written while they are encoded.
     #[inline]
     pub(crate) fn flows(&self) -> bool {
-        // A ring writes later anyway; and who looks at messages wants to see all of them.
+        // A ring writes later in any case, and the wire log needs whole messages.
         self.socket.ring().is_none() && !crate::trace::wire_enabled()
     }
 
-    /// Queues a request, and writes it while it is encoded. `call`: the one that waits for the reply.
+    /// Queues a request and writes it while it is encoded. `call`: the call that waits for the reply.
     pub(super) fn send_flow(
         self: &Arc<Self>,
         call: Option<CallId>,
@@ -51,7 +51,7 @@ impl Link {
         let message = match state.machine.begin_flow(call, &mut encoder, flow.coming) {
             Ok(Some(message)) => message,
             Ok(None) => {
-                // Another one is under way.
+                // Another message is being written this way.
                 drop(state);
                 return self.send_whole(call, encoder, flow);
             }
@@ -73,8 +73,8 @@ impl Link {
         encoded.map_err(OnewayError::Encode)
     }
 
-    /// Queues a reply, of which everything before its `coming` octets of results is encoded, and writes it while these are. `false`: it
-    /// is to be sent whole, and the encoder is as it was.
+    /// Queues a reply and writes it while its last `coming` bytes are encoded. Everything before them must be
+    /// encoded. Returns `false` if the reply must be sent whole; then the encoder is unchanged.
     pub(crate) fn send_reply_flow(
         self: &Arc<Self>,
         token: ServeToken,
@@ -86,7 +86,7 @@ impl Link {
         let offset = encoder.position();
         let mut state = self.lock();
         if state.machine.is_crowded() {
-            // There may be no memory for it: that is decided for whole replies.
+            // Memory may be short. The check for that handles only whole replies.
             return false;
         }
         let begun = state.machine.begin_reply_flow(token, encoder, coming);
@@ -102,7 +102,8 @@ impl Link {
             Ok(()) => {
                 self.take(message, encoder);
             }
-            // They were encoded before, to be measured. Half a reply can not be taken back.
+            // The sizing pass succeeded, so the value changed meanwhile. A partial reply cannot be taken
+            // back.
             Err(error) => {
                 tracing::warn!(target: "zorb", %error, "a reply is not what it was: its connection is closed")
             }
@@ -112,7 +113,7 @@ impl Link {
         true
     }
 
-    /// The same without writing before it is whole.
+    /// Encodes the rest of a request, then queues and writes it whole.
     #[cold]
     fn send_whole(
         &self,

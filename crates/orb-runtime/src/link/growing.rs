@@ -1,4 +1,4 @@
-//! Replies that leave before they are whole: the way from a servant that makes them to the machine.
+//! Replies that are sent before they are complete, passed from their servant to the machine.
 
 use std::task::{Context, Poll};
 
@@ -8,12 +8,13 @@ use giop_proto::{ReplyRoom, ServeToken};
 use super::{Link, State, now};
 
 impl Link {
-    /// The octets from which a reply may leave before it is whole.
+    /// Returns the size in bytes from which a reply may be sent before it is complete.
     pub(crate) fn reply_piece(&self) -> usize {
         self.lock().machine.reply_piece()
     }
 
-    /// Queues the start of a reply that is not whole, whose body begins at `body`, when it may leave. `false`: nobody wants it any more.
+    /// Queues the start of an incomplete reply as soon as the queue has capacity. The body starts at `body`.
+    /// `false`: the reply is not needed any more.
     pub(crate) fn poll_begin_reply(
         &self,
         cx: &mut Context<'_>,
@@ -36,7 +37,7 @@ impl Link {
         }
     }
 
-    /// Waits until more of a reply may be queued. `false`: nobody wants it any more.
+    /// Waits for capacity for the next part of a reply. `false`: the reply is not needed any more.
     pub(crate) fn poll_reply_room(&self, cx: &mut Context<'_>, token: ServeToken) -> Poll<bool> {
         let mut state = self.lock();
         if state.machine.reply_room(token) == ReplyRoom::Full {
@@ -52,7 +53,7 @@ impl Link {
         }
     }
 
-    /// Queues more of a reply, or the rest of it.
+    /// Queues the next part of a reply. `last`: it is the final one.
     pub(crate) fn continue_reply(&self, token: ServeToken, encoder: &mut Encoder, last: bool) {
         let mut state = self.lock();
         state.clock = now();
@@ -60,7 +61,8 @@ impl Link {
         let _ = self.flush(state);
     }
 
-    /// Gives up a reply that is begun, if it is not whole. Says whether another one may be sent; else the connection is closed.
+    /// Abandons a reply that was begun, if it is incomplete. Returns whether another reply may be sent. If
+    /// not, the connection is closed.
     pub(crate) fn break_reply(&self, token: ServeToken) -> bool {
         let mut state = self.lock();
         let taken_back = state.machine.break_reply(token);
@@ -68,14 +70,14 @@ impl Link {
             self.drain_events(&mut state, None);
             state.wake_driver();
         }
-        // Another one may begin now.
+        // Another reply may begin now.
         state.wake_room();
         taken_back
     }
 }
 
 impl State {
-    /// Leaves the waker of whoever waits for room in the queue.
+    /// Registers a waker to be woken when the queue has capacity.
     pub(super) fn await_room(&mut self, cx: &Context<'_>) {
         if !self.room.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.room.push(cx.waker().clone());

@@ -1,7 +1,7 @@
-//! Request headers that were encoded before.
+//! Cache of encoded request headers.
 //!
-//! A request differs from the last one of the same operation through the same reference in its id and its arguments
-//! only. So its header is kept as octets, and the next one costs one copy and one number.
+//! Successive requests of one operation through one reference differ only in request id and arguments. A
+//! cached header reduces the next one to one copy and one patched number.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use giop_codec::giop::{RequestId, ResponseFlags};
 
 use crate::reference::Binding;
 
-/// Headers kept for one connection.
+/// Maximum number of cached headers of one connection.
 const KEPT: usize = 8;
 
-/// The longest header that is kept: longer keys and names are encoded each time.
+/// Maximum size of a cached header, in bytes. Headers with longer keys and names are encoded each time.
 const LONGEST: usize = 256;
 
-/// Where the request id stands in GIOP 1.2; before, it stands behind the service contexts.
+/// Position of the request id in GIOP 1.2. In earlier versions it follows the service contexts.
 const ID_AT: usize = 12;
 
-/// What a header says, besides its id: no service contexts, the target by its key.
+/// The parts of a header other than its id. It has no service contexts, and addresses its target by key.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<'a> {
     pub(crate) binding: &'a Arc<Binding>,
-    /// The address of the static that it stands in.
+    /// The address of the static that describes the operation.
     pub(crate) operation: usize,
     pub(crate) response: ResponseFlags,
 }
 
-/// The headers of one connection: the last few operations, in no order.
+/// The cached headers of one connection, in no order.
 #[derive(Default)]
 pub(super) struct Headers {
     kept: Vec<Kept>,
-    /// Which gives its place to the next.
+    /// Index of the entry to be replaced next.
     oldest: usize,
 }
 
@@ -45,7 +45,7 @@ struct Kept {
 }
 
 impl Headers {
-    /// Starts a request by the header kept for it, if there is one.
+    /// Starts a request with its cached header. Returns whether there is one.
     #[inline]
     pub(super) fn start(&self, plain: Plain<'_>, id: RequestId, e: &mut Encoder) -> bool {
         let known = self.kept.iter().find(|kept| {
@@ -61,7 +61,7 @@ impl Headers {
         known.is_some()
     }
 
-    /// Keeps a header for the next request.
+    /// Caches a header for later requests.
     pub(super) fn keep(&mut self, plain: Plain<'_>, octets: &[u8]) {
         if plain.binding.version != Version::V1_2 || octets.len() > LONGEST {
             return;

@@ -1,4 +1,4 @@
-//! Requests that are judged before they are served: who calls, and whether he may.
+//! Authentication and authorization of requests before they are dispatched.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -15,10 +15,10 @@ use crate::serve::request::{Outcome, ReplyTo};
 use crate::serve::waiting::Until;
 
 impl Driver {
-    /// Finds out who calls, where anybody wants to know. Gives the request back if it may go on.
+    /// Determines the caller, if access control is configured. Returns the request if it may continue.
     ///
     /// # Errors
-    /// What became of it: it waits, or it is refused.
+    /// The request is held (`None`) or rejected, with this answer.
     #[inline]
     pub(super) fn identify(
         &mut self,
@@ -41,7 +41,7 @@ impl Driver {
                 Ok(incoming)
             }
             Judged::Wait(check) => {
-                // So that the check is looked at, which wakes this task when it is done.
+                // The next poll registers this task's waker with the check.
                 cx.waker().wake_by_ref();
                 self.put_off(incoming, Until::Login(check));
                 Err(None)
@@ -50,7 +50,8 @@ impl Driver {
         }
     }
 
-    /// What a caller is told who may not call the object that was found last; `None`: he may, or there is none.
+    /// Returns the rejection if the caller may not call the object found last. `None`: it may, or there is no
+    /// object.
     #[inline]
     pub(super) fn forbids_last(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         self.guard.as_ref()?;
@@ -59,8 +60,8 @@ impl Driver {
         self.forbids(incoming, entry.poa.path.as_path(), id, Some(entry.skeleton.repository_id()))
     }
 
-    /// The same of an object of which not even the POA is there: it is asked by the names in its key, before an adapter activator makes
-    /// anything for who may not call it.
+    /// Checks access to an object whose POA does not exist, by the names in its key. Runs before an adapter
+    /// activator creates anything for a caller without access.
     #[cold]
     pub(super) fn forbids_what_may_come(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         match Key::parse(incoming.key()) {
@@ -69,7 +70,7 @@ impl Driver {
         }
     }
 
-    /// The same of an object of that POA; `interface`: of its servant, if there is one.
+    /// Checks access to an object of a POA. `interface`: the repository id of its servant, if there is one.
     #[cold]
     pub(super) fn forbids(
         &mut self,
@@ -99,13 +100,14 @@ impl Driver {
 
     fn turn_away(&mut self, incoming: &IncomingRequest, refused: Refused) -> Outcome {
         let mut to = ReplyTo::new(incoming);
-        // As for all that does not get to a servant.
+        // A request that does not reach a servant is answered for SYNC_WITH_SERVER too.
         to.wanted |= incoming.response() == giop_codec::giop::ResponseFlags::Server;
         let contexts: Vec<_> = refused.context.into_iter().collect();
         to.system_exception_with(self.running.encoder(), refused.exception, &contexts)
     }
 
-    /// Answers a LocateRequest, which can not say who calls: that the object is here, whatever it is. The request tells more.
+    /// Answers a LocateRequest, which cannot carry credentials, with OBJECT_HERE in every case. Only a
+    /// following request reveals more.
     #[cold]
     pub(super) fn locate_blindly(&mut self, locate: &IncomingLocate) {
         let mut encoder = self.running.encoder();

@@ -1,4 +1,4 @@
-//! Plain threads that wait on the socket themselves, see [`crate::blocking`].
+//! Blocking waits of threads on the socket itself, see [`crate::blocking`].
 
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use giop_proto::{CallError, Reply};
 use super::{AT_ONCE, Link, State, now};
 use crate::transport::Socket;
 
-/// How long a thread sleeps at most before it looks again at what it waits for.
+/// Maximum time for which a thread sleeps before it checks its condition again.
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Link {
-    /// Waits for the outcome of a call: reads, writes what is left, keeps time. `Err`: somebody else is at the socket, or
-    /// there is none to wait on.
+    /// Waits for the outcome of a call: reads, writes the queue, and keeps timers.
     ///
-    /// Two system calls a reply, as with epoll: `poll` and `read`.
+    /// Returns `Err` if another task uses the socket, or if this socket does not support waiting. Takes two
+    /// system calls per reply, `poll` and `read`, as epoll would.
     pub(super) fn wait_in_place<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -33,7 +33,7 @@ impl Link {
         }
     }
 
-    /// Writes all that is queued, as [`wait_in_place`](Self::wait_in_place) does.
+    /// Writes the queue, blocking the thread as [`wait_in_place`](Self::wait_in_place) does.
     pub(crate) fn flush_in_place(&self) {
         let mut state = self.lock();
         if let Some(ring) = self.socket.ring() {
@@ -48,7 +48,7 @@ impl Link {
         }
     }
 
-    /// Waits once, for the socket or for the time of the machine's next timeout.
+    /// Waits once, until the socket is ready or the machine's next timeout is due.
     fn step_in_place<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -64,11 +64,11 @@ impl Link {
             self.set_low_water(&mut state);
             drop(state);
             let longest = due.map_or(LONGEST, |at| at.saturating_duration_since(now()).min(LONGEST));
-            // Should it fail, the read and the write below say why.
+            // If it fails, the read and the write below report the error.
             let _ = self.socket.wait(reads, writes, longest);
             state = self.lock();
             if reads && !state.reading {
-                // Once, whatever tokio knows of the socket.
+                // Exactly one attempt, regardless of tokio's cached readiness.
                 (state, _) = self.read(state, AT_ONCE);
             } else {
                 state.clock = now();

@@ -1,13 +1,16 @@
-//! One connection: a sans-IO machine under one lock, and whoever is there reading and writing its socket.
+//! One connection: a sans-IO protocol machine protected by one lock, and the socket I/O of its callers and
+//! its driver.
 //!
-//! * **Write.** A caller queues under the lock, takes the `writing` flag, unlocks, writes what it was lent and
-//!   locks again to commit. Others only queue. What the socket did not take is finished by the driver task, so a
-//!   dropped future never leaves half a message.
-//! * **Read.** The only pending call of a client connection reads for itself; in all other cases the driver
-//!   reads. The role lasts one poll and is never held across `Pending`.
-//! * **Spin.** Where it is wanted, whoever would go to sleep asks the socket for a while before, without the lock.
-//! * **Low water.** Of a large message that comes in small pieces, the socket tells only when much of it is there.
-//! * **Timers.** The driver has one timer; a call whose deadline lies behind the armed one costs nothing.
+//! * **Write.** A caller queues under the lock, takes the `writing` flag, unlocks, writes the lent buffers
+//!   and locks again to commit. While the flag is set, other callers only queue. The driver task finishes
+//!   what the socket did not accept, so a dropped future never leaves half a message.
+//! * **Read.** The only pending call of a client connection reads the socket itself. In all other cases the
+//!   driver reads. The read role lasts one poll and is never held across `Pending`.
+//! * **Spin.** If enabled, a reader polls the socket for a configured time before it sleeps, without the
+//!   lock.
+//! * **Low water.** During a large message that arrives in small pieces, the socket reports readiness only
+//!   after much of it has arrived.
+//! * **Timers.** The driver has one timer. A call whose deadline is later than the armed one costs nothing.
 
 mod admission;
 mod call;
@@ -47,57 +50,60 @@ use crate::tls::TlsSession;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Progress, Socket};
 
-/// Octets that may wait for the socket before callers wait as well.
+/// The number of queued bytes from which oneway senders wait.
 const BACKLOG: usize = 1 << 20;
 
-/// A oneway that follows the last write by less than this is gathered with its successors.
+/// Maximum time since the last write for which a oneway is gathered with its successors.
 const GATHER: Duration = Duration::from_micros(20);
 
-/// Of so many gathered messages one looks at the clock; the others join what waits for the driver's next turn.
+/// Interval of clock readings, in gathered messages. The messages between wait for the driver's next poll.
 const CLOCKED: u32 = 8;
 
-/// Writes of what others queued meanwhile, before the rest is left to the driver.
+/// Maximum number of writes of one `flush`, including what others queued meanwhile. The driver writes the
+/// rest.
 const ROUNDS: usize = 4;
 
-/// How long a caller's place at the socket is kept for its next call, before the driver reads again.
+/// Time for which a caller keeps the read role between its calls. Then the driver reads again.
 const TAKEOVER: Duration = Duration::from_millis(100);
 
-/// Of a message that comes in pieces smaller than this, more is waited for.
+/// Size of a read, in bytes, below which a large message counts as arriving slowly: `SO_RCVLOWAT` is raised
+/// for it.
 const TRICKLE: usize = 64 * 1024;
 
-/// So much of a message is worth being waited for, if it comes in pieces smaller than [`SEGMENTS`].
+/// Number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read was smaller than [`SEGMENTS`].
 const WORTH_IT: usize = 16 * 1024;
 
-/// A few segments of a slow link.
+/// A few TCP segments of a slow network, in bytes.
 const SEGMENTS: usize = 8 * 1024;
 
-/// A read of so much says that more of a large message will be there at once.
+/// Size of a read, in bytes, from which the next part of a large message is expected to be available at once.
 const FAST: usize = 16 * 1024;
 
-/// How much is waited for of one that comes slowly.
+/// Upper bound of the receive low-water mark for a message that arrives slowly, in bytes.
 const LOW_WATER: usize = 512 * 1024;
 
-/// For how long a large message is read before its reader looks at something else.
+/// Maximum time for which a large message is read before its reader does other work.
 const LONGEST_READ: Duration = Duration::from_millis(1);
 
-/// A spin of one read, whatever tokio thinks of the socket.
+/// Spin duration that results in exactly one read attempt, regardless of tokio's cached readiness.
 const AT_ONCE: Duration = Duration::from_nanos(1);
 
-/// Encoders kept for the next calls.
+/// Maximum number of encoders kept for reuse.
 const SPARE_ENCODERS: usize = 8;
 
 /// A connection shared by its callers and its driver.
 pub(crate) struct Link {
     socket: Socket,
     peer: Peer,
-    /// Whether the peer only answers, and the socket is read and written in place: then a lone caller may read for itself.
+    /// Whether the peer only answers, and the socket is read and written in place. Then the caller of the
+    /// only pending call may read.
     client_only: bool,
-    /// How long whoever waits asks the socket before it sleeps.
+    /// How long a reader polls the socket before it sleeps.
     spin: Duration,
-    /// Of a large message that comes slowly, much is waited for.
+    /// Whether the low-water mark is raised during large messages that arrive slowly.
     trickles: bool,
     state: Mutex<State>,
-    /// Whether a reply came: from then on the server knows the code sets.
+    /// Whether a reply was received. From then on the server knows the code sets.
     answered: AtomicBool,
     /// Set when the link is dropped and oneways may be lost.
     lost_oneways: Arc<AtomicBool>,
@@ -105,49 +111,49 @@ pub(crate) struct Link {
 
 struct State {
     machine: Connection,
-    /// By the index of a call's slot.
+    /// Wakers of the callers, by slot index of the call.
     callers: Vec<Option<Waker>>,
     driver: Option<Waker>,
-    /// The driver was woken and has not looked yet, or it is at work.
+    /// Whether the driver was woken and has not run yet, or is running.
     driver_awake: bool,
     reading: bool,
     writing: bool,
-    /// The socket took less than it was given: only the driver writes, when there is room.
+    /// The socket accepted less than it was given. Only the driver writes, after the socket becomes writable.
     blocked: bool,
-    /// The driver, not a caller, has its waker with the socket.
+    /// Whether the driver's waker, not that of a caller, is registered with the socket.
     driver_reads: bool,
-    /// A ring that waits for octets holds no window, though the machine would lend one.
+    /// A pending receive of a ring holds no window, though the machine would lend one.
     quiet: bool,
-    /// Replies that callers took from a ring since the driver ran.
+    /// Number of replies that callers took from a ring since the driver ran.
     spins: usize,
-    /// When a ring began to receive, and whether large messages come slowly there.
+    /// Start of the current receive of a ring, and whether large messages arrive slowly there.
     receiving: (Instant, bool),
-    /// When the driver looks whether callers still read for themselves.
+    /// Time at which the driver checks whether callers still read for themselves.
     takeover: Option<Instant>,
     last_write: Option<Instant>,
-    /// Messages that were left to the driver since something was written.
+    /// Number of messages left to the driver since the last write.
     gathered: u32,
     last_use: Instant,
-    /// Octets of the last read.
+    /// Size of the last read, in bytes.
     last_read: usize,
-    /// How many octets must be there before the socket is readable.
+    /// Number of bytes that must be available before the socket is readable (`SO_RCVLOWAT`).
     low_water: usize,
-    /// The time when somebody last looked at the clock: near enough for everything but deadlines.
+    /// The most recent clock reading. Precise enough for everything but deadlines.
     clock: Instant,
-    /// Oneways that wait for room in the queue, and flushes.
+    /// Wakers of oneways that wait for capacity in the queue, and of flushes.
     room: Vec<Waker>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     encoders: Vec<Box<Encoder>>,
     headers: Headers,
-    /// Bulk arguments are shared, not copied into their message.
+    /// Whether bulk arguments are shared instead of copied into their message.
     shares: bool,
-    /// What waits for the next chunk of a payload.
+    /// Waker of the reader that waits for the next chunk of a payload.
     stream: Option<Waker>,
-    /// The driver has requests that it serves when more of what is queued is written.
+    /// The driver holds requests that it serves after more of the queue is written.
     stalled: bool,
-    /// The write side of the socket is shut down.
+    /// Whether the write side of the socket is shut down.
     shut_down: bool,
-    /// When the driver's timer fires.
+    /// Time at which the driver's timer fires.
     armed: Option<Instant>,
 }
 
@@ -198,22 +204,22 @@ impl Link {
         })
     }
 
-    /// What was agreed with the server for text.
+    /// Sets the code sets that were negotiated with the server.
     pub(crate) fn set_code_sets(&self, code_sets: CodeSets) {
         self.lock().machine.set_code_sets(code_sets);
     }
 
-    /// Sends no larger messages of GIOP 1.2 in one piece.
+    /// Sends all GIOP 1.2 messages larger than `size` in fragments from now on.
     pub(crate) fn cut_at(&self, size: usize) {
         self.lock().machine.cut_at(size);
     }
 
-    /// Whether the peer may call objects of this ORB over it.
+    /// Returns whether the peer may call objects of this ORB over this connection.
     pub(crate) fn takes_calls(&self) -> bool {
         self.lock().machine.accepts_requests()
     }
 
-    /// Whether the peer calls objects of this ORB over it, and is not the ORB itself.
+    /// Returns whether a peer other than the ORB itself may call objects of this ORB over this connection.
     pub(crate) fn serves_others(&self) -> bool {
         self.serves_others_in(&self.lock())
     }
@@ -222,27 +228,27 @@ impl Link {
         state.machine.accepts_requests() && !matches!(self.peer, Peer::Local)
     }
 
-    /// Has the driver look at what it has.
+    /// Wakes the driver.
     pub(crate) fn rouse(&self) {
         self.lock().wake_driver();
     }
 
-    /// Lets the connection be idle for so long.
+    /// Sets how long the connection may be idle.
     pub(crate) fn set_idle_timeout(&self, timeout: Duration) {
         self.lock().machine.set_idle_timeout(timeout);
     }
 
-    /// The other end.
+    /// Returns the address of the peer.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// What TLS found out about the other end.
+    /// Returns the TLS session. `None`: the connection does not use TLS.
     pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
         self.socket.session()
     }
 
-    /// Why it is closed, if the peer broke the protocol.
+    /// Returns the reason for the closure, if the peer violated the protocol.
     pub(crate) fn protocol_error(&self) -> Option<giop_proto::ProtocolError> {
         match self.lock().machine.close_reason() {
             Some(CloseReason::Protocol(error)) => Some(*error),
@@ -250,56 +256,59 @@ impl Link {
         }
     }
 
-    /// Whether the server answered a request at least once: then it has seen what the first requests say of code sets and more.
+    /// Returns whether the server has answered a request. Then it has received the service contexts of the
+    /// first requests, such as code sets.
     #[inline]
     pub(crate) fn is_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// What was agreed with the peer for text.
+    /// Returns the code sets that are in force with the peer.
     pub(crate) fn code_sets(&self) -> CodeSets {
         self.lock().machine.code_sets_in_force()
     }
 
-    /// Where the client would listen, as it says.
+    /// Returns the listen points that the client announced.
     pub(crate) fn peer_listen_points(&self) -> Vec<ListenPoint> {
         self.lock().machine.peer_listen_points().to_vec()
     }
 
-    /// Whether the current task can call over a connection that is driven in that runtime: a ring of a runtime's own serves that alone.
+    /// Returns whether the current task can call over a connection that is driven in `runtime`. A ring that
+    /// belongs to one runtime serves only callers in that runtime.
     pub(crate) fn serves_callers_of(&self, runtime: Option<tokio::runtime::Id>) -> bool {
         self.socket.ring().is_none()
             || self.thread().is_some()
             || tokio::runtime::Handle::try_current().is_ok_and(|here| Some(here.id()) == runtime)
     }
 
-    /// The thread on which its driver must run; `None`: any.
+    /// Returns the thread on which the driver must run. `None`: any.
     pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
         self.socket.thread()
     }
 
-    /// Whether oneways may be lost, for whatever outlives the link: set when it is dropped.
+    /// Returns the flag that is set when the link is dropped and oneways may be lost. It outlives the link.
     pub(crate) fn loss(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.lost_oneways)
     }
 
-    /// What the connection counted so far.
+    /// Returns the counters of the connection.
     pub(crate) fn stats(&self) -> Stats {
         self.lock().machine.stats()
     }
 
-    /// Whether new calls can be made.
+    /// Returns whether new calls can be made.
     pub(crate) fn is_usable(&self) -> bool {
         let state = self.lock();
         !state.machine.is_closed() && !state.machine.is_closing()
     }
 
-    /// Whether calls can be made still, by what serves requests of this connection while it closes.
+    /// Returns whether servants of this connection can still make calls over it while it closes.
     pub(crate) fn lets_call(&self) -> bool {
         self.lock().machine.takes_calls()
     }
 
-    /// Closes in good order: requests under way are finished, new ones refused. Oneways that have come are executed.
+    /// Closes in good order: finishes active requests and rejects new ones. Oneways that were received are
+    /// executed.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         if self.serves_others_in(&state) {
@@ -311,7 +320,7 @@ impl Link {
         state.wake_driver();
     }
 
-    /// Closes at once.
+    /// Closes immediately.
     pub(crate) fn abort(&self, reason: CloseReason) {
         let mut state = self.lock();
         state.machine.abort(reason);
@@ -319,12 +328,13 @@ impl Link {
         state.wake_driver();
     }
 
-    /// The replies in the queue, if they are many, and how long the peer needs for them: see [`Connection::reply_queue`].
+    /// Returns the size of a long reply queue and how long the peer needs for it: see
+    /// [`Connection::reply_queue`].
     pub(crate) fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         self.lock().machine.reply_queue(now)
     }
 
-    /// Closes the connection, because the peer takes its replies too slowly.
+    /// Closes the connection because the peer takes its replies too slowly.
     pub(crate) fn give_up_slow_reader(&self) {
         let mut state = self.lock();
         state.machine.give_up_slow_reader();
@@ -332,24 +342,24 @@ impl Link {
         state.wake_driver();
     }
 
-    /// How many calls wait for replies.
+    /// Returns the number of calls that wait for replies.
     pub(crate) fn calls_waiting(&self) -> usize {
         self.lock().machine.calls_waiting()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The machine keeps its invariants between any two of its methods.
+        // A poisoned lock is usable: the machine keeps its invariants between any two of its methods.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what is queued, unless somebody writes already, who goes on with it, or the socket is full: then the driver
-    /// does when there is room.
+    /// Writes the queue. Does nothing if another task is writing, which then also writes this, or if the
+    /// socket is full. In the latter case the driver writes when the socket becomes writable.
     #[inline]
     fn flush<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Progress) {
         self.flush_by(state, Socket::try_write)
     }
 
-    /// The same by another way to write.
+    /// Writes the queue with `write`, under the conditions of [`flush`](Self::flush).
     fn flush_by<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -361,7 +371,7 @@ impl Link {
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
         (state.writing, state.gathered) = (true, 0);
         if let Some(ring) = self.socket.ring() {
-            // It comes back to the driver: see `settle`.
+            // The driver takes the buffers back: see `settle`.
             ring.start_write(transmit);
             return (state, Progress::Blocked);
         }
@@ -409,10 +419,10 @@ impl Link {
         }
     }
 
-    /// Wakes callers whose outcome is there. Where requests may be among the events, that is left to the driver, until the connection is
-    /// closed: then none come.
+    /// Wakes callers whose outcome is available. If the events may contain requests, leaves them to the
+    /// driver, unless the connection is closed: then it has none.
     ///
-    /// `awake` is the call whose caller runs this: it needs no waking, and its waker is kept for its next call.
+    /// `awake` is the call whose caller runs this. It is not woken, and its waker is kept for its next call.
     fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
         if state.machine.accepts_requests() && !state.machine.is_closed() {
             return state.wake_driver();
@@ -432,7 +442,7 @@ impl Link {
 }
 
 impl Link {
-    /// Wakes the caller whose outcome is there.
+    /// Wakes the caller of `call`.
     fn replied(&self, state: &mut State, call: CallId) {
         if let Some(waker) = state.callers.get_mut(call.index()).and_then(Option::take) {
             waker.wake();
@@ -450,20 +460,20 @@ impl State {
         }
     }
 
-    /// Leaves the reading to the driver, also where callers read for themselves.
+    /// Gives the read role to the driver, also on connections whose callers read for themselves.
     fn let_driver_read(&mut self) {
         self.driver_reads = true;
         self.wake_driver();
     }
 
-    /// Wakes whatever takes the stream for which a chunk has come.
+    /// Wakes the reader of the stream if a chunk is available.
     fn wake_stream(&mut self) {
         if self.stream.is_some() && self.machine.has_chunk() {
             self.stream.take().into_iter().for_each(Waker::wake);
         }
     }
 
-    /// Something was written: wakes who waits for that. Says whether the queue has room for any message.
+    /// Wakes the tasks that wait for a write. Returns whether the queue has capacity for any message.
     #[inline]
     fn wrote(&mut self) -> bool {
         let room = self.machine.backlog() < BACKLOG;
@@ -474,13 +484,13 @@ impl State {
     }
 
     fn wake_room(&mut self) {
-        self.stream.take().into_iter().for_each(Waker::wake); // it may be the end
+        self.stream.take().into_iter().for_each(Waker::wake); // its end may have been reached
         for waker in self.room.drain(..) {
             waker.wake();
         }
     }
 
-    /// An empty encoder of that version in native byte order.
+    /// Returns an empty encoder of that version in native byte order.
     fn encoder(&mut self, version: Version) -> Box<Encoder> {
         let mut encoder =
             self.encoders.pop().unwrap_or_else(|| Box::new(Encoder::new(ByteOrder::NATIVE, version)));
@@ -491,7 +501,7 @@ impl State {
         encoder
     }
 
-    /// Frees encoders that keep more memory than that.
+    /// Frees encoders that hold more than `most` bytes.
     fn release(&mut self, most: usize) {
         self.encoders.retain(|encoder| encoder.capacity() <= most);
     }
@@ -502,7 +512,7 @@ impl State {
         }
     }
 
-    /// Makes sure that the timer fires by then.
+    /// Ensures that the timer fires at `at` or earlier.
     fn rearm(&mut self, at: Instant) {
         if self.armed.is_none_or(|armed| at < armed) {
             self.wake_driver();
@@ -523,13 +533,13 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Whether no message of the peer is whole yet. Then its octets are read as they come: who has been silent is told from who sends by them
-/// (`orb::guests`).
+/// Returns whether no complete message was received yet. Then bytes are read as they arrive, so that the
+/// limiter (`orb::guests`) can distinguish a slow sender from an idle one.
 fn is_first(state: &State) -> bool {
     state.machine.received().0 == 0
 }
 
-/// The time of tokio's clock, which tests may stop.
+/// Returns the time of tokio's clock, which tests can pause.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

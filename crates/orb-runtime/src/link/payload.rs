@@ -1,7 +1,7 @@
-//! Requests whose last argument is read from a source while it is written.
+//! Requests whose last argument is read from a source while the request is written.
 //!
-//! The connection belongs to the call: what its caller's task does not write at once, the driver writes, which also reads the reply. The
-//! source is only asked for octets while few of them wait for the socket.
+//! The connection is exclusive to the call. The driver writes what the caller's task does not write at once,
+//! and reads the reply. The source is polled only while few bytes are queued.
 
 use std::task::{Context, Poll};
 
@@ -13,39 +13,40 @@ use super::call::Pending;
 use super::{Link, State};
 use crate::source::{CHUNK, Payload, SourceError};
 
-/// Octets that may wait for the socket when the source is asked for more.
+/// Maximum number of queued bytes for which the source is polled.
 const AHEAD: usize = CHUNK;
 
-/// Octets, and chunks, that are sent before other tasks get their turn.
+/// Number of bytes, and of chunks, that are sent before the task yields.
 const BURST: usize = 8 * CHUNK;
 const BURST_CHUNKS: usize = 256;
 
-/// How the sending of a payload ended.
+/// The result of sending a payload.
 #[derive(Debug)]
 pub(crate) enum Fed {
-    /// All of it is queued.
+    /// The payload is queued completely.
     Whole,
-    /// The outcome of the call was there before.
+    /// The call ended before the payload was complete.
     Answered,
-    /// The source failed when that much of the request was sent. What was sent of it can not be completed.
+    /// The source failed after this part of the request was sent. A request that was sent in part cannot be
+    /// completed.
     Failed(SourceError, Sent),
-    /// The connection takes no more, and there is no call that would say why.
+    /// The connection accepts no more, and there is no call that could report the reason.
     Lost,
 }
 
 impl Link {
-    /// How many octets the request that is being sent still lacks.
+    /// Returns how many bytes the request that is being sent still lacks.
     pub(crate) fn owes(&self) -> u64 {
         self.lock().machine.owes()
     }
 
-    /// Why the connection takes no more.
+    /// Returns the reason why the connection accepts no more.
     #[cold]
     pub(crate) fn lost(&self) -> CallError {
         self.lock().machine.lost()
     }
 
-    /// Queues the start of a oneway; its payload follows.
+    /// Queues the start of a oneway whose payload follows.
     pub(crate) fn begin_payload(&self, mut encoder: Box<Encoder>, coming: u64) -> Result<(), CallError> {
         let mut state = self.lock();
         let begun = state.machine.begin_request(None, &mut encoder, coming);
@@ -53,10 +54,10 @@ impl Link {
         begun
     }
 
-    /// Queues and writes octets of the payload until all are queued, or until `call` is over.
+    /// Queues and writes the payload until it is queued completely or `call` has ended.
     ///
-    /// The first ones leave together with the start of the request. Cancel safe; but a request that is given up in the middle
-    /// leaves a connection that can only be closed.
+    /// The first bytes are written together with the start of the request. Cancel safe, but if a request is
+    /// abandoned before it is complete, its connection can only be closed.
     pub(crate) fn poll_payload(
         &self,
         cx: &mut Context<'_>,
@@ -77,7 +78,7 @@ impl Link {
                 state.await_by_driver(call, cx);
             }
             if !state.machine.wants_part() {
-                // The connection ends: so does the call.
+                // The connection is ending, which ends the call too.
                 return if call.is_some() { Poll::Pending } else { Poll::Ready(Fed::Lost) };
             }
             if state.machine.backlog() >= AHEAD {
@@ -93,7 +94,7 @@ impl Link {
                     sent += chunk.len();
                     self.lock().machine.send_part(chunk);
                 }
-                // It gives as much as the request announced, or an error.
+                // The payload yields as many bytes as the request announced, or an error.
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(Err(error))) => {
                     let mut state = self.lock();
@@ -120,7 +121,7 @@ impl Link {
 }
 
 impl State {
-    /// Leaves the caller's waker with the call, and the reading to the driver.
+    /// Registers the caller's waker with the call, and gives the read role to the driver.
     pub(super) fn await_by_driver(&mut self, call: CallId, cx: &Context<'_>) {
         let index = call.index();
         if self.callers.len() <= index {
@@ -139,7 +140,7 @@ impl State {
 }
 
 impl Pending<'_> {
-    /// Queues the start of the request; its payload follows.
+    /// Queues the start of the request, whose payload follows.
     pub(crate) fn begin_payload(&self, mut encoder: Box<Encoder>, coming: u64) -> Result<(), CallError> {
         let mut state = self.link.lock();
         let begun = state.machine.begin_request(Some(self.call), &mut encoder, coming);
@@ -148,17 +149,18 @@ impl Pending<'_> {
         begun
     }
 
-    /// The reply is wanted as octets.
+    /// Requests that the reply is passed on as bytes.
     pub(crate) fn pass_reply(&self) {
         self.link.lock().machine.pass_reply(self.call);
     }
 
-    /// The results are wanted before all of them are there: see [`Connection::stream_reply`](giop_proto::Connection::stream_reply).
+    /// Requests results before all of them are received: see
+    /// [`Connection::stream_reply`](giop_proto::Connection::stream_reply).
     pub(crate) fn stream_reply(&self, nameless: bool) {
         self.link.lock().machine.stream_reply(self.call, nameless);
     }
 
-    /// The call that waits.
+    /// Returns the id of the call.
     pub(crate) fn call(&self) -> CallId {
         self.call
     }

@@ -1,8 +1,9 @@
-//! Reads and writes that are given to a ring, in place of those that are made when the socket is ready.
+//! Reads and writes through a ring (`io_uring`), which replace the readiness-based ones.
 //!
-//! Only the driver deals with what the ring gives back, unless a caller spins; callers queue, and wait to be woken. While nothing is expected, a few
-//! octets of the ring wait for the next header; a window, or the buffer of a large message, is lent where there is something to
-//! receive, or where the connection keeps its window anyway.
+//! Only the driver handles completions, unless a caller spins. Callers queue and wait to be woken. While no
+//! message is expected, a few bytes that belong to the ring receive the next header. A window, or the buffer
+//! of a large message, is lent when there is something to receive, or if the connection keeps its window
+//! anyway.
 
 use std::future::Future;
 use std::io;
@@ -16,15 +17,17 @@ use super::{LOW_WATER, Link, State, TRICKLE, is_first, now};
 use crate::transport::uring::UringSocket;
 use crate::transport::{AtATime, RingRead};
 
-/// Of a large message that needs longer than this for [`TRICKLE`] octets, the kernel waits for much at a time: while it receives
-/// all of it by one operation, it takes each segment as it comes.
+/// Time for [`TRICKLE`] bytes from which a large message counts as slow. The kernel then waits for much at a
+/// time. It would otherwise handle each segment separately while one operation receives the whole message.
 const SLOW: Duration = Duration::from_micros(200);
 
-/// Replies that a caller may take by spinning before other tasks of its thread, the driver among them, get their turn.
+/// Number of replies that a caller may take by spinning before other tasks of its thread run, the driver
+/// included.
 const SPINS: usize = 64;
 
 impl Link {
-    /// Takes back a write that is over. Called by the driver at each of its turns, which also hears of the ring from now on.
+    /// Takes back a completed write, and registers the driver's waker with the ring. Called at each poll of
+    /// the driver.
     #[inline]
     pub(super) fn settle<'a>(&self, state: MutexGuard<'a, State>, cx: &Context<'_>) -> MutexGuard<'a, State> {
         match self.socket.ring() {
@@ -42,15 +45,15 @@ impl Link {
         ring.set_waker(cx);
         take_written(ring, &mut state);
         if !state.machine.may_wait_with_buf() && !state.quiet {
-            // The machine gave up its window: the ring must not keep it.
+            // The machine gave up its window, so the ring must not keep it.
             state.quiet = true;
             ring.cancel_read();
         }
         state
     }
 
-    /// Whether there is something to read, where nothing that is in the socket may be missed: what a ring was given to receive may not have been
-    /// submitted yet.
+    /// Polls for input so that nothing in the socket is missed. A receive that was passed to a ring may not
+    /// be submitted yet.
     #[cold]
     pub(super) fn poll_last_input<'a>(
         &'a self,
@@ -67,7 +70,7 @@ impl Link {
         (state, ready)
     }
 
-    /// Before the driver of a ring's connection sleeps, it asks the ring for a while; says whether something came.
+    /// Polls the ring for the spin time before the driver sleeps. Returns whether something completed.
     pub(super) fn spin_ring<'a>(
         &'a self,
         ring: &UringSocket,
@@ -78,8 +81,8 @@ impl Link {
         (self.lock(), came)
     }
 
-    /// As [`spin_ring`](Self::spin_ring), by the only caller that waits, where it runs beside the driver: it takes its reply
-    /// itself. The caller drains the events.
+    /// Polls the ring as the only caller that waits, on the driver's thread: the caller takes its reply
+    /// itself. Returns whether something was received. The caller drains the events.
     pub(super) fn spin_for_reply<'a>(
         &'a self,
         ring: &UringSocket,
@@ -98,7 +101,7 @@ impl Link {
             let came;
             (state, came) = self.read_ring(ring, state);
             if came {
-                // Somebody must go on to read when no call follows.
+                // If no call follows, the driver must continue to read.
                 state.spins += 1;
                 state.wake_driver();
                 return (state, true);
@@ -113,7 +116,7 @@ impl Link {
         }
     }
 
-    /// Submits all that is queued. What the socket does not take now, the kernel goes on with by itself.
+    /// Submits everything queued. The kernel completes what the socket does not accept at once.
     pub(super) fn submit<'a>(&'a self, ring: &UringSocket, mut state: MutexGuard<'a, State>) {
         if !ring.is_here() {
             drop(state);
@@ -131,7 +134,7 @@ impl Link {
         }
     }
 
-    /// Sleeps until the thread of the ring has written all that is queued, or the connection is lost.
+    /// Blocks until the thread of the ring has written the queue, or the connection is lost.
     #[cold]
     fn wait_until_flushed(&self) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -141,7 +144,8 @@ impl Link {
         }
     }
 
-    /// Takes what the ring has received, or starts to receive; says whether something came. The caller drains the events.
+    /// Takes what the ring has received, or starts a receive. Returns whether something was received. The
+    /// caller drains the events.
     #[inline(never)]
     pub(super) fn read_ring<'a>(
         &self,
@@ -181,7 +185,7 @@ impl Link {
             RingRead::Early(octets, n) => {
                 state.quiet = false;
                 if !state.machine.handle_early(octets.get(..n).unwrap_or_default(), now) {
-                    // There is always room for the header that was waited for.
+                    // The machine always has capacity for one expected header.
                     state.machine.handle_read_error(&io::ErrorKind::InvalidData.into(), now);
                 }
             }
@@ -209,7 +213,7 @@ impl Link {
     }
 }
 
-/// Wakes a thread that sleeps by itself.
+/// Waker that unparks a thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -218,7 +222,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Takes back a write that is over.
+/// Takes back a completed write.
 fn take_written(ring: &UringSocket, state: &mut State) {
     if let Some((transmit, outcome)) = ring.take_written() {
         let now = state.clock;
@@ -231,7 +235,7 @@ fn take_written(ring: &UringSocket, state: &mut State) {
     }
 }
 
-/// Whether a read ended with nothing because it was told to.
+/// Returns whether a read ended without data because it was cancelled.
 fn is_nothing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
         || error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error())

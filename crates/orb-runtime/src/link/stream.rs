@@ -1,4 +1,4 @@
-//! The payload of a request that is served while it comes, or of a reply that is taken so.
+//! The payload of a request or reply that is processed while it is received.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::MutexGuard;
@@ -9,20 +9,20 @@ use giop_proto::{Chunk, Loan, Returned, StreamOf};
 
 use super::{Link, State, now};
 
-/// What becomes of lent memory.
+/// The result of lending memory to the reader.
 #[derive(Debug)]
 pub(crate) enum Lent {
-    /// It comes back.
+    /// The memory is returned. It may be filled only in part.
     Back(Box<Loan>),
-    /// Nothing was read into it: only chunks are there to be taken, or the end.
+    /// The memory was not used: only chunks, or the end, can be taken.
     Useless(Box<Loan>),
-    /// The runtime that reads is gone, and keeps it.
+    /// The runtime of the reader is gone and keeps the memory.
     Lost,
 }
 
 impl Link {
-    /// Keeps the payload until it is taken or given up. `size` is the number of bytes, or `None` if it is not known; `phase` is the
-    /// offset of the first of them in an element, or `None` for bytes.
+    /// Keeps the payload until it is taken or abandoned. `size` is the number of bytes, or `None` if it is
+    /// not known. `phase` is the offset of the first byte in an element, or `None` for a payload of bytes.
     pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
         state.machine.open_stream(of, size);
@@ -31,24 +31,24 @@ impl Link {
         }
     }
 
-    /// Ends the connection at the deadline, unless all of the payload has been received by then.
+    /// Ends the connection at the deadline, unless the whole payload has been received by then.
     pub(crate) fn limit_stream(&self, of: StreamOf, deadline: Instant) {
         let mut state = self.lock();
         state.machine.limit_stream(of, deadline);
         state.rearm(deadline);
     }
 
-    /// The number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
+    /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
         self.lock().machine.stream_rest(of)
     }
 
-    /// Whether a payload is being received.
+    /// Returns whether a payload is being received.
     pub(crate) fn has_stream(&self) -> bool {
         self.lock().machine.has_stream()
     }
 
-    /// The largest payload that may come as a stream.
+    /// Returns the size limit of payloads that are received as streams, in bytes.
     pub(crate) fn max_stream_size(&self) -> u64 {
         self.lock().machine.limits().max_stream_size
     }
@@ -57,7 +57,7 @@ impl Link {
     pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
         let chunk = state.machine.take_chunk(of, now());
-        // There is room for the next one, or one is asked for.
+        // The receiver has capacity for the next chunk, or needs to read for it.
         state.let_driver_read();
         if let Chunk::Pending = chunk {
             state.stream = Some(cx.waker().clone());
@@ -66,7 +66,7 @@ impl Link {
         Poll::Ready(chunk)
     }
 
-    /// The next octets of the payload, if they are there: nothing is read for it.
+    /// Returns the next bytes of the payload if they are available, without reading.
     pub(crate) fn ready_chunk(&self, of: StreamOf) -> Chunk {
         let mut state = self.lock();
         let chunk = state.machine.take_ready_chunk(of);
@@ -76,7 +76,7 @@ impl Link {
         chunk
     }
 
-    /// Lends memory for the next octets of the payload, once, and waits until it comes back.
+    /// Lends memory for the next bytes of the payload, once, and waits until it is returned.
     pub(crate) fn poll_lent(
         &self,
         of: StreamOf,
@@ -100,17 +100,17 @@ impl Link {
         }
     }
 
-    /// Counts octets of the payload that were copied to their place.
+    /// Counts bytes of the payload that were copied to their destination.
     pub(crate) fn count_copied(&self, octets: usize) {
         self.lock().machine.count_copied(octets);
     }
 
-    /// The octets that a payload may occupy before they come.
+    /// Returns how many bytes a payload may occupy before they are received.
     pub(crate) fn granted(&self) -> usize {
         self.lock().machine.granted()
     }
 
-    /// The rest of the payload is not wanted.
+    /// Discards the rest of the payload.
     pub(crate) fn abandon_stream(&self, of: StreamOf) {
         let mut state = self.lock();
         let loan = state.machine.abandon_stream(of);
@@ -118,15 +118,15 @@ impl Link {
         if state.machine.is_loan_read()
             && let Some(ring) = self.socket.ring()
         {
-            // The kernel lets go of it before it is full.
+            // Otherwise the kernel keeps the memory until it is full.
             ring.cancel_read();
         }
         drop(state);
-        // It runs the code of whoever lent it, which may come here again.
+        // Dropped without the lock: this runs the lender's code, which may call this link again.
         drop(loan);
     }
 
-    /// Drops what servants had lent and do not wait for.
+    /// Drops memory lent by servants that do not wait for it any more.
     #[inline]
     pub(super) fn bury<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let dead = state.machine.take_dead();
@@ -138,7 +138,8 @@ impl Link {
         self.lock()
     }
 
-    /// Takes back what a ring has of a servant's memory, behind the end of the connection. Says whether it has none any more.
+    /// Takes lent memory back from a ring after the end of the connection. Returns whether the ring holds
+    /// none any more.
     pub(super) fn recall<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -152,14 +153,14 @@ impl Link {
                 return (state, false);
             }
             (state, _) = self.read_ring(ring, state);
-            // A ring that has ended keeps it.
+            // A ring that has ended keeps the memory.
             state.machine.lose_loan();
         }
         state.wake_stream();
         (self.bury(state), true)
     }
 
-    /// Nobody reads any more: what is with the kernel does not come back to whoever lent it.
+    /// Wakes all waiters after reading has ended. Memory held by the kernel is not returned to its lender.
     #[cold]
     pub(super) fn end_streams(&self) {
         let mut state = self.lock();
@@ -169,7 +170,7 @@ impl Link {
     }
 }
 
-/// Drops memory that servants had lent; a panic in their code costs nothing here.
+/// Drops memory that servants had lent, and contains panics of their code.
 #[cold]
 #[expect(clippy::vec_box, reason = "the boxes go round")]
 pub(crate) fn drop_lent(loans: Vec<Box<Loan>>) {

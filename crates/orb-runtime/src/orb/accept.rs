@@ -1,4 +1,4 @@
-//! Taking connections in.
+//! Accepting connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,28 +15,31 @@ use crate::link::Link;
 use crate::transport::threads::IoThreads;
 use crate::transport::{self, Peer, last, unix};
 
-/// How long to wait when the system has no descriptor for another connection.
+/// Delay before the next accept after the system has run out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 
-/// When the ORB closes, the system is asked after so long, and again and again, whether all connections are made that were being made.
+/// Interval at which a closing ORB checks whether TCP handshakes with a listener are still in progress.
 const HANDSHAKES: Duration = Duration::from_millis(10);
 
-/// How often it is asked: half a connection, whose peer is gone or never meant it, keeps the listener no longer than that.
+/// Maximum number of handshake checks. It bounds the time for which a half-open connection, whose peer may be
+/// gone, keeps the listener open.
 const MOST_HANDSHAKES: u32 = 25;
 
-/// Who is turned away when the ORB closes: more than wait at a listener, but not who comes for ever.
+/// Maximum number of backlog connections that are accepted when the ORB closes. It is larger than a backlog,
+/// but finite because clients may keep connecting.
 const MOST_TURNED_AWAY: usize = 8192;
 
-/// Connections that are accepted before other tasks get their turn: who connects again and again has no thread for itself.
+/// Connections that are accepted before the task yields, so that a client that keeps connecting cannot
+/// monopolize the thread.
 const IN_A_ROW: u32 = 16;
 
-/// What an ORB accepts connections on.
+/// A socket on which an ORB accepts connections.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
-    /// One that was handed in: others may listen on the same socket, now or afterwards.
+    /// A TCP listener that was handed in. Other processes may listen on the same socket, now or later.
     Given(TcpListener),
-    /// The same with TLS.
+    /// A TCP listener whose connections use TLS.
     Tls(TcpListener),
     Unix(unix::Listener),
 }
@@ -55,7 +58,8 @@ impl Listener {
 }
 
 impl Listener {
-    /// Accepts who waits. Unlike [`accept`](Self::accept) it asks the system, whatever the runtime knows of the socket.
+    /// Accepts a connection from the backlog. Unlike [`accept`](Self::accept) it always asks the system,
+    /// regardless of the readiness that the runtime has cached.
     fn accept_now(&self) -> std::io::Result<(TcpStream, Peer)> {
         let (socket, address) = match self {
             Self::Tcp(listener) | Self::Given(listener) | Self::Tls(listener) => {
@@ -75,7 +79,8 @@ impl Listener {
 }
 
 impl OrbCore {
-    /// Accepts on the listener until the ORB closes, and then turns away who waits there.
+    /// Accepts connections until the ORB closes. Then it accepts and closes those that are left in the
+    /// backlog.
     pub(super) fn serve(self: &Arc<Self>, listener: Listener) {
         let core = Arc::clone(self);
         let guests = Arc::new(Guests::new(&self.config));
@@ -101,7 +106,8 @@ impl OrbCore {
                     }
                     Err(error) if concerns_one(&error) => {
                         tracing::debug!(target: "zorb", %error, "a connection was gone before it was accepted");
-                        // Somebody who goes away again and again does not keep others waiting for long.
+                        // Yield, so that a client that repeatedly aborts its connections does not delay other
+                        // tasks.
                         tokio::task::yield_now().await;
                     }
                     Err(error) => {
@@ -133,14 +139,15 @@ impl OrbCore {
         });
     }
 
-    /// Takes in who is connected and waits to be accepted. Their connections are closed in good order, as all that are made from now on:
-    /// with the listener they would be reset, and nobody there could tell whether a request that was sent already was executed.
+    /// Accepts all connections in the backlog. They are closed gracefully, like all connections that are
+    /// accepted after the ORB has begun to close. If the listener were closed first, the system would reset
+    /// them, and the clients could not tell whether a request that they sent was executed.
     fn turn_away(self: &Arc<Self>, listener: &Listener, secure: bool, guests: &Arc<Guests>) {
         for _ in 0..MOST_TURNED_AWAY {
             match listener.accept_now() {
                 Ok((stream, peer)) => self.admit(stream, peer, secure, guests),
                 Err(error) if concerns_one(&error) => {}
-                // There is nobody more, or the system lets nobody in.
+                // The backlog is empty, or the system cannot accept now.
                 Err(_) => break,
             }
         }
@@ -199,7 +206,7 @@ impl OrbCore {
         if self.takes_ways_back() { self.keep_alive(&socket) } else { Ok(()) }
     }
 
-    /// The machine's configuration for connections of this ORB.
+    /// Returns the GIOP configuration for connections of this ORB.
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
         config.load = Arc::clone(&self.load);
@@ -211,15 +218,18 @@ impl OrbCore {
     }
 }
 
-/// Tells who is turned away that nothing was executed, whatever he has sent. Who speaks TLS reads the end of the stream alone.
+/// Sends a rejected client CloseConnection, which says that none of its requests were executed. Clients that
+/// use TLS see only the end of the stream.
 fn refuse(stream: &TcpStream) {
     let header = MessageHeader::new(Version::V1_0, ByteOrder::Big, MessageType::CloseConnection);
-    // A socket that is new has room for so little; if its peer is gone, he does not ask.
+    // The send buffer of a new socket always has capacity for one header. An error means that the peer is
+    // gone.
     let _ = SockRef::from(stream).send(&header.encode());
 }
 
-/// Whether the listener is well, and only the connection that it would have given is not: accept(2) tells errors of the network
-/// that came before. What remains, such as a lack of descriptors or memory, would be the same the next moment.
+/// Returns whether an error of accept concerns one connection only and the listener is usable: accept(2) also
+/// reports network errors that are pending on the new connection. Other errors, such as a lack of descriptors
+/// or memory, would recur immediately.
 fn concerns_one(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let of_the_connection = [

@@ -12,14 +12,14 @@ use crate::serve::elsewhere::Elsewhere;
 use crate::serve::entry::{Entry, RunMode};
 use crate::serve::{Servant, Serves, Skeleton};
 
-/// Why a servant could not be activated.
+/// The reason for which a servant could not be activated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActivateError {
     /// Another object is active under this key.
     #[error("the key `{0}` is in use: deactivate the object that has it, or take another")]
     KeyInUse(String),
-    /// Keys that start so are the ORB's own.
+    /// Keys with this prefix are reserved for the ORB.
     #[error("the key `{0}` starts as those that the ORB makes: take another")]
     ReservedKey(String),
     /// The root POA is destroyed.
@@ -30,7 +30,7 @@ pub enum ActivateError {
     Closed,
 }
 
-/// How a servant is to be activated: `orb.activation().named("x").blocking().activate(servant)`.
+/// Options for activating a servant: `orb.activation().named("x").blocking().activate(servant)`.
 #[derive(Debug, Clone)]
 #[must_use = "it does nothing until `activate`"]
 pub struct Activation {
@@ -40,8 +40,8 @@ pub struct Activation {
 }
 
 impl Orb {
-    /// Activates a servant under a key of the ORB's own and gives the reference. Which interface, its type says:
-    /// activate as the most derived one.
+    /// Activates a servant under a key that the ORB generates, and returns the reference. The type of the
+    /// reference determines the interface: activate as the most derived one.
     ///
     /// # Errors
     /// [`ActivateError::Closed`] after the shutdown has begun.
@@ -52,10 +52,12 @@ impl Orb {
         self.activation().activate(servant)
     }
 
-    /// Activates a servant under a plain key: `corbaloc::HOST:PORT/NAME` reaches it, before and after a restart.
+    /// Activates a servant under a plain key: `corbaloc::HOST:PORT/NAME` reaches it, before and after a
+    /// restart.
     ///
     /// # Errors
-    /// [`ActivateError::KeyInUse`] where the name is taken, [`ActivateError::ReservedKey`] where it starts as those that the ORB makes.
+    /// [`ActivateError::KeyInUse`] if the name is taken, [`ActivateError::ReservedKey`] if it has the prefix
+    /// of generated keys.
     pub fn activate_named<R, S>(&self, name: impl AsRef<[u8]>, servant: S) -> Result<R, ActivateError>
     where
         R: Serves<S>,
@@ -63,11 +65,12 @@ impl Orb {
         self.activation().named(name).activate(servant)
     }
 
-    /// Has a plain key lead to an object elsewhere, of another process perhaps: who calls `corbaloc::HOST:PORT/NAME` goes on there, and who asks
-    /// by a LocateRequest is told so. Gives the reference of that name, which [`deactivate`](Self::deactivate) ends.
+    /// Forwards a plain key to an object elsewhere, for example in another process. Calls to
+    /// `corbaloc::HOST:PORT/NAME` continue at that object, and a LocateRequest is answered with its
+    /// reference. Returns the reference of the name; [`deactivate`](Self::deactivate) ends the forwarding.
     ///
     /// # Errors
-    /// As [`activate_named`](Self::activate_named).
+    /// The same as those of [`activate_named`](Self::activate_named).
     ///
     /// Source clause: "Object Location" (`LOCATION_FORWARD`, `OBJECT_FORWARD`).
     pub fn forward_named(
@@ -80,21 +83,22 @@ impl Orb {
         Ok(ObjectRef::of_key(&self.core, &type_id, ObjectKey::from(entry.key()), Some(entry)))
     }
 
-    /// Activates with options.
+    /// Returns a builder that activates a servant with options.
     pub fn activation(&self) -> Activation {
         Activation { core: Arc::clone(&self.core), name: None, mode: RunMode::default() }
     }
 
-    /// Takes the object out of service: calls get OBJECT_NOT_EXIST from now on, those under way go on. Gives `false` if
-    /// the reference is not of an object active here.
+    /// Takes the object out of service: new calls get OBJECT_NOT_EXIST, and running calls continue. Returns
+    /// `false` if the reference is not of an object that is active in this ORB.
     pub fn deactivate<R: Reference>(&self, reference: &R) -> bool {
         reference.as_object().home().is_some_and(|entry| self.core.deactivate(&entry, false))
     }
 
-    /// [`deactivate`](Self::deactivate), then waits until its requests are done.
+    /// Deactivates the object like [`deactivate`](Self::deactivate), then waits until its requests have
+    /// ended.
     ///
     /// # Cancel safety
-    /// The object stays deactivated.
+    /// If the future is dropped, the object stays deactivated.
     pub async fn deactivate_and_wait<R: Reference>(&self, reference: &R) -> bool {
         let done = self.deactivate(reference);
         if let Some(entry) = reference.as_object().last_home() {
@@ -105,26 +109,27 @@ impl Orb {
 }
 
 impl Activation {
-    /// Under a plain key.
+    /// Activates the servant under a plain key.
     pub fn named(mut self, name: impl AsRef<[u8]>) -> Self {
         self.name = Some(name.as_ref().to_vec());
         self
     }
 
-    /// On a bounded pool of threads, for servants that sleep, lock or compute for long
-    /// (`OrbBuilder::blocking_threads`).
+    /// Runs requests on a bounded pool of threads (`OrbBuilder::blocking_threads`), for servants that sleep,
+    /// lock or compute for long.
     pub fn blocking(mut self) -> Self {
         self.mode.blocking = true;
         self
     }
 
-    /// Each request in a task of its own, so that one connection's requests run on several workers.
+    /// Runs each request in a task of its own, so that the requests of one connection use several workers.
     pub fn spawned(mut self) -> Self {
         self.mode.spawned = true;
         self
     }
 
-    /// Lifts the order: a request may start while an earlier oneway of the same connection is not done.
+    /// Lifts the order of requests: a request may start while an earlier oneway of the same connection is
+    /// still running.
     pub fn concurrent(mut self) -> Self {
         self.mode.concurrent = true;
         self
@@ -133,7 +138,7 @@ impl Activation {
     /// Activates the servant.
     ///
     /// # Errors
-    /// [`ActivateError`]: the key is in use, or the ORB has shut down.
+    /// [`ActivateError`] if the key is in use or the ORB has shut down.
     pub fn activate<R, S>(self, servant: S) -> Result<R, ActivateError>
     where
         R: Serves<S>,
@@ -141,10 +146,10 @@ impl Activation {
         self.activate_skeleton(R::skeleton(servant)).map(R::from_object)
     }
 
-    /// Activates an erased servant; the reference is untyped.
+    /// Activates an erased servant and returns an untyped reference.
     ///
     /// # Errors
-    /// As [`activate`](Self::activate).
+    /// The same as those of [`activate`](Self::activate).
     pub fn activate_erased(mut self, servant: Servant) -> Result<ObjectRef, ActivateError> {
         let RunMode { blocking, spawned, concurrent, .. } = servant.mode;
         self.mode.blocking |= blocking;

@@ -11,17 +11,17 @@ use super::connections::{Key, none_of};
 use super::{OrbCore, Target, closed, dial};
 use crate::link::Link;
 
-/// Idle ones that are kept for each address.
+/// Idle connections that are kept for each address.
 const KEPT: usize = 4;
 
-/// The connections that wait for the next such call.
+/// The idle connections that carry one call at a time, by target.
 #[derive(Debug, Default)]
 pub(super) struct Alone {
     idle: Mutex<HashMap<Key, Vec<Arc<Link>>>>,
 }
 
-/// A connection that carries one call. It returns to the idle ones when it is dropped. If the request or the result is not complete then,
-/// the connection is closed.
+/// A connection that carries one call. Dropping the lease returns it to the idle connections, or closes it if
+/// the request or the result is not complete.
 #[derive(Debug)]
 pub(crate) struct Lease {
     core: Weak<OrbCore>,
@@ -31,14 +31,14 @@ pub(crate) struct Lease {
     awaits_result: bool,
 }
 
-/// The end of such a connection.
+/// Removes an ended connection from the idle ones when its driver ends.
 struct Ended {
     core: Weak<OrbCore>,
     key: Key,
 }
 
 impl OrbCore {
-    /// A connection to the target that no other call uses: an idle one, or a new one.
+    /// Returns a connection to the target that no other call uses: an idle or a new one.
     async fn connect_alone(
         self: &Arc<Self>,
         target: &Target,
@@ -59,7 +59,8 @@ impl OrbCore {
         Ok(Lease { core, key, link, awaits_result: false })
     }
 
-    /// The same to one of several addresses of a server: the first that answers.
+    /// Returns a connection that no other call uses to one of several addresses of a server: the first one
+    /// that answers.
     pub(crate) async fn connect_any_alone(
         self: &Arc<Self>,
         targets: &[Target],
@@ -81,14 +82,14 @@ impl Alone {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one that was used last.
+    /// Takes the idle connection that was used last.
     fn take(&self, key: &Key) -> Option<Arc<Link>> {
         let mut idle = self.lock();
         let links = idle.get_mut(key)?;
         std::iter::from_fn(|| links.pop()).find(|link| link.is_usable())
     }
 
-    /// Keeps one, unless there are enough.
+    /// Keeps the connection, or closes it if there are enough idle ones.
     fn keep(&self, key: &Key, link: &Arc<Link>) {
         let mut idle = self.lock();
         let links = idle.entry(key.clone()).or_default();
@@ -99,7 +100,7 @@ impl Alone {
         }
     }
 
-    /// Lets go of those that are closed.
+    /// Removes connections that are closed.
     fn forget(&self, key: &Key) {
         let mut idle = self.lock();
         if let Some(links) = idle.get_mut(key) {
@@ -116,7 +117,8 @@ impl Lease {
         &self.link
     }
 
-    /// Notes whether a reply, of any length, is pending. The next call would have to wait for it, so the connection is not used again.
+    /// Sets whether a reply, of any length, is pending. The next call would have to wait for it, so the
+    /// connection is not used again.
     pub(crate) fn set_awaits_result(&mut self, awaits: bool) {
         self.awaits_result = awaits;
     }
@@ -133,7 +135,7 @@ impl Drop for Lease {
         {
             core.connections.alone.keep(&self.key, &self.link);
             if !self.link.is_usable() {
-                // It ended meanwhile, and nobody else would let go of it.
+                // It ended in the meantime. Its `Ended` ran before it was kept, so it must be removed here.
                 core.connections.alone.forget(&self.key);
             }
         }

@@ -1,4 +1,4 @@
-//! The conventional command line: `-ORBInitRef`, `-ORBListenEndpoints` and their like.
+//! The conventional command line: `-ORBInitRef`, `-ORBListenEndpoints` and similar options.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use giop_codec::code_set::CodeSetId;
 
 use super::{Orb, OrbBuilder, args_endpoints};
 
-/// What is wrong with an `-ORB` argument or a `ZORB_` variable.
+/// An error in an `-ORB` argument or a `ZORB_` variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgsError {
@@ -23,7 +23,7 @@ pub enum ArgsError {
         /// What is wrong.
         reason: String,
     },
-    /// No such argument.
+    /// The argument is not known.
     #[error(
         "{0} is no argument of zorb's; it knows -ORBInitRef, -ORBDefaultInitRef, -ORBListenEndpoints, -ORBendPoint, \
          -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBMaxMessageSize, -ORBdefaultWCharCodeSet, -ORBConfigFile, -ORBtraceLevel, -ORBid, \
@@ -36,10 +36,10 @@ pub enum ArgsError {
     File {
         /// Its path.
         path: String,
-        /// What the system says, or what is wrong with a line.
+        /// The error of the system, or what is wrong with a line.
         reason: String,
     },
-    /// TLS can not be had as the `-ORBssl` arguments say: the file, and what is wrong with it.
+    /// The TLS configuration from the `-ORBssl` arguments failed: the file, and what is wrong with it.
     #[error("TLS: {0}")]
     Tls(String),
 }
@@ -51,23 +51,29 @@ impl ArgsError {
 }
 
 impl Orb {
-    /// Takes the conventional options out of the arguments and gives a builder and the arguments left.
+    /// Removes the conventional options from the arguments. Returns a builder and the remaining arguments.
     ///
-    /// Options in arguments win over `ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`, `ZORB_LISTEN`, `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`,
-    /// `ZORB_CONNECT_TIMEOUT_MS` and `ZORB_CONFIG` in the environment, these over the file that `-ORBConfigFile` or `ZORB_CONFIG` names
-    /// (lines `NAME = VALUE`, the names without `-ORB`; also `-ORBconfigFile`, as omniORB spells it), and all of them over what the code sets before. Lists are separated by `;` in variables
-    /// and by further arguments on the command line.
+    /// Arguments override the variables `ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`, `ZORB_LISTEN`,
+    /// `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`, `ZORB_CONNECT_TIMEOUT_MS` and `ZORB_CONFIG`. Variables override the
+    /// file that `-ORBConfigFile` (also `-ORBconfigFile`, as omniORB spells it) or `ZORB_CONFIG` names. Its
+    /// lines are `NAME = VALUE`, with names without `-ORB`. All of them override the defaults. Lists are
+    /// separated by `;` in variables and by further arguments on the command line.
     ///
-    /// Addresses are taken as [`OrbBuilder::listen`] and [`OrbBuilder::publish`] take them, and in the forms of others:
-    /// `-ORBendPoint giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `giop:unix:PATH`; `-ORBListenEndpoints` (also `-ORBEndpoint`) with
-    /// `iiop://HOST:PORT/hostname_in_ior=NAME&portspan=PORTS`, several with semicolons, hosts with commas, and `1.2@` before a host;
-    /// `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `hostname`, `name`, `addr`, `ipv4` and `ipv6`, several with commas.
+    /// Addresses are accepted in the forms of [`OrbBuilder::listen`] and [`OrbBuilder::publish`], and in
+    /// those of other ORBs:
     ///
-    /// `-ORBdefaultWCharCodeSet` is [`OrbBuilder::assume_wchar_set`]: `UTF-16`, `UCS-2`, `UCS-4`, or a number such as `0x00010109`.
+    /// * `-ORBendPoint` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT` or `giop:unix:PATH`
+    /// * `-ORBListenEndpoints` (also `-ORBEndpoint`) with
+    ///   `iiop://HOST:PORT/hostname_in_ior=NAME&portspan=PORTS`, several separated by semicolons, hosts by
+    ///   commas, and `1.2@` before a host
+    /// * `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `hostname`, `name`, `addr`,
+    ///   `ipv4` and `ipv6`, several separated by commas
     ///
-    /// With the feature `tls`, arguments for [`OrbBuilder::tls`], the first of which have omniORB's names; `Orb::tls` gives what was made
-    /// of them, such as to reload the files:
+    /// `-ORBdefaultWCharCodeSet` is [`OrbBuilder::assume_wchar_set`]: `UTF-16`, `UCS-2`, `UCS-4`, or a number
+    /// such as `0x00010109`.
     ///
+    /// With the feature `tls` there are arguments for [`OrbBuilder::tls`], the first of which have omniORB's
+    /// names. `Orb::tls` returns the resulting configuration, for example to reload the files:
     /// | argument | value | variable |
     /// |---|---|---|
     /// | `-ORBsslCAFile` | the certificates of trusted CAs | `ZORB_SSL_CA_FILE` |
@@ -80,10 +86,12 @@ impl Orb {
     /// | `-ORBsslServerNames` | `checked` (default) or `unchecked` | |
     /// | `-ORBsslOutgoing` | `preferred` (default), `required` or `where-required` | |
     ///
-    /// They listen by `-ORBListenEndpoints ssliop://HOST:PORT` or `-ORBendPoint giop:ssl:HOST:PORT`.
+    /// Servers listen with TLS by `-ORBListenEndpoints ssliop://HOST:PORT` or
+    /// `-ORBendPoint giop:ssl:HOST:PORT`.
     ///
     /// # Errors
-    /// [`ArgsError`] for an unknown `-ORB` argument or a malformed value, and for files of TLS that are missing or wrong.
+    /// [`ArgsError`] for an unknown `-ORB` argument or a malformed value, and for TLS files that are missing
+    /// or wrong.
     pub fn from_args<I, S>(args: I) -> Result<(OrbBuilder, Vec<String>), ArgsError>
     where
         I: IntoIterator<Item = S>,
@@ -143,12 +151,12 @@ fn from_args(
     Ok((super::args_tls::apply(builder, &of_tls)?, rest))
 }
 
-/// Whether it names a configuration file; omniORB spells it the second way.
+/// Returns whether the option names a configuration file. omniORB uses the second spelling.
 fn is_file(name: &str) -> bool {
     matches!(name, "ConfigFile" | "configFile")
 }
 
-/// Whether one option takes the place of the other, rather than standing beside it.
+/// Returns whether one option replaces the other, instead of adding to it.
 fn replaces(name: &str, other: &str) -> bool {
     let listen = |name| matches!(name, "ListenEndpoints" | "Endpoint" | "endPoint");
     listen(name) && listen(other) || matches!(name, "endPointPublish" | "sslCRLFile") && other == name
@@ -177,11 +185,11 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             timeout => builder.timeout(timeout),
         },
         "clientConnectTimeOutPeriod" => builder.connect_timeout(milliseconds()?),
-        // TAO's name.
+        // TAO's name of the option.
         "MaxMessageSize" => {
             builder.fragment_size(value.parse().map_err(|_| wrong("a number of octets is expected"))?)
         }
-        // omniORB's name.
+        // omniORB's name of the option.
         "defaultWCharCodeSet" => {
             let known =
                 wide_set(value).ok_or_else(|| wrong("UTF-16, UCS-2, UCS-4 or its number is expected"))?;
@@ -192,14 +200,15 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             crate::trace::to_stderr(level);
             builder
         }
-        // Names of the ORB and the server: accepted, without meaning here. The file was read before.
+        // Names of the ORB and the server are accepted without effect. The configuration file was read
+        // earlier.
         "id" | "ServerId" => builder,
         name if is_file(name) => builder,
         _ => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
     })
 }
 
-/// A code set of wide text by its name or its number, such as 0x00010109.
+/// Returns a code set of wide text by its name or its number, such as 0x00010109.
 fn wide_set(value: &str) -> Option<CodeSetId> {
     Some(match value.to_ascii_uppercase().as_str() {
         "UTF-16" => CodeSetId::UTF_16,
@@ -209,8 +218,8 @@ fn wide_set(value: &str) -> Option<CodeSetId> {
     })
 }
 
-/// A rule of omniORB's as a template: `hostname`, `addr`, `ipv4`, `ipv6`, `giop:tcp:HOST:PORT` and `giop:ssl:HOST:PORT`; what else
-/// there is, as it is.
+/// Converts a rule of omniORB into a template: `hostname`, `addr`, `ipv4`, `ipv6`, `giop:tcp:HOST:PORT` and
+/// `giop:ssl:HOST:PORT`. Other rules are returned unchanged.
 fn publish_rule(rule: &str) -> String {
     match rule.trim() {
         "hostname" | "name" => "{hostname}".to_owned(),
@@ -320,7 +329,7 @@ mod tests {
         let (builder, _) =
             parse(&[], &[("ZORB_LISTEN", "iiop://127.0.0.1:0"), ("ZORB_PUBLISH", "a:1; b:2")]).unwrap();
         assert_eq!(builder.build().await.unwrap().endpoints(), ["a:1", "b:2"]);
-        // Arguments take the place of variables, as those of addresses to listen on do.
+        // Arguments replace variables, like those of listening addresses.
         let env = [("ZORB_LISTEN", "iiop://127.0.0.1:0"), ("ZORB_PUBLISH", "a:1")];
         let (builder, _) =
             parse(&["-ORBendPointPublish", "c:3", "-ORBendPointPublish", "d:4"], &env).unwrap();
@@ -432,7 +441,7 @@ mod tests {
         assert!(said(&[], &env).contains("/nowhere/a"));
         assert!(said(&["-ORBsslCAFile", "/nowhere/d"], &env).contains("/nowhere/d"));
         assert!(said(&[], &env[1..]).contains("/nowhere/b"));
-        // In place of both lists, not beside them.
+        // The argument replaces both lists.
         assert!(said(&["-ORBsslCRLFile", "/nowhere/e"], &env[1..]).contains("/nowhere/e"));
         let (key, certificate) =
             (("ZORB_SSL_KEY_FILE", "/nowhere/k"), ("ZORB_SSL_CERTIFICATE_FILE", "/nowhere/c"));

@@ -1,15 +1,16 @@
-//! Addresses to listen on as users of TAO and omniORB write them on the command line.
+//! Listening addresses in the command-line syntax of TAO and omniORB.
 
 use super::OrbBuilder;
 
-/// TAO's form, several with semicolons: `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`, `ssliop://` likewise, `uiop://PATH`.
+/// Adds endpoints in TAO's form, several separated by semicolons:
+/// `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`, `ssliop://` likewise, `uiop://PATH`.
 ///
 /// # Errors
-/// What is wrong.
+/// A description of what is wrong.
 pub(super) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     for endpoint in value.split(';').map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
         let Some((protocol, rest)) = endpoint.split_once("://").filter(|(name, _)| *name != "uiop") else {
-            // What is wrong with others, the builder says.
+            // The builder reports errors in other forms.
             builder = builder.listen(endpoint);
             continue;
         };
@@ -24,7 +25,7 @@ pub(super) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, St
                     })?;
                     builder
                 }
-                // Addresses of servers that ended are always taken again.
+                // No effect: the address of an ended server can always be bound again.
                 Some(("reuse_addr", "0" | "1")) => builder,
                 _ => {
                     return Err(format!(
@@ -40,10 +41,11 @@ pub(super) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, St
     Ok(builder)
 }
 
-/// omniORB's forms: `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT` and `giop:unix:PATH`. A port may be left out or be a range.
+/// Adds an endpoint in omniORB's forms: `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT` and `giop:unix:PATH`. A
+/// port may be omitted or be a range.
 ///
 /// # Errors
-/// What is wrong.
+/// A description of what is wrong.
 pub(super) fn omni(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     let (protocol, address) = match value.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {
         Some(("unix", path)) if !path.is_empty() => return Ok(builder.listen(format!("uiop://{path}"))),
@@ -54,7 +56,7 @@ pub(super) fn omni(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, Strin
     Ok(builder.listen(format!("{protocol}://{}", with_port(address, 1)?)))
 }
 
-/// The address without the version before it.
+/// Returns the address without its version prefix.
 fn unversioned(address: &str) -> Result<&str, String> {
     match address.split_once('@') {
         None | Some(("1.2", _)) => Ok(address.rsplit_once('@').map_or(address, |(_, address)| address)),
@@ -64,7 +66,7 @@ fn unversioned(address: &str) -> Result<&str, String> {
     }
 }
 
-/// The address with a port: any, where it says none, or a range of `span` ports from the one that it says.
+/// Returns the address with a port: 0 if it has none, or a range of `span` ports that starts at its port.
 fn with_port(address: &str, span: u16) -> Result<String, String> {
     // A colon inside of brackets is part of an IPv6 address.
     let behind = address.rfind(']').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! TLS on the conventional command line: `-ORBsslCAFile` and its like.
+//! TLS on the conventional command line: `-ORBsslCAFile` and similar options.
 
 use super::OrbBuilder;
 use super::args::ArgsError;
@@ -6,7 +6,8 @@ use crate::tls::{
     ClientCertificates, Identity, Outgoing, RevocationCheck, RevocationList, ServerNames, Tls, Trust,
 };
 
-/// Gives the builder what the options, without `-ORB`, make; nothing where there are none.
+/// Configures TLS from options, whose names have no `-ORB`. Without options the builder is returned
+/// unchanged.
 pub(super) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result<OrbBuilder, ArgsError> {
     if options.is_empty() {
         return Ok(builder);
@@ -26,7 +27,7 @@ pub(super) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result
                 tls
             }
             ("sslKeyPassword", "") => tls,
-            // It stays out of the message.
+            // The password must not appear in the message.
             ("sslKeyPassword", _) => {
                 return Err(ArgsError::value(
                     name,
@@ -52,7 +53,7 @@ pub(super) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result
             (name, _) => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
         };
     }
-    // One file may hold both, as omniORB has it.
+    // As in omniORB, one file may hold both.
     if let (Some(chain), Some(key)) = (certificate.or(key), key.or(certificate)) {
         tls = tls.identity(Identity::files(chain, key));
     }

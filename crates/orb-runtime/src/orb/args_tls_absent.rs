@@ -1,4 +1,4 @@
-//! In place of TLS on the command line where it was not compiled in.
+//! TLS on the command line for builds without the feature `tls`.
 
 use super::OrbBuilder;
 use super::args::ArgsError;

@@ -1,12 +1,16 @@
-//! Replies that are queued for all clients together: which requests wait for the memory that they take, and which client is given up.
+//! Back-pressure from replies that are queued for all clients together: which requests must wait for memory,
+//! and which client is disconnected.
 //!
-//! A reply can not be counted before it is made. So the names of operations that had large replies are kept, and their requests wait while
-//! replies take more than half of the pool's cap. A large reply that is made all the same, because it was the first of its operation or
-//! its servant was at work already, is replaced by an exception where the whole cap is taken. Requests of other operations never wait here.
+//! The size of a reply is not known before it is made. Therefore the names of operations that had large
+//! replies are recorded. While replies take more than half of the pool's cap, requests of these operations
+//! are held. A large reply can be made nevertheless, because it is the first of its operation or its servant
+//! was already running. If the whole cap is taken then, an exception replaces it. Requests of other
+//! operations are never held here.
 //!
-//! Clients that take too little end first: each takes its replies within [`Limits::write_timeout`](giop_proto::Limits::write_timeout), at the
-//! rate at which it has taken them for a second or two, or is closed. Of several, the address with the most bytes loses one first. What
-//! waits goes on in the opposite order: the address with the fewest bytes first.
+//! Slow clients are closed first. A client must be able to take its queued replies within
+//! [`Limits::write_timeout`](giop_proto::Limits::write_timeout), at the rate of the last second or two. Of
+//! several slow clients, the address with the most queued bytes loses a connection first. Held requests
+//! resume in the opposite order: the address with the fewest bytes first.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,33 +26,35 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use super::OrbCore;
 use crate::link::{Link, now};
 
-/// Replies from this size on are counted; connections with less in their queues are not.
+/// Minimum size of replies that are counted, in bytes. Connections with less in their queues are not
+/// considered.
 pub(crate) const LARGE_REPLY: usize = 64 * 1024;
 
-/// How often it is looked whether requests may go on.
+/// Interval at which held requests are checked.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Every so many looks it is looked which clients are too slow.
+/// Number of checks of held requests between searches for slow clients.
 const LOOKS: u32 = 20;
 
-/// The most requests that go on at one look.
+/// Maximum number of requests that one check resumes.
 const MOST_AT_ONCE: usize = 64;
 
-/// Words of the set of operations: a bit each. Operations that share one wait for each other's sake, which is seldom and harmless.
+/// Words of the set of operations, which has one bit for each hash. Operations that share a bit are held
+/// together, which is rare and harmless.
 const WORDS: usize = 16;
 
-/// What is known of large replies.
+/// The state of back-pressure from large replies.
 #[derive(Debug, Default)]
 pub(crate) struct Backpressure {
-    /// Requests of operations with large replies wait. Then a task looks after them.
+    /// Requests of operations with large replies are held. A task resumes them.
     crowded: AtomicBool,
     operations: [AtomicU64; WORDS],
-    /// The size of the last large reply.
+    /// The size of the last large reply, in bytes.
     size: AtomicUsize,
     waiting: Mutex<VecDeque<Weak<Ticket>>>,
 }
 
-/// A connection's place among those whose next request waits. Dropping it gives the place up.
+/// A connection's entry in the queue of held requests. Dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     address: Option<IpAddr>,
@@ -57,7 +63,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// Whether the request may go on. If not, the task is woken when it may.
+    /// Returns whether the request may proceed. Otherwise registers the task to be woken when it may.
     pub(crate) fn is_granted(&self, cx: &Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.granted.load(Ordering::Acquire)
@@ -88,12 +94,12 @@ impl Backpressure {
 }
 
 impl OrbCore {
-    /// Whether requests of operations with large replies wait.
+    /// Returns whether requests of operations with large replies are held.
     pub(super) fn is_crowded(&self) -> bool {
         self.backpressure.crowded.load(Ordering::Relaxed)
     }
 
-    /// An operation has a reply of so many bytes.
+    /// Records that an operation has large replies, and the size of this one.
     #[cold]
     pub(crate) fn note_large_reply(&self, operation: &[u8], bytes: usize) {
         let (word, bit) = Backpressure::place(operation);
@@ -103,7 +109,7 @@ impl OrbCore {
         self.backpressure.size.store(bytes.max(LARGE_REPLY), Ordering::Relaxed);
     }
 
-    /// A large reply is queued.
+    /// Handles a queued large reply: starts to hold requests if queued replies exceed half of the pool's cap.
     #[cold]
     pub(crate) fn queued_large_reply(self: &Arc<Self>) {
         if self.pool().is_crowded()
@@ -115,7 +121,7 @@ impl OrbCore {
         }
     }
 
-    /// A place among those that wait, if a request of that operation has to wait.
+    /// Returns an entry in the queue if a request of that operation must be held.
     #[cold]
     pub(crate) fn wait_for_memory(&self, operation: &[u8], link: &Link) -> Option<Arc<Ticket>> {
         let known = self.backpressure.knows(operation) && !self.is_closing();
@@ -132,8 +138,11 @@ impl OrbCore {
         Some(ticket)
     }
 
-    /// Makes room for a large reply where replies take all memory that they may: closes clients that are too slow. `Err`: it is not
-    /// enough, and this is what the client gets in the place of the reply. Called without the lock of any connection.
+    /// Frees memory for a large reply if replies take the whole cap, by closing slow clients. Must be called
+    /// without the lock of any connection.
+    ///
+    /// # Errors
+    /// The exception that replaces the reply if that does not free enough.
     #[cold]
     pub(crate) fn make_room_for_reply(&self) -> Result<(), SystemException> {
         if self.pool().is_full_of_replies() {
@@ -151,8 +160,9 @@ impl OrbCore {
         Ok(())
     }
 
-    /// Closes connections of clients that take their replies too slowly, until those had so many bytes. Returns whether they had. A socket may
-    /// hold on to its bytes for a moment longer, until the kernel has given up its write, so what is still queued is no measure of it.
+    /// Closes connections of slow clients until these had at least `bytes` queued. Returns whether that was
+    /// reached. A socket may keep its bytes for a moment longer, until the kernel has aborted its write, so
+    /// the bytes that are still queued are no measure.
     fn close_slow_readers(&self, bytes: usize) -> bool {
         let mut freed = 0;
         while freed < bytes {
@@ -162,7 +172,7 @@ impl OrbCore {
         true
     }
 
-    /// Closes the connection of a client that takes its replies too slowly; returns how many bytes of replies it had.
+    /// Closes the connection of the slowest client. Returns the number of reply bytes that it had queued.
     fn close_slow_reader(&self) -> Option<usize> {
         let now = now();
         let mut by_address = HashMap::<Option<IpAddr>, usize>::new();
@@ -191,7 +201,7 @@ impl OrbCore {
         Some(bytes)
     }
 
-    /// Lets requests go on for whose replies there is memory. Says whether there is nothing more to look after.
+    /// Resumes held requests as far as there is memory for their replies. Returns whether none is left.
     fn grant(&self) -> bool {
         let pressure = &self.backpressure;
         let room = (self.pool().cap() / 2).saturating_sub(self.pool().owed());
@@ -231,7 +241,7 @@ impl OrbCore {
         self.backpressure.crowded.store(false, Ordering::Relaxed);
     }
 
-    /// The ORB closes: nothing waits any more.
+    /// Resumes all held requests because the ORB closes.
     pub(super) fn stop_waiting_for_memory(&self) {
         let mut waiting = self.backpressure.waiting();
         self.end_of_crowd();
@@ -239,7 +249,7 @@ impl OrbCore {
     }
 }
 
-/// Looks after what waits, until nothing does.
+/// Checks held requests until none is left.
 async fn watch(core: Weak<OrbCore>) {
     let mut looks = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Sockets that an ORB is to listen on.
+//! The sockets on which an ORB listens.
 
 use rustix::fd::OwnedFd;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,20 +11,20 @@ use super::publish::{self, Listening, Surroundings};
 use super::{BuildError, Endpoint, OrbBuilder};
 use crate::transport::unix::{self as sockets, SocketFile};
 
-/// A socket that listens and is not served yet.
+/// A listening socket that is not served yet.
 pub(super) enum Bound {
-    /// With the host as written.
+    /// TCP, with the host as written.
     Tcp(String, std::net::TcpListener),
-    /// With the host that it is bound to: one that was handed in.
+    /// A socket that was handed in, with the host to which it is bound.
     Given(String, std::net::TcpListener),
-    /// With the host as written, for TLS.
+    /// TCP with TLS, with the host as written.
     Tls(String, std::net::TcpListener),
-    /// With its path.
+    /// A Unix socket, with its path.
     Unix(String, OwnedFd, SocketFile),
 }
 
 impl Bound {
-    /// Whether others may hear what is said there.
+    /// Returns whether its traffic can be read by others on the network.
     #[cfg(feature = "csi")]
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, Self::Tcp(..) | Self::Given(..))
@@ -32,7 +32,7 @@ impl Bound {
 }
 
 impl OrbBuilder {
-    /// Binds all that it was told to listen on.
+    /// Binds all configured endpoints.
     pub(super) fn bind(&mut self) -> Result<Vec<Bound>, BuildError> {
         let mut listeners = Vec::new();
         let buffer = self.parts.config.socket_buffer;
@@ -78,7 +78,7 @@ impl OrbBuilder {
     }
 }
 
-/// Lets the runtime have the sockets; gives what references name for them.
+/// Registers the sockets with the runtime. Returns the endpoints that references name, and the listeners.
 pub(super) fn open(
     bound: Vec<Bound>,
     templates: &[String],
@@ -126,7 +126,7 @@ pub(super) fn open(
     Ok((endpoints, listeners))
 }
 
-/// Adds the addresses that the templates give, those without TLS first.
+/// Adds the addresses from the templates, those without TLS first.
 fn publish(
     templates: &[String],
     plain: &[Listening],
@@ -145,7 +145,7 @@ fn publish(
     let others = published(&templates, plain)?;
     let mut by_tls = published(&for_tls, secure)?;
     if for_tls.is_empty() {
-        // Templates with a port of their own mean one without TLS.
+        // A template with a port of its own means a port without TLS.
         by_tls = published(&templates, secure)?;
         by_tls.retain(|address| !others.contains(address));
     }
@@ -174,13 +174,13 @@ fn unix(endpoint: &str, path: &str, mode: Option<u32>, buffer: Option<usize>) ->
     Ok(Bound::Unix(path, socket, file))
 }
 
-/// `HOST:PORT` of an endpoint with TLS: `ssliop://HOST:PORT`, or the same without slashes.
+/// Returns `HOST:PORT` of an endpoint with TLS: `ssliop://HOST:PORT`, or the same without slashes.
 fn secure_address(endpoint: &str) -> Option<&str> {
     let address = endpoint.strip_prefix("ssliop:")?;
     Some(address.strip_prefix("//").unwrap_or(address))
 }
 
-/// Binds the `HOST:PORT` of an endpoint; gives the host as written.
+/// Binds the `HOST:PORT` of an endpoint. Returns the host as written.
 fn tcp(
     endpoint: &str,
     address: &str,
@@ -203,7 +203,7 @@ fn tcp(
                 Err(error) => last = error,
             }
         }
-        // Another port does not help.
+        // Only a port in use justifies trying the next one.
         if last.kind() != std::io::ErrorKind::AddrInUse {
             break;
         }
@@ -211,7 +211,7 @@ fn tcp(
     Err(fail(last))
 }
 
-/// A port, or a range of them: `FIRST-LAST`.
+/// Parses a port, or a range of ports: `FIRST-LAST`.
 fn ports(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
     let Some((first, last)) = text.split_once('-') else { return text.parse().ok().map(|port| port..=port) };
     let (first, last) = (first.parse().ok()?, last.parse().ok()?);
@@ -221,7 +221,7 @@ fn ports(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
 fn listen(address: SocketAddr, buffer: Option<usize>) -> std::io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    // On Windows that would let others take the port.
+    // On Windows the option would let other processes take the port.
     #[cfg(not(windows))]
     socket.set_reuse_address(true)?;
     if let Some(octets) = buffer {

@@ -21,7 +21,7 @@ use crate::serve::Demux;
 use crate::serve::adapter::Adapter;
 use crate::transport::{Peer, Sockets, Transport};
 
-/// Receive buffers of all connections of an ORB.
+/// Default capacity of the receive buffers of an ORB, in bytes.
 const POOL: usize = 256 << 20;
 
 /// Builds an [`Orb`]. It reads nothing from the environment: see [`Orb::from_args`] for that.
@@ -43,7 +43,7 @@ pub struct OrbBuilder {
     pub(crate) parts: Parts,
 }
 
-/// What an ORB is made of, besides its listeners.
+/// The configuration of an ORB without its listeners.
 #[derive(Debug)]
 pub(crate) struct Parts {
     hold: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Parts {
     pub(crate) config: Config,
 }
 
-/// Why an ORB could not be built.
+/// The reason for which an ORB could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -71,7 +71,7 @@ pub enum BuildError {
     Listen {
         /// The endpoint.
         endpoint: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A template of `publish` does not give an address.
@@ -82,19 +82,19 @@ pub enum BuildError {
         /// What is wrong.
         reason: String,
     },
-    /// Nobody could ever log in (`OrbBuilder::logins`).
+    /// No caller could ever log in (`OrbBuilder::logins`).
     #[error("no caller could log in: {0}")]
     Logins(&'static str),
-    /// A code set that this build can not convert.
+    /// This build cannot convert the code set.
     #[error("code set {0} is not here: with the feature `encoding_rs` there are more")]
     CodeSet(CodeSetId),
-    /// The admin endpoint would be open to other machines (`OrbBuilder::admin`).
+    /// The admin endpoint would be reachable from other machines (`OrbBuilder::admin`).
     #[cfg(feature = "admin")]
     #[error(
         "the admin endpoint `{0}` is not of loopback: OrbBuilder::admin_anywhere opens it to others, who need no password"
     )]
     Admin(String),
-    /// There is no tokio runtime with I/O and time.
+    /// The current thread has no tokio runtime with I/O and time.
     #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
     NoRuntime,
 }
@@ -144,44 +144,54 @@ impl OrbBuilder {
         }
     }
 
-    /// Listens on `iiop://HOST:PORT`; port 0 takes a free one, `FIRST-LAST` the first free one of a range, `[::1]` is IPv6. Or by TLS alone on `ssliop://HOST:PORT`, for which
-    /// `tls` (feature `tls`) must give a certificate. Or on a Unix socket, `uiop://PATH`. May be called again for further addresses:
-    /// references name all of them.
+    /// Listens on an endpoint. May be called again for further addresses: references name all of them.
     ///
-    /// The file of a Unix socket is made, and removed when the ORB closes. One that a dead server left behind is replaced. Processes on
-    /// the same machine that know the socket take it before TCP: zorb's, omniORB's (`giop:unix`) and TAO's (UIOP).
+    /// * `iiop://HOST:PORT`: TCP. Port 0 takes a free one, `FIRST-LAST` the first free one of a range. IPv6
+    ///   addresses are in brackets: `[::1]`.
+    /// * `ssliop://HOST:PORT`: TLS only. `tls` must provide a certificate (feature `tls`).
+    /// * `uiop://PATH`: a Unix socket.
+    ///
+    /// The file of a Unix socket is created, and removed when the ORB closes. A file that a dead server left
+    /// is replaced. Clients on the same machine that support such sockets prefer them to TCP: zorb, omniORB
+    /// (`giop:unix`) and TAO (UIOP).
     pub fn listen(mut self, endpoint: impl Into<String>) -> Self {
         self.listen.push(endpoint.into());
         self
     }
 
-    /// Serves an inherited socket (socket activation, a test's own).
+    /// Listens on an inherited socket, for example from socket activation or from a test.
     pub fn listener(mut self, listener: std::net::TcpListener) -> Self {
         self.listeners.push(listener);
         self
     }
 
-    /// The permission bits of Unix sockets that are listened on, such as `0o660`: who may write to the file may connect. Without them
-    /// the process's file mode creation mask decides. It does not touch the directory.
+    /// Sets the permission bits of the Unix sockets that the ORB listens on, such as `0o660`. Processes that
+    /// may write to the file may connect. By default the file mode creation mask of the process decides. The
+    /// directory is not changed.
     pub fn unix_mode(mut self, mode: u32) -> Self {
         self.unix_mode = Some(mode & 0o777);
         self
     }
 
-    /// Whether Unix sockets that references name are connected to (default `true`), where they are of this machine. A process with
-    /// rights that the makers of its references do not have, such as one of root's, may want `false`: a reference can name any socket.
+    /// Sets whether to connect to Unix sockets that references name, if they are of this machine (default
+    /// `true`). A reference can name any socket. A process with more rights than the creators of its
+    /// references, such as one of root, should use `false`.
     pub fn unix_sockets(mut self, unix_sockets: bool) -> Self {
         self.parts.config.unix_sockets = unix_sockets;
         self
     }
 
-    /// An address that references carry in place of those listened on (NAT, containers). May be called again: references name all of
-    /// them, the first one first.
+    /// Adds an address that references carry in place of those listened on (NAT, containers). May be called
+    /// again: references name all of them in this order.
     ///
-    /// `HOST`, `HOST:PORT`, `iiop://HOST:PORT` or, for what is listened on by TLS, `ssliop://HOST:PORT`; IPv6 addresses in brackets before a port. Without a port, or with `{port}`, it is that
-    /// of each listening socket. In braces may stand: `{hostname}`, the name of this machine; `{ip}`, `{ipv4}`, `{ipv6}`, the address
-    /// by which it calls others; `{env:NAME}` and `{env:NAME|DEFAULT}`, a variable of the environment, which [`build`](Self::build)
-    /// reads.
+    /// The form is `HOST`, `HOST:PORT`, `iiop://HOST:PORT` or, for endpoints with TLS, `ssliop://HOST:PORT`.
+    /// An IPv6 address before a port is in brackets. Without a port, or with `{port}`, the port of each
+    /// listening socket is used. These placeholders are replaced:
+    ///
+    /// * `{hostname}`: the name of this machine
+    /// * `{ip}`, `{ipv4}`, `{ipv6}`: the address from which this machine calls others
+    /// * `{env:NAME}` and `{env:NAME|DEFAULT}`: a variable of the environment, which [`build`](Self::build)
+    ///   reads
     ///
     /// ```
     /// # use orb_runtime::Orb;
@@ -191,19 +201,20 @@ impl OrbBuilder {
     ///     .publish("{hostname}"); // between containers
     /// ```
     ///
-    /// [`build`](Self::build) logs a warning for each address that clients may not reach: any address, loopback or link-local ones, names of
-    /// containers.
+    /// [`build`](Self::build) logs a warning for each address that clients may not reach: unspecified,
+    /// loopback and link-local addresses, and names of containers.
     pub fn publish(mut self, address: impl Into<String>) -> Self {
         self.publish.push(address.into());
         self
     }
 
-    /// Holds requests until [`Orb::accept`] or [`Orb::run_until`]. Call it in every server with a fixed port.
+    /// Holds requests until [`Orb::accept`] or [`Orb::run_until`]. Every server with a fixed port should use
+    /// this.
     ///
-    /// Clients remember the address of a server and call it as soon as it listens again. Without `hold`, a request that comes
-    /// before its object is active gets OBJECT_NOT_EXIST, which tells the client that the object is gone for good. With it, the
-    /// request waits. What takes long, such as opening a database, belongs before [`build`](Self::build): until then nothing
-    /// listens, and clients get TRANSIENT.
+    /// Clients remember the address of a server and call it as soon as it listens again. Without `hold`, a
+    /// request that arrives before its object is active gets OBJECT_NOT_EXIST, which means that the object is
+    /// gone permanently. With `hold`, the request waits. Slow initialization, such as opening a database,
+    /// belongs before [`build`](Self::build): until then nothing listens, and clients get TRANSIENT.
     ///
     /// ```no_run
     /// # use orb_runtime::Orb;
@@ -218,201 +229,226 @@ impl OrbBuilder {
         self
     }
 
-    /// How long a call may take unless its reference says otherwise (default 60 s): TIMEOUT afterwards.
+    /// Sets the timeout of calls whose reference has none of its own (default 60 s). A call that exceeds it
+    /// ends with TIMEOUT.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.parts.config.timeout = Some(timeout);
         self
     }
 
-    /// Lets calls take as long as they like.
+    /// Removes the timeout of calls.
     pub fn no_timeout(mut self) -> Self {
         self.parts.config.timeout = None;
         self
     }
 
-    /// How long connecting to one host may take (default 10 s): TRANSIENT afterwards. Of several hosts of a server each next one is tried
-    /// after 250 ms at the latest, beside those before it.
+    /// Sets the timeout of connecting to one host (default 10 s). TRANSIENT is raised when it expires. If a
+    /// server has several hosts, an attempt to reach the next one starts at most 250 ms later, concurrently
+    /// with those before it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.parts.config.connect_timeout = timeout;
         self
     }
 
-    /// How long [`Orb::shutdown`] waits for requests under way (default 10 s).
+    /// Sets how long [`Orb::shutdown`] waits for running requests (default 10 s).
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.parts.config.drain_timeout = timeout;
         self
     }
 
-    /// The limits of every connection.
+    /// Sets the limits of every connection.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.parts.config.limits = Arc::new(limits);
         self
     }
 
-    /// Octets of memory for what connections receive, all together (default 256 MiB): buffers that are kept for the next messages, those
-    /// that messages and views of them pin, pieces of messages that are not whole, and arguments of requests that are being served.
+    /// Sets the capacity for received data of all connections together, in bytes (default 256 MiB). It covers
+    /// buffers that are kept for the next messages, buffers that messages and views of them pin, fragments of
+    /// incomplete messages, and arguments of running requests.
     ///
-    /// Beyond it requests are left unread until memory comes back; replies to this ORB's own calls never wait. Where all memory is held by
-    /// messages that wait for more, one at a time goes past it.
+    /// Beyond this, requests are left unread until memory is released. Replies to this ORB's own calls are
+    /// always read. If incomplete messages hold all memory, one message at a time may exceed the capacity.
     ///
-    /// As much again may be queued for peers that do not take it: beyond that, requests of connections with more than 64 KiB queued are left
-    /// unread. From half of it on, requests of operations with replies of 64 KiB or more wait, and clients that take their replies too
-    /// slowly are closed for them: those that would need more than [`Limits::write_timeout`](crate::Limits::write_timeout) for what is
-    /// queued, at the rate of the last seconds. A large reply that is made when all of it is taken is replaced by `TRANSIENT`, completed yes.
+    /// The same capacity applies separately to data that is queued for peers:
+    ///
+    /// * Beyond it, requests of connections with more than 64 KiB queued are left unread.
+    /// * From half of it on, requests of operations with replies of 64 KiB or more are held, and slow clients
+    ///   are closed to free memory. A client is slow if it would need more than
+    ///   [`Limits::write_timeout`](crate::Limits::write_timeout) for its queue, at the rate of the last
+    ///   seconds.
+    /// * A large reply that is made when all of it is taken is replaced by `TRANSIENT`, completed yes.
     pub fn pool_cap(mut self, octets: usize) -> Self {
         self.parts.pool = octets;
         self
     }
 
-    /// Connections accepted at a time (default 1,024), and from one address (default 64); more are closed at once, unless somebody gives
-    /// way ([`newcomers_displace`](Self::newcomers_displace)).
+    /// Sets the maximum number of accepted connections (default 1,024), and of those from one address
+    /// (default 64). Further connections are closed at once, unless one is evicted
+    /// ([`newcomers_displace`](Self::newcomers_displace)).
     pub fn max_connections(mut self, all: usize, per_address: usize) -> Self {
         self.parts.config.max_connections = all;
         self.parts.config.max_connections_per_address = per_address;
         self
     }
 
-    /// How long a connection may be there without a whole message before it gives way to a newcomer, where the endpoint is full, or the newcomer's
-    /// address has all that it may have (default 1 s). Of those, the one that has been there longest is closed in good order: who had sent
-    /// nothing yet connects again with the next call. Who sends a first message no slower than
-    /// [`Limits::min_message_rate`](crate::Limits::min_message_rate) stays, and so does everybody who has spoken once. `None`: newcomers are closed.
+    /// Sets the age from which a connection without a complete message can be evicted (default 1 s). A
+    /// connection is evicted when a new one arrives and the endpoint or its share for the address is full.
+    ///
+    /// Of the evictable connections, the oldest one is closed gracefully: a client that has sent nothing yet
+    /// reconnects with its next call. A connection is not evictable after its first complete message, or
+    /// while that message arrives at least as fast as
+    /// [`Limits::min_message_rate`](crate::Limits::min_message_rate). With `None`, new connections are
+    /// rejected instead.
     pub fn newcomers_displace(mut self, silent: impl Into<Option<Duration>>) -> Self {
         self.parts.config.newcomers_displace = silent.into();
         self
     }
 
-    /// Requests that `blocking` servants run at a time (default 64).
+    /// Sets the number of requests that `blocking` servants run concurrently (default 64).
     pub fn blocking_threads(mut self, threads: usize) -> Self {
         self.parts.blocking_threads = threads.max(1);
         self
     }
 
-    /// Fixes the size of the sockets' buffers, in octets. Left alone, the kernel tunes them, mostly better.
+    /// Sets the size of socket buffers, in bytes. By default the kernel tunes them, which is usually better.
     pub fn socket_buffer(mut self, octets: usize) -> Self {
         self.parts.config.socket_buffer = Some(octets);
         self
     }
 
-    /// How connections are read and written (default [`Transport::Epoll`]). What can not be had is replaced by epoll, with a
-    /// warning that gives the reason: see [`Transport::IoUring`] and [`Transport::IoUringThreads`].
+    /// Sets how connections are read and written (default [`Transport::Epoll`]). An unavailable transport is
+    /// replaced by epoll, with a warning that gives the reason: see [`Transport::IoUring`] and
+    /// [`Transport::IoUringThreads`].
     pub fn transport(mut self, transport: Transport) -> Self {
         self.parts.config.transport = transport;
         self
     }
 
-    /// Opens an HTTP endpoint that shows what the ORB is doing: `HOST:PORT` of loopback, such as `127.0.0.1:0`, where port 0 takes a free one
-    /// ([`Orb::admin_address`]). There is none by default.
+    /// Opens an HTTP endpoint that shows the state of the ORB. The address is `HOST:PORT` of loopback, such
+    /// as `127.0.0.1:0`, where port 0 takes a free one ([`Orb::admin_address`]). By default there is none.
     ///
-    /// `/` is a page for people, `/metrics` has the figures for Prometheus, `/status.json` for `zorb top`, `/health` and `/ready` say 200 or
-    /// 503. It changes nothing and asks nobody who he is: whoever may connect sees names of operations and addresses of peers. Requests
-    /// that name a host other than an address or `localhost` are refused. With it, calls are counted and timed by their operations, of which the
-    /// first 1,024 have rows of their own.
+    /// `/` is a page for people, `/metrics` has the metrics for Prometheus, `/status.json` the data of the
+    /// command `zorb top`, and `/health` and `/ready` return 200 or 503.
     ///
-    /// [`build`](Self::build) fails with [`BuildError::Admin`] for an address that is not of loopback, and with [`BuildError::Listen`] where
-    /// the system refuses it.
+    /// The endpoint is read-only and has no authentication: any process that can connect sees names of
+    /// operations and addresses of peers. Requests that name a host other than an address or `localhost` are
+    /// refused. While the endpoint is enabled, calls are counted and timed by operation. The first 1,024
+    /// operations have rows of their own.
+    ///
+    /// [`build`](Self::build) fails with [`BuildError::Admin`] if the address is not of loopback, and with
+    /// [`BuildError::Listen`] if the system refuses it.
     #[cfg(feature = "admin")]
     pub fn admin(mut self, address: impl Into<String>) -> Self {
         self.parts.config.admin = Some(crate::admin::Wanted { address: address.into(), anywhere: false });
         self
     }
 
-    /// The same on any address, also one that other machines can reach: for networks where everybody may see it.
+    /// Opens the endpoint of [`admin`](Self::admin) on any address, even if other machines can reach it. It
+    /// is meant for networks where all hosts may read it.
     #[cfg(feature = "admin")]
     pub fn admin_anywhere(mut self, address: impl Into<String>) -> Self {
         self.parts.config.admin = Some(crate::admin::Wanted { address: address.into(), anywhere: true });
         self
     }
 
-    /// Takes the ids of traces and spans from another tracing system, such as OpenTelemetry, in place of making them:
-    /// see [`Propagate`](crate::telemetry::Propagate).
+    /// Takes the ids of traces and spans from another tracing system, such as OpenTelemetry, instead of
+    /// generating them: see [`Propagate`](crate::telemetry::Propagate).
     #[cfg(feature = "tracing")]
     pub fn propagate(mut self, ids: impl crate::telemetry::Propagate) -> Self {
         self.parts.config.propagate = Some(crate::telemetry::Propagator(Arc::new(ids)));
         self
     }
 
-    /// How whoever waits for the next message waits (default [`Latency::Park`]).
+    /// Sets how threads wait for the next message (default [`Latency::Park`]).
     pub fn latency(mut self, latency: Latency) -> Self {
         self.parts.config.latency = latency;
         self
     }
 
-    /// Whether the system is told, in the middle of a large message that comes in small pieces, to wake the ORB only when much
-    /// more of it is there (`SO_RCVLOWAT`; default `true`). On a slow link that spares most of the receiver's work. `false` is there
-    /// to compare with.
+    /// Sets whether to use `SO_RCVLOWAT` for large messages that arrive in small segments (default `true`).
+    /// The ORB is woken only when much more of the message has arrived, which saves most of the receiver's
+    /// work on a slow link. `false` is for comparisons.
     pub fn low_water(mut self, low_water: bool) -> Self {
         self.parts.config.low_water = low_water;
         self
     }
 
-    /// The highest GIOP version to speak as a client (default 1.2), for peers that claim more than they can.
+    /// Sets the highest GIOP version of outgoing calls (default 1.2), for peers that claim more than they
+    /// support.
     pub fn max_giop(mut self, version: Version) -> Self {
         self.parts.config.max_version = version;
         self
     }
 
-    /// Whether bulk data keeps out of the way of copies (default `true`): it is sent from where it lies, and received where it
-    /// stays.
+    /// Sets whether bulk data is sent and received without copies (default `true`): it is sent from the
+    /// caller's memory and received into its final buffer.
     ///
-    /// `false` makes the classical ORB, to compare with: bulk arguments are marshalled through one request buffer,
-    /// everything received is read through a staging buffer of 64 KiB and copied into its message's buffer, and sequences
-    /// are copied out of that. What goes over the wire is the same.
+    /// `false` makes a conventional copying ORB, for comparisons. Bulk arguments are marshalled through one
+    /// request buffer. Everything received is read through a staging buffer of 64 KiB, copied into its
+    /// message's buffer, and sequences are copied out of that. The bytes on the wire are the same.
     pub fn deposit(mut self, deposit: bool) -> Self {
         self.parts.config.deposit = deposit;
         self
     }
 
-    /// Sends GIOP 1.2 requests and replies that are larger than this in fragments of so many octets, message headers included (rounded
-    /// down to a multiple of 8, at least 24). Default: every message leaves whole, which is faster, but `@stream` results that are made
-    /// while they leave: in fragments of 64 KiB, or of so many octets if that is less.
+    /// Sends GIOP 1.2 requests and replies that are larger than this in fragments of at most `octets` bytes,
+    /// including message headers. The size is rounded down to a multiple of 8, and is at least 24.
     ///
-    /// Between the fragments of a large message others leave: small calls of the same connection do not wait behind it. 64 KiB and more
-    /// cost little. Oneways may not be overtaken, so nothing leaves between theirs. Calls whose last argument is read from a source
-    /// (`@stream`) leave whole, and so does all that goes to peers of GIOP 1.0 and 1.1. JacORB reads fragments, and sends none.
-    /// To GlassFish all larger messages leave in fragments of 64 KiB in any case.
+    /// By default every message is sent whole, which is faster. The exceptions are `@stream` results that are
+    /// produced while they are sent: they use fragments of 64 KiB, or of this size if it is smaller.
     ///
-    /// `-ORBMaxMessageSize OCTETS` on the command line.
+    /// Other messages are sent between the fragments of a large one, so that small calls of the same
+    /// connection do not wait for it. Fragments of 64 KiB or more cost little. Oneways must not be overtaken,
+    /// so nothing is sent between their fragments. Calls whose last argument is read from a source
+    /// (`@stream`) are sent whole, as is everything to peers of GIOP 1.0 and 1.1. JacORB reads fragments, and
+    /// sends none. GlassFish gets all larger messages in fragments of 64 KiB in any case.
+    ///
+    /// The command line option is `-ORBMaxMessageSize OCTETS`.
     pub fn fragment_size(mut self, octets: usize) -> Self {
         self.parts.config.fragment_size = Some(octets);
         self
     }
 
-    /// Offers every server that is called to call objects of this ORB back over the same connection (Bidirectional GIOP), in GIOP 1.2: no
-    /// port is needed for callbacks, and firewalls and address translation are not in the way. An ORB that does not listen has references
-    /// all the same then, with a made-up address (`ff10::…`, multicast of a reserved scope) that leads nowhere but to such servers.
+    /// Offers servers to call objects of this ORB back over the connections that it opens (Bidirectional
+    /// GIOP, in GIOP 1.2). Callbacks then need no port and pass firewalls and address translation. An ORB
+    /// that does not listen can have references then. They carry a made-up address (`ff10::…`, multicast of a
+    /// reserved scope) that is only usable by such servers.
     ///
-    /// The server decides whether it does so: zorb's by [`call_back_over`](Self::call_back_over), omniORB's and JacORB's by their
-    /// policies and options. One that does may call any object of this ORB whose key it knows. Connections stay open when idle, unless
-    /// [`Limits::idle_timeout`] is set, as far as it depends on this side; callbacks end with the connection, until something is
-    /// called again.
+    /// The server decides whether it calls back: zorb by [`call_back_over`](Self::call_back_over), omniORB
+    /// and JacORB by their policies and options. A server that does may call any object of this ORB whose key
+    /// it knows. This side keeps the connections open while they are idle, unless [`Limits::idle_timeout`] is
+    /// set. Callbacks end with the connection, until the client calls again.
     ///
-    /// Replies are read by the connection's task, not by the caller: calls take a little longer.
+    /// Replies are read by the connection's task instead of the caller, so calls take slightly longer.
     #[doc(alias = "BiDirPolicy")]
     pub fn offer_call_backs(mut self) -> Self {
         self.parts.config.offers_ways_back = true;
         self
     }
 
-    /// Calls objects of clients back over the connections that the clients opened, where they offer that (Bidirectional GIOP) and `rule` allows
-    /// it: it is given the client, and the host and port that stand in the references to its objects. Default: never; such objects are
-    /// called like all others, by a connection of this ORB's to their address.
+    /// Calls objects of clients back over the connections that the clients opened (Bidirectional GIOP). The
+    /// client must offer that and `rule` must allow it. The rule receives the client, and the host and port
+    /// in the references to its objects. By default such objects are called over a new connection to their
+    /// address.
     ///
-    /// A client can name any address, also that of somebody else, and gets the calls that are meant for objects there: allow what the
-    /// client is known to own, or all where clients are trusted. An address that one open connection leads to is not given to another.
+    /// A client can claim any address, including that of another process, and then receives the calls that
+    /// are meant for objects there. Therefore allow only addresses that the client is known to own, or all if
+    /// clients are trusted. An address that belongs to one open connection is not given to another.
     ///
-    /// Such a connection stays open however quiet it is, unless [`Limits::idle_timeout`] is set; whether the client's machine is still there
-    /// is asked for once a minute by the system (TCP keepalive).
+    /// Such a connection stays open while it is idle, unless [`Limits::idle_timeout`] is set. The system
+    /// checks once a minute that the client's machine is still reachable (TCP keepalive).
     ///
-    /// Once the connection is gone, calls to such objects are TRANSIENT until the client comes back and offers again. Calls whose last
-    /// argument is read from a source (`@stream`) need a connection of their own and do not go back.
+    /// After the connection has ended, calls to such objects are TRANSIENT until the client reconnects and
+    /// offers again. Calls whose last argument is read from a source (`@stream`) need a connection of their
+    /// own and are not sent back.
     #[doc(alias = "BiDirPolicy")]
     pub fn call_back_over(mut self, rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static) -> Self {
         self.parts.config.ways_back = Rule::new(rule);
         self
     }
 
-    /// How requests find their POAs, objects and operations: there to compare the ways, since none is as fast as the default. Object keys of
-    /// persistent objects are the same with all of them.
+    /// Sets how requests find their POAs, objects and operations. The alternatives exist for comparisons:
+    /// none is as fast as the default. Object keys of persistent objects do not depend on it.
     ///
     /// ```
     /// # use orb_runtime::{Demux, ObjectDemux, OperationDemux, Orb, PathDemux};
@@ -425,29 +461,31 @@ impl OrbBuilder {
         self
     }
 
-    /// Lets peers send values of the type `V` where a base of it is expected, or any value. May be called again for further types.
+    /// Registers the value type `V`, so that peers may send it where a base of it, or any value, is expected.
+    /// May be called again for further types.
     ///
-    /// A value of a type that is not registered is taken as the nearest of its bases to which it may be truncated and which
-    /// is registered, or expected there; else it is `MARSHAL` minor OMG 1. Types that are expected as they are need no entry.
+    /// A value of an unregistered type is truncated to its nearest base that allows it and is registered or
+    /// expected. Without such a base it is `MARSHAL` minor OMG 1. Types that are expected exactly need no
+    /// registration.
     pub fn value<V: ValueType>(mut self) -> Self {
         self.parts.config.values.register::<V>();
         self
     }
 
-    /// What [`Orb::initial`] resolves the name to: any object URL (`-ORBInitRef NAME=URL`).
+    /// Sets the object URL to which [`Orb::initial`] resolves the name (`-ORBInitRef NAME=URL`).
     pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
         self.parts.config.initial.insert(name.into(), url.into());
         self
     }
 
-    /// What stands before the names that `init_ref` does not know (`-ORBDefaultInitRef URL`).
+    /// Sets the URL prefix for names without an `init_ref` (`-ORBDefaultInitRef URL`).
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
         self.parts.config.default_initial = Some(url.into());
         self
     }
 
-    /// What connections by TLS are made with, in both directions: see [`tls`](crate::tls). References to servers that offer TLS are
-    /// called by it from then on, unless `TlsBuilder::outgoing` says otherwise.
+    /// Sets the TLS configuration for both directions: see [`tls`](crate::tls). References to servers that
+    /// offer TLS are then called with it, unless `TlsBuilder::outgoing` says otherwise.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::tls::Tls) -> Self {
         self.parts.config.tls = Some(tls);
@@ -457,7 +495,8 @@ impl OrbBuilder {
     /// Opens the listeners and starts to serve.
     ///
     /// # Errors
-    /// [`BuildError`] when an address is malformed or taken, a template of [`publish`](Self::publish) gives none, or a code set is not here.
+    /// [`BuildError`] if an address is malformed or taken, a template of [`publish`](Self::publish) yields
+    /// none, or a code set is not supported.
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
@@ -495,11 +534,11 @@ impl OrbBuilder {
     }
 }
 
-/// Eight octets that no earlier run of any ORB used.
+/// Returns eight bytes that no earlier run of any ORB used.
 fn boot_stamp() -> [u8; 8] {
     use std::hash::{BuildHasher, Hasher};
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    // Randomly keyed for each process.
+    // Its key is random in each process.
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u128(time.as_nanos());
     hasher.write_u32(std::process::id());
@@ -555,7 +594,7 @@ impl Parts {
 }
 
 impl OrbCore {
-    /// The handle whose last clone closes the ORB.
+    /// Returns the handle whose last clone closes the ORB.
     pub(crate) fn open(self: Arc<Self>) -> Orb {
         let guard = Arc::new(Guard(Arc::downgrade(&self)));
         *self.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&guard);

@@ -1,4 +1,4 @@
-//! Options of the builder that are about text.
+//! Builder options for text.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use giop_codec::code_set::{CodeSetComponent, CodeSetId};
 use super::{BuildError, Config, OrbBuilder};
 
 impl OrbBuilder {
-    /// The code sets of `char` and `string`, of this ORB as a client and as a server: the native one, which is preferred where the peer
-    /// has it, and those that text is converted to, best first. The default is UTF-8, and ISO 8859-1.
+    /// Sets the code sets of `char` and `string`, of this ORB as a client and as a server: the native one,
+    /// which is preferred if the peer supports it, and those that text is converted to, best first. The
+    /// default is UTF-8, and ISO 8859-1.
     ///
-    /// Always there are ISO 8859-1, -9, -11 and -15, ISO 646, UTF-8 and the EBCDIC sets IBM-037, IBM-500 and IBM-1047; others come with the
-    /// feature `encoding_rs`. A server takes any of these from its clients, also one that it does not publish. A character that the set
-    /// of a connection does not have is `DATA_CONVERSION` minor OMG 1. Where a server has nothing in common with this side, a call with text is
-    /// `CODESET_INCOMPATIBLE` minor OMG 1; calls without any go on.
-    ///
+    /// ISO 8859-1, -9, -11 and -15, ISO 646, UTF-8 and the EBCDIC sets IBM-037, IBM-500 and IBM-1047 are
+    /// always supported. The feature `encoding_rs` adds others. A server accepts any of these from its
+    /// clients, even if it does not publish it. A character that the set of a connection does not have is
+    /// `DATA_CONVERSION` minor OMG 1. If a server has no code set in common with this side, a call with text
+    /// is `CODESET_INCOMPATIBLE` minor OMG 1. Calls without text still work.
     /// ```
     /// # use orb_runtime::{Orb, wire::CodeSetId};
     /// let builder = Orb::builder().char_sets(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1]);
@@ -27,26 +28,28 @@ impl OrbBuilder {
         self
     }
 
-    /// The code sets of `wchar` and `wstring`: UTF-16, UCS-2 or UCS-4; [`CodeSetId::NONE`] for no wide text at all. The default is UTF-16.
+    /// Sets the code sets of `wchar` and `wstring`: UTF-16, UCS-2 or UCS-4, or [`CodeSetId::NONE`] to disable
+    /// wide text. The default is UTF-16.
     #[doc(alias = "nativeWCharCodeSet")]
     pub fn wchar_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
         Arc::make_mut(&mut self.parts.config.code_sets).for_wchar = CodeSetComponent::new(native, conversion);
         self
     }
 
-    /// The code set of `wchar` and `wstring` towards peers that name none: servers whose references have no code sets, clients whose requests
-    /// announce none. In GIOP 1.0 there is no wide text, whatever is assumed.
+    /// Sets the code set of `wchar` and `wstring` for peers that name none: servers whose references have no
+    /// code sets, and clients whose requests announce none. GIOP 1.0 has no wide text, whatever is set here.
     ///
-    /// The default is [`CodeSetId::NONE`], as the standard has it: wide text for such a server is `INV_OBJREF` minor OMG 1, that of such a client
-    /// `BAD_PARAM` minor OMG 23. Old ORBs often mean [`CodeSetId::UTF_16`] or [`CodeSetId::UCS_2`].
+    /// The default is [`CodeSetId::NONE`], as in the standard. Wide text for such a server is then
+    /// `INV_OBJREF` minor OMG 1, and wide text from such a client `BAD_PARAM` minor OMG 23. Old ORBs often
+    /// use [`CodeSetId::UTF_16`] or [`CodeSetId::UCS_2`].
     #[doc(alias = "defaultWCharCodeSet")]
     pub fn assume_wchar_set(mut self, set: CodeSetId) -> Self {
         self.parts.config.assumed_wide = set;
         self
     }
 
-    /// What is done about received text that is not valid in the code set of its connection: it is refused (default), what is not valid is
-    /// replaced, or a `string` is taken as ISO 8859-1.
+    /// Sets the handling of received text that is not valid in the code set of its connection: it is refused
+    /// (default), invalid parts are replaced, or a `string` is read as ISO 8859-1.
     pub fn invalid_text(mut self, invalid_text: InvalidText) -> Self {
         self.parts.config.invalid_text = invalid_text;
         self
@@ -54,7 +57,7 @@ impl OrbBuilder {
 }
 
 impl Config {
-    /// Whether all code sets that are named are here.
+    /// Returns an error for the first configured code set that is not supported.
     pub(super) fn check_code_sets(&self) -> Result<(), BuildError> {
         let assumed = Some(self.assumed_wide);
         let assumed = assumed.filter(|id| *id != CodeSetId::NONE && WCharSet::from_id(*id).is_none());
@@ -64,7 +67,7 @@ impl Config {
         }
     }
 
-    /// The code sets of text with a peer that names none.
+    /// Returns the code sets of text for a peer that names none.
     pub(crate) fn unannounced(&self, version: Version) -> CodeSets {
         let assumed = WCharSet::from_id(self.assumed_wide).filter(|_| version > Version::V1_0);
         CodeSets { wchar: assumed, ..CodeSets::default() }

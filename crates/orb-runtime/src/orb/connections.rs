@@ -1,5 +1,5 @@
-//! Outgoing connections: one that calls share for each runtime in which they are driven, address, version and pair of code
-//! sets, and those that calls have for themselves.
+//! Outgoing connections. Calls share one for each runtime that drives them, address, version and pair of code
+//! sets. Some calls have one of their own.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket, unix};
 
-/// Where to connect, and what is agreed with whom is there.
+/// The endpoint to connect to, and what is negotiated with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
@@ -39,9 +39,10 @@ pub(crate) struct Target {
 pub(super) type Key = (tokio::runtime::Id, Target);
 type Made = Result<Arc<Link>, SystemException>;
 
-/// A connection that is there, or that is being made.
+/// A connection that is open or being opened.
 ///
-/// Whoever waits for it goes on with it: nobody can stall the others, as by holding a deferred call that is not polled.
+/// Every caller that waits for it polls the shared future. Therefore a caller that stops polling, such as one
+/// that holds a deferred call, cannot stall the others.
 #[derive(Default)]
 struct Cell {
     link: OnceLock<Arc<Link>>,
@@ -54,7 +55,7 @@ impl fmt::Debug for Cell {
     }
 }
 
-/// A connection's entry among those that are shared, until its driver ends.
+/// Removes the entry of a shared connection when its driver ends.
 struct Entered {
     core: Weak<OrbCore>,
     key: Key,
@@ -63,7 +64,7 @@ struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // Who gave up dialling leaves the entry to others who wait for it.
+        // If dialling was abandoned, the entry stays for other callers that wait for it.
         if let (Some(core), Some(cell)) = (self.core.upgrade(), self.cell.upgrade())
             && cell.link.get().is_some()
         {
@@ -72,7 +73,8 @@ impl Drop for Entered {
     }
 }
 
-/// Somebody's interest in a connection that is perhaps not made yet. One that nobody wants any more is forgotten.
+/// A caller's interest in a connection that may not be open yet. The entry is removed if the last interested
+/// caller gives up before the connection is open.
 struct Interest<'a> {
     connections: &'a Connections,
     key: &'a Key,
@@ -83,7 +85,7 @@ impl Drop for Interest<'_> {
     fn drop(&mut self) {
         let mut open = self.connections.lock();
         let Some(cell) = self.cell.take() else { return };
-        // The entry's own, and this one: both are counted under the lock.
+        // The remaining references are that of the entry and this one. Both change under the lock only.
         let is_entered = || open.get(self.key).is_some_and(|entered| Arc::ptr_eq(entered, &cell));
         if cell.link.get().is_none() && Arc::strong_count(&cell) == 2 && is_entered() {
             open.remove(self.key);
@@ -93,7 +95,7 @@ impl Drop for Interest<'_> {
     }
 }
 
-/// The connections that calls share.
+/// The connections of an ORB that calls use.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     open: Mutex<HashMap<Key, Arc<Cell>>>,
@@ -102,7 +104,7 @@ pub(crate) struct Connections {
 }
 
 impl OrbCore {
-    /// A usable connection to the target: one that is there, or a new one. Callers that ask at the same time share it.
+    /// Returns a usable connection to the target: an open one or a new one. Concurrent callers share it.
     pub(crate) async fn connect(
         self: &Arc<Self>,
         target: &Target,
@@ -113,7 +115,7 @@ impl OrbCore {
             if self.refuses_calls() {
                 return Err(closed());
             }
-            // Made first, so that it ends last: it counts who else has the cell.
+            // Declared before the other clone of the cell, so that it is dropped last and its count is right.
             let mut interest = Interest { connections: &self.connections, key: &key, cell: None };
             let cell = Arc::clone(self.connections.lock().entry(key.clone()).or_default());
             interest.cell = Some(Arc::clone(&cell));
@@ -122,7 +124,7 @@ impl OrbCore {
                 None => {
                     let dialing =
                         cell.dialing.get_or_init(|| self.dial_shared(&key, &cell, thread, deadline));
-                    // Who has no more time leaves it to others who wait for it.
+                    // A caller whose deadline expires leaves the dialling to the other callers.
                     self.in_time(&target.endpoint, deadline, dialing.clone()).await?
                 }
             };
@@ -137,8 +139,8 @@ impl OrbCore {
         }
     }
 
-    /// The same to one of several addresses of a server: the first that answers, see [`dial`]. A connection that is there is taken
-    /// before any is made.
+    /// Returns a usable connection to one of several addresses of a server: an open one if there is any,
+    /// otherwise the first that answers, see [`dial`].
     pub(crate) async fn connect_any(
         self: &Arc<Self>,
         targets: &[Target],
@@ -157,7 +159,7 @@ impl OrbCore {
         dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(none_of)
     }
 
-    /// Makes the connection of the cell.
+    /// Returns the shared future that opens the connection of the cell.
     fn dial_shared(
         self: &Arc<Self>,
         key: &Key,
@@ -179,7 +181,8 @@ impl OrbCore {
         dialing.shared()
     }
 
-    /// Where a connection for the caller is driven, and what is shared by all callers for whom that is so.
+    /// Returns the key of the runtime that drives a connection for the caller, and its I/O thread if it has
+    /// one. Callers with the same key share the connection.
     pub(super) fn place(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
         let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
@@ -187,7 +190,8 @@ impl OrbCore {
         Ok(((runtime, target.clone()), thread))
     }
 
-    /// A new connection. `guest` is kept until it ends. `shared`: it is no call's own, so that the server may call back over it.
+    /// Opens a new connection. `guest` is kept until it ends. `shared` means that no single call owns it, so
+    /// that the server may call back over it.
     pub(super) async fn dial(
         self: &Arc<Self>,
         target: &Target,
@@ -200,7 +204,8 @@ impl OrbCore {
         self.in_time(&target.endpoint, deadline, making).await?
     }
 
-    /// The same without a limit to its time. `deadline`: by when all addresses shall have been tried.
+    /// Opens a new connection without a timeout. `deadline` is the time by which all addresses must have been
+    /// tried.
     async fn make(
         self: &Arc<Self>,
         target: &Target,
@@ -214,7 +219,7 @@ impl OrbCore {
         let (socket, peer) = dialed.map_err(|error| unreachable(endpoint, &error))?;
         let mut config = self.link_config(Role::Client);
         config.max_version = target.version;
-        // An ORB that closes serves nobody new.
+        // A closing ORB accepts no requests on new connections.
         config.accept_requests = shared && self.offers_ways_back(target.version) && !self.is_closing();
         let called_back = config.accept_requests;
         let link = Link::new(socket, peer, config, &self.config);
@@ -226,7 +231,7 @@ impl OrbCore {
         Ok(link)
     }
 
-    /// Waits for a connection until the deadline of the call, and no longer than connecting may take.
+    /// Waits for a connection until the deadline of the call, but at most for the connect timeout.
     async fn in_time(
         &self,
         endpoint: &Endpoint,
@@ -280,7 +285,7 @@ impl OrbCore {
         }
     }
 
-    /// Tries the addresses of the host, see [`dial`].
+    /// Connects to one of the addresses of the host, see [`dial`].
     async fn dial_any(
         &self,
         host: &str,
@@ -338,7 +343,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection that is there, if it can be used.
+    /// Returns the connection if it is open and usable.
     fn usable(&self, key: &Key) -> Option<Arc<Link>> {
         let open = self.lock();
         open.get(key).and_then(|cell| cell.link.get()).filter(|link| link.is_usable()).cloned()
@@ -359,7 +364,7 @@ fn unreachable(endpoint: &Endpoint, error: &std::io::Error) -> SystemException {
     transient(format!("cannot connect to {endpoint}: {error}"))
 }
 
-/// What became of all addresses of a host.
+/// Combines the errors of all addresses of a host.
 fn none_answered(mut errors: Vec<(SocketAddr, std::io::Error)>) -> std::io::Error {
     let Some((_, last)) = errors.pop() else {
         return std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
@@ -372,7 +377,7 @@ fn none_answered(mut errors: Vec<(SocketAddr, std::io::Error)>) -> std::io::Erro
     std::io::Error::new(kind, before.collect::<String>() + &format!("and {last}"))
 }
 
-/// What became of all addresses of a server: the last failure, and the texts of all.
+/// Combines the errors of all addresses of a server: the last exception with the texts of all.
 pub(super) fn none_of(mut errors: Vec<SystemException>) -> SystemException {
     let Some(last) = errors.pop() else { return transient("the server has no address".to_owned()) };
     if errors.is_empty() {
@@ -396,7 +401,7 @@ fn transient(text: String) -> SystemException {
     .because(text)
 }
 
-/// A call after the shutdown.
+/// Returns the exception of a call after the shutdown.
 pub(crate) fn closed() -> SystemException {
     SystemException::new(
         SystemExceptionKind::BadInvOrder,
@@ -406,7 +411,7 @@ pub(crate) fn closed() -> SystemException {
     .because("the ORB has shut down")
 }
 
-/// A call where nothing can be driven.
+/// Returns the exception of a call without a runtime.
 pub(crate) fn no_runtime() -> SystemException {
     SystemException::new(
         SystemExceptionKind::Initialize,
@@ -416,7 +421,7 @@ pub(crate) fn no_runtime() -> SystemException {
     .because("calls need a tokio runtime; from a plain thread use zorb::blocking::wait")
 }
 
-/// A duration for people.
+/// Formats a duration for people.
 pub(crate) fn seconds(duration: Duration) -> String {
     format!("{duration:?}")
 }
@@ -451,7 +456,7 @@ mod tests {
         let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
         let mut held = Box::pin(core.connect(&target, None));
         assert!(held.as_mut().now_or_never().is_none());
-        // Its deadline fires though somebody else began the connection.
+        // Its deadline fires although another caller began the connection.
         let soon = Instant::now() + Duration::from_millis(20);
         let error = core.connect(&target, Some(soon)).await.unwrap_err();
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
@@ -491,7 +496,7 @@ mod tests {
         assert!(ended.is_ok(), "its task goes on");
     }
 
-    /// A server where as many wait to be let in as may.
+    /// A server whose backlog is full.
     struct Crowd {
         directory: std::path::PathBuf,
         listener: UnixListener,
@@ -505,7 +510,7 @@ mod tests {
             let path = directory.join("socket");
             let listener = UnixListener::bind(&path).unwrap();
             rustix::net::listen(&listener, 0).unwrap();
-            // Until nobody gets in: from then on they wait.
+            // Fill the backlog, so that further connections have to wait.
             let mut inside = Vec::new();
             while let Some(stream) = unix::connect(&path, None).now_or_never() {
                 inside.push(stream.unwrap());
@@ -522,7 +527,7 @@ mod tests {
             }
         }
 
-        /// Takes those that wait, so that one more gets in.
+        /// Accepts those in the backlog, so that another connection can be made.
         fn let_in(&mut self) {
             for _ in 0..self.inside.len() {
                 self.listener.accept().unwrap();

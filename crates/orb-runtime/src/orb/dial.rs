@@ -1,7 +1,9 @@
-//! Which of several addresses is called: those that do not answer cost little time ("happy eyeballs", RFC 8305).
+//! Connecting to one of several addresses, so that unreachable ones cost little time ("happy eyeballs", RFC
+//! 8305).
 //!
-//! The addresses of a server are tried in their order, the families taking turns. Each next attempt begins when the one before
-//! failed, or did not succeed within a quarter of a second, and the first that succeeds ends the others.
+//! The addresses of a server are tried in their order, with address families interleaved. The next attempt
+//! begins when the previous one has failed, or has not succeeded within a quarter of a second. The first
+//! success ends the others.
 
 use std::future::{Future, poll_fn};
 use std::net::{IpAddr, SocketAddr};
@@ -14,28 +16,30 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::link::now;
 
-/// RFC 8305 "Connection Attempt Delay": its recommended and its least value.
+/// RFC 8305 "Connection Attempt Delay": its recommended and its minimum value.
 const DELAY: Duration = Duration::from_millis(250);
 const LEAST_DELAY: Duration = Duration::from_millis(10);
 
-/// Attempts under way at a time: whoever makes references does not decide how many sockets are opened for them.
+/// Maximum number of concurrent attempts. It limits the sockets that a reference with many addresses can
+/// open.
 const AT_ONCE: usize = 8;
 
-/// How long an attempt has for itself, so that all so many have their turn before the deadline.
+/// Returns the delay after which the next attempt begins, so that all `attempts` begin before the deadline.
 pub(crate) fn delay(attempts: usize, deadline: Option<Instant>) -> Duration {
     let Some(deadline) = deadline else { return DELAY };
     let turns = u32::try_from(attempts).unwrap_or(u32::MAX).saturating_add(1);
     (deadline.saturating_duration_since(now()) / turns).clamp(LEAST_DELAY, DELAY)
 }
 
-/// Until when the first of so many places may be tried: its share of the time that is left.
+/// Returns the deadline of the first of `places` candidates: its share of the remaining time.
 pub(crate) fn share(places: usize, deadline: Option<Instant>) -> Option<Instant> {
     let (deadline, now) = (deadline?, now());
     let places = u32::try_from(places).unwrap_or(u32::MAX).max(1);
     Some(now + deadline.saturating_duration_since(now) / places)
 }
 
-/// A family of addresses. A host name is of either: it takes turns with IPv6 addresses, like the IPv4 ones.
+/// A family of addresses. A host name may have addresses of either family. It is interleaved with IPv6
+/// addresses, like the IPv4 ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     V6,
@@ -55,7 +59,8 @@ impl Family {
     }
 }
 
-/// The same addresses, the families in turns: that of the first one first, each in its order.
+/// Returns the addresses with the families interleaved, beginning with the family of the first one. The order
+/// within each family is kept.
 pub(crate) fn interleaved<A>(
     addresses: impl IntoIterator<Item = A>,
     family: impl Fn(&A) -> Family,
@@ -75,11 +80,11 @@ pub(crate) fn interleaved<A>(
     }
 }
 
-/// Tries the candidates in their order, each next one `delay` after the one before or when that failed. The first success
-/// ends the others.
+/// Tries the candidates in their order. Each begins `delay` after the previous one, or when that has failed.
+/// The first success ends the others.
 ///
 /// # Errors
-/// Those of all candidates, in the order in which they failed.
+/// The errors of all candidates, in the order in which they failed.
 ///
 /// # Cancel safety
 /// Dropping the future drops all attempts.
@@ -94,7 +99,7 @@ where
     let mut candidates = candidates.into_iter().peekable();
     let mut running = FuturesUnordered::new();
     let mut failed = Vec::new();
-    // How long the attempt that began last is alone; `None`: its turn is over.
+    // The delay before the next attempt; `None` if that may begin now.
     let mut turn = pin!(None::<tokio::time::Sleep>);
     poll_fn(|cx| {
         loop {
@@ -136,7 +141,8 @@ mod tests {
 
     type Outcome = Result<&'static str, &'static str>;
 
-    /// What each candidate does: how long it takes, and what comes of it. Gives the outcome, and when each began, in ms.
+    /// Runs candidates, each with its duration in ms and its outcome. Returns the outcome of the race, and
+    /// when each candidate began, in ms.
     async fn raced(candidates: &[(u64, Outcome)]) -> (Result<&'static str, Vec<&'static str>>, Vec<u128>) {
         let start = tokio::time::Instant::now();
         let begun = RefCell::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Where an ORB listens, and where objects are: TCP addresses and Unix sockets, in references and out of them.
+//! Endpoints of ORBs and objects: TCP addresses and Unix sockets, and their form in references.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -14,20 +14,20 @@ use super::OrbCore;
 use super::dial::{Family, interleaved};
 use crate::serve::OperationDemux;
 
-/// A place that can be listened on and connected to, as references say it.
+/// An address to listen on and to connect to, as references carry it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Endpoint {
     /// A host name or address, without brackets, and a TCP port.
     Iiop { host: String, port: u16 },
-    /// The same with TLS.
+    /// The host and port of a TCP address with TLS.
     Ssl { host: String, port: u16 },
     /// A socket in this machine's file system.
     Unix { path: String },
-    /// This very ORB: by a pipe in memory.
+    /// This ORB itself, by a pipe in memory.
     Itself,
 }
 
-/// A profile of a reference that may be called, and where: at one address at least.
+/// A profile of a reference that may be called, and its endpoints, of which there is at least one.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) profile: IiopProfile,
@@ -45,7 +45,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The host of a reference, which a peer may have made: IPv6 addresses in brackets.
+/// Displays the host of a reference, which a peer may have made, with brackets around IPv6 addresses.
 pub(crate) struct Host<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Host<'_> {
@@ -56,28 +56,30 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// How addresses begin that nothing listens at: IPv6 multicast of the reserved scope 0 ("IP Version 6 Addressing Architecture").
+/// The first 16 bits of addresses that nothing listens on: IPv6 multicast of the reserved scope 0 ("IP
+/// Version 6 Addressing Architecture").
 ///
-/// It is numeric, since TAO looks up the host of a listen point before each callback, and multicast, since every system refuses at once
-/// to connect there: to an unassigned unicast address that may take minutes.
+/// The address is numeric because TAO looks up the host of a listen point before each callback. It is
+/// multicast because every system refuses to connect there at once. A connection attempt to an unassigned
+/// unicast address may take minutes.
 const NOWHERE: u16 = 0xff10;
 
 impl Endpoint {
-    /// The address of an ORB that does not listen, whose objects are called over its own connections.
+    /// Returns the address of an ORB that does not listen, whose objects are called over its own connections.
     pub(super) fn nowhere(boot: [u8; 8]) -> Self {
         let prefix = u128::from(NOWHERE) << 112;
         let address = Ipv6Addr::from_bits(prefix | u128::from(u64::from_be_bytes(boot)));
         Self::Iiop { host: address.to_string(), port: 1 }
     }
 
-    /// Whether it is such an address.
+    /// Returns whether the address was made by [`nowhere`](Self::nowhere).
     pub(super) fn is_nowhere(&self) -> bool {
         let Self::Iiop { host, .. } = self else { return false };
         host.parse::<Ipv6Addr>().is_ok_and(|address| address.segments()[0] == NOWHERE)
     }
 }
 
-/// The name of this machine as its system says it: that of omniORB's Unix sockets.
+/// Returns the name of this machine according to its system, which omniORB uses for its Unix sockets.
 pub(crate) fn this_machine() -> &'static str {
     #[cfg(unix)]
     static NAME: LazyLock<String> =
@@ -89,10 +91,11 @@ pub(crate) fn this_machine() -> &'static str {
 }
 
 impl OrbCore {
-    /// The reference to an object of this ORB, with all addresses. `None`: it does not listen.
+    /// Returns the reference to an object of this ORB, with all addresses, or `None` if the ORB does not
+    /// listen.
     ///
-    /// One IIOP profile with Unix sockets as omniORB names them, then a profile of TAO's for each of these. Without TCP the first
-    /// says port 0.
+    /// The reference has one IIOP profile, which includes Unix sockets as omniORB names them, and then one
+    /// profile of TAO's form for each Unix socket. Without TCP, the first profile has port 0.
     pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
         self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
     }
@@ -117,14 +120,14 @@ impl OrbCore {
             components.push(TaggedComponent::zorb_operations(&numbers)?);
         }
         let first = tcp.next();
-        // A profile has one port for TLS, at its own host.
+        // A profile has one TLS port, which belongs to its own host.
         let (host, port) = first.or_else(|| tls.first().map(|(host, _)| (*host, 0))).unwrap_or(("", 0));
         let mut main = IiopProfile::new(host, port, key.clone());
         main.components.clone_from(&components);
         let here = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
         main.components.extend(here.and_then(|port| self.ssl_component(port, first.is_some())));
         let unix = self.endpoints.iter().any(|endpoint| endpoint.path().is_some());
-        // Without TCP, what goes without TLS goes through sockets of this machine.
+        // Without a TCP endpoint, calls without TLS use Unix sockets of this machine.
         let plain = if first.is_some() { Some(false) } else { unix.then_some(true) };
         main.components.extend(self.csi_component(host, here, plain));
         for (host, port) in tcp {
@@ -157,7 +160,8 @@ impl OrbCore {
         Some(TaggedComponent::ssl_sec_trans(tls.component(port, plaintext)))
     }
 
-    /// What the server wants to know of who calls by the port for TLS, and by addresses without: see `csi`.
+    /// Returns what the server requires of callers on its TLS port, and on its addresses without TLS: see
+    /// `csi`.
     #[cfg(feature = "csi")]
     fn csi_component(&self, host: &str, port: Option<u16>, plain: Option<bool>) -> Option<TaggedComponent> {
         let tls = self.config.tls.as_ref();
@@ -165,13 +169,14 @@ impl OrbCore {
         self.config.security.component(host, ssl, plain)
     }
 
-    /// Nothing.
+    /// Returns `None`: the feature `csi` is disabled.
     #[cfg(not(feature = "csi"))]
     fn csi_component(&self, _: &str, _: Option<u16>, _: Option<bool>) -> Option<TaggedComponent> {
         None
     }
 
-    /// The numbers of an object's operations, where clients are told of them: known once a servant is there.
+    /// Returns the numbers of an object's operations, if references publish them. They are known while a
+    /// servant is active.
     fn numbers(&self, key: &ObjectKey) -> Option<OperationNumbers> {
         if self.config.demux.operations != OperationDemux::Numeric {
             return None;
@@ -180,7 +185,7 @@ impl OrbCore {
         entry.skeleton.operations().numbers(entry.skeleton.repository_ids())
     }
 
-    /// Whether one of the profile's addresses is of this ORB.
+    /// Returns whether one of the profile's addresses belongs to this ORB.
     pub(crate) fn is_own(&self, profile: &IiopProfile) -> bool {
         self.endpoints.iter().any(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => *port == profile.port && *host == profile.host,
@@ -192,24 +197,25 @@ impl OrbCore {
         })
     }
 
-    /// The profiles of a reference that may be called, in the order in which they are tried.
+    /// Returns the profiles of a reference that may be called, in the order in which they are tried.
     ///
-    /// TLS in one of them decides about all: otherwise a failure, which whoever is in the way can bring about, would lead from TLS to
-    /// plaintext.
+    /// If one of them offers TLS, the rules for TLS apply to all. Otherwise an attacker on the network could
+    /// provoke a failure and thereby force plaintext.
     pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
         let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
         let routes = profiles.into_iter().map(|profile| Route { ways: self.ways(&profile, tls), profile });
         let mut routes: Vec<Route> = routes.filter(|route| !route.ways.is_empty()).collect();
         if self.config.tls.as_ref().is_some_and(|own| own.takes_plaintext(tls)) {
-            // Plaintext that is wanted comes first, never after a handshake that failed.
+            // If plaintext is preferred, it is tried first, but never after a failed handshake.
             routes.sort_by_key(|route| route.ways.iter().any(|way| way.tls().is_some()));
         }
         routes
     }
 
-    /// The addresses of a profile in the order in which they are tried: sockets of this machine, which answer at once or never,
-    /// then hosts, the families in turns: by TLS or in plaintext, as the server and the user want it. `offers`: the reference has TLS, here
-    /// or in another profile.
+    /// Returns the addresses of a profile in the order in which they are tried. Unix sockets of this machine
+    /// come first, because they answer at once or never. Hosts follow, with the families interleaved, by TLS
+    /// or in plaintext as the server and the configuration require. `offers` means that the reference has TLS
+    /// in any profile.
     fn ways(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
         let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
         let secure = profile.secure_address();
@@ -227,7 +233,7 @@ impl OrbCore {
         unix.map(|path| Endpoint::Unix { path }).chain(secure).chain(hosts).collect()
     }
 
-    /// Why a profile that has addresses may not be called; `None`: it has none.
+    /// Returns why a profile that has addresses may not be called, or `None` if it has no addresses.
     #[cold]
     pub(crate) fn forbids(&self, profile: &IiopProfile) -> Option<&'static str> {
         match (&self.config.tls, profile.secure_address()) {
@@ -244,7 +250,7 @@ impl OrbCore {
 }
 
 impl Endpoint {
-    /// The path of a Unix socket.
+    /// Returns the path of a Unix socket.
     pub(crate) fn path(&self) -> Option<&str> {
         match self {
             Self::Iiop { .. } | Self::Ssl { .. } | Self::Itself => None,
@@ -252,7 +258,7 @@ impl Endpoint {
         }
     }
 
-    /// Host and port of one with TLS.
+    /// Returns the host and port of an endpoint with TLS.
     fn tls(&self) -> Option<(&str, u16)> {
         match self {
             Self::Ssl { host, port } => Some((host, *port)),
@@ -261,10 +267,11 @@ impl Endpoint {
     }
 }
 
-/// All profiles that can be called: those of IIOP, then TAO's of Unix sockets, as IIOP profiles without a host.
+/// Returns all profiles that can be called: those of IIOP, then TAO's of Unix sockets, as IIOP profiles
+/// without a host.
 pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = IiopProfile> + '_ {
     let unix = ior.uiop_profiles().map(|UiopProfile { version, path, object_key, mut components }| {
-        // It does not say on which machine.
+        // A UIOP profile does not name its machine.
         let address = OmniUnixAddress { host: this_machine().to_owned(), path };
         components.extend(TaggedComponent::omni_unix(&address));
         IiopProfile { version, host: String::new(), port: 0, object_key, components }
@@ -272,7 +279,7 @@ pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = IiopProfile> + '_ {
     ior.iiop_profiles().chain(unix)
 }
 
-/// The Unix sockets that the profile says are of this machine.
+/// Returns the Unix sockets of the profile that are on this machine.
 fn unix_paths(profile: &IiopProfile) -> impl Iterator<Item = String> + '_ {
     let here = profile.omni_unix_addresses().filter(|address| address.host == this_machine());
     here.map(|address| address.path)

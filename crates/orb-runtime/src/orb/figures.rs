@@ -1,6 +1,8 @@
-//! What an ORB counts, by the names that exporters give it: one table for the `metrics` facade and for the page of the admin endpoint.
+//! The metrics of an ORB by their exported names: one table for the `metrics` facade and for the page of the
+//! admin endpoint.
 //!
-//! Beside it there is [`LIMIT_HITS`], which has a label, and what the endpoint alone tells of calls by operation.
+//! Not in the table are [`LIMIT_HITS`], which has a label, and the metrics of calls by operation, which only
+//! the endpoint has.
 
 use giop_proto::Stats;
 use giop_proto::pool::PoolStats;
@@ -8,10 +10,11 @@ use giop_proto::pool::PoolStats;
 use super::OrbCore;
 use crate::transport::TransportStats;
 
-/// The counter of limits that were hit; its label `limit` is the limit's name ([`Limit::name`](giop_proto::Limit::name)).
+/// The counter of limits that were hit. Its label `limit` is the limit's name
+/// ([`Limit::name`](giop_proto::Limit::name)).
 pub(crate) const LIMIT_HITS: (&str, &str) = ("zorb_limit_hits_total", "limits that were hit, by their names");
 
-/// What is counted, at one time.
+/// A snapshot of all counters.
 pub(crate) struct Counted {
     pub(crate) stats: Stats,
     pub(crate) pool: PoolStats,
@@ -23,14 +26,14 @@ pub(crate) struct Counted {
     callers: crate::csi::CsiStats,
 }
 
-/// One of the figures.
+/// One metric.
 #[derive(Debug)]
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
-    /// It goes up and down; a counter only goes up.
+    /// It is a gauge, which can decrease. A counter never decreases.
     pub(crate) is_gauge: bool,
-    /// It is in octets.
+    /// Its unit is bytes.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "the text format has no units"))]
     pub(crate) is_octets: bool,
     of: fn(&Counted) -> u64,
@@ -58,7 +61,7 @@ const fn gauge_of_octets(name: &'static str, help: &'static str, of: fn(&Counted
     Figure { is_gauge: true, ..octets(name, help, of) }
 }
 
-/// All of them.
+/// All metrics of the table.
 pub(crate) const FIGURES: &[Figure] = &[
     gauge("zorb_connections", "open connections, both directions", |now| now.connections as u64),
     gauge("zorb_objects", "active objects", |now| now.objects as u64),
@@ -141,7 +144,7 @@ pub(crate) const FIGURES: &[Figure] = &[
 ];
 
 impl OrbCore {
-    /// All that is counted now.
+    /// Returns a snapshot of all counters.
     pub(crate) fn counted(&self) -> Counted {
         Counted {
             stats: self.stats(),

@@ -1,7 +1,8 @@
-//! The connections of an endpoint: how many there may be, and who gives way to newcomers where it is full.
+//! Limits on the number of connections of an endpoint, and eviction when it is full.
 //!
-//! Whoever opens connections and says nothing would have a full endpoint to himself until their time is over, and with new ones for as long as he
-//! likes. So a newcomer takes the place of the connection that has been there longest without a whole message, if it has been for a while.
+//! Idle connections could occupy every slot of an endpoint until they time out, and be replaced by others
+//! indefinitely. When the endpoint is full, a new connection evicts the one that has been open longest
+//! without a complete message, if that is older than a minimum age.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 use super::Config;
 use crate::link::{Link, now};
 
-/// How often the log says that connections were refused.
+/// Minimum interval between log lines about rejected connections.
 const TELLING: Duration = Duration::from_secs(1);
 
 /// The connections of one endpoint, counted by address.
@@ -23,9 +24,9 @@ const TELLING: Duration = Duration::from_secs(1);
 pub(super) struct Guests {
     all: usize,
     per_address: usize,
-    /// After which time without a whole message a connection gives way.
+    /// Age from which a connection without a complete message can be evicted. `None` disables eviction.
     silence: Option<Duration>,
-    /// Who sends a first message no slower than this, in octets a second, is not silent.
+    /// Minimum rate of a first message, in bytes a second. A connection that reaches it is not evicted.
     rate: usize,
     seated: Mutex<Seated>,
 }
@@ -33,17 +34,17 @@ pub(super) struct Guests {
 #[derive(Debug, Default)]
 struct Seated {
     all: usize,
-    /// Those of a Unix socket are all of this machine, and have none.
+    /// Connections by address. All connections of a Unix socket come from this machine and have no address.
     by_address: HashMap<Option<IpAddr>, usize>,
-    /// How many were refused since that was last told, and when it was.
+    /// The number of connections rejected since the last log line, and when that was written.
     refused: (u64, Option<Instant>),
-    /// Who may have said nothing whole yet, in the order in which they came.
+    /// Connections that may not have received a complete message yet, in the order of their arrival.
     new: VecDeque<Weak<Place>>,
-    /// Who gave way, and may still be on his way out.
+    /// Evicted connections that may still be closing.
     leaving: VecDeque<Weak<Place>>,
 }
 
-/// A connection's place among the guests, given up on drop.
+/// The slot of a connection, released on drop.
 #[derive(Debug)]
 pub(crate) struct Seat(Arc<Place>);
 
@@ -52,11 +53,11 @@ struct Place {
     guests: Arc<Guests>,
     address: Option<IpAddr>,
     since: Instant,
-    /// It is one of those that are counted.
+    /// It is included in the counters.
     counts: AtomicBool,
-    /// There is none while its handshake is under way.
+    /// It is not set while the handshake is in progress.
     link: OnceLock<Weak<Link>>,
-    /// It gave way.
+    /// Notified when the connection is evicted.
     gone: Notify,
 }
 
@@ -71,10 +72,10 @@ impl Guests {
         }
     }
 
-    /// Takes a place. Where there is none, somebody gives way, which the second value says.
+    /// Takes a slot. The second value tells whether another connection was evicted for it.
     ///
     /// # Errors
-    /// Which limit is reached, where nobody does.
+    /// The limit that is reached, if no connection can be evicted.
     pub(super) fn enter(this: &Arc<Self>, address: Option<IpAddr>) -> Result<(Seat, bool), Limit> {
         let now = now();
         let mut seated = this.lock();
@@ -91,7 +92,8 @@ impl Guests {
             let place = this.silent(&mut seated, now, of).ok_or(limit)?;
             seated.leave(&place);
             seated.leaving.push_back(Arc::downgrade(&place));
-            // Each may say goodbye for as long as its peer takes to answer, but they are not more than an eighth of all.
+            // An evicted connection closes gracefully, which takes until its peer answers. At most an eighth
+            // of all may be in that state.
             if seated.leaving.len() > (this.all / 8).max(1) {
                 late = seated.leaving.pop_front();
             }
@@ -124,7 +126,8 @@ impl Guests {
         Ok((Seat(place), displaces))
     }
 
-    /// The connection that has been silent longest, long enough; `of`: among those from that address.
+    /// Returns the evictable connection that has been open longest. With `of`, only connections from that
+    /// address are considered.
     fn silent(&self, seated: &mut Seated, now: Instant, of: Option<Option<IpAddr>>) -> Option<Arc<Place>> {
         let silence = self.silence?;
         let mut at = 0;
@@ -135,7 +138,7 @@ impl Guests {
             };
             let age = now.saturating_duration_since(place.since);
             if age < silence {
-                // Who came later is no older.
+                // The following entries arrived later and are no older.
                 return None;
             }
             if place.has_spoken() {
@@ -149,7 +152,8 @@ impl Guests {
         }
     }
 
-    /// Counts one that was refused; says how many were, where it is time to tell: a flood of connections is none of the log.
+    /// Counts a rejected connection. Returns the number of rejected connections if it is time for a log line,
+    /// so that a flood of connections does not flood the log.
     pub(super) fn tell(&self) -> Option<u64> {
         let now = now();
         let mut seated = self.lock();
@@ -168,7 +172,7 @@ impl Guests {
 }
 
 impl Seated {
-    /// The place counts no more.
+    /// Removes the slot from the counters.
     fn leave(&mut self, place: &Place) {
         if !place.counts.swap(false, Ordering::Relaxed) {
             return;
@@ -188,7 +192,8 @@ impl Place {
         self.link.get()?.upgrade()
     }
 
-    /// Whether a whole message came, or it is over with it: then it is none that is silent.
+    /// Returns whether a complete message was received or the connection has ended. Such a connection is not
+    /// evicted.
     fn has_spoken(&self) -> bool {
         match self.link.get() {
             None => false,
@@ -196,13 +201,14 @@ impl Place {
         }
     }
 
-    /// Whether it has sent as much of its first message as the least rate asks for.
+    /// Returns whether it has sent its first message at the minimum rate so far.
     fn is_sending(&self, age: Duration, rate: usize) -> bool {
         let octets = self.link().map_or(0, |link| link.stats().octets_in);
         octets > 0 && u128::from(octets) * 1000 >= age.as_millis() * rate as u128
     }
 
-    /// It is told in good order, for what it may have sent just now was not executed.
+    /// Closes the evicted connection gracefully, so that the client knows that a request it may just have
+    /// sent was not executed.
     fn give_way(&self) {
         self.gone.notify_one();
         if let Some(link) = self.link() {
@@ -218,7 +224,7 @@ impl Place {
 }
 
 impl Seat {
-    /// Whose it is, once the connection is ready for messages.
+    /// Sets the connection of the slot, once it is ready for messages.
     pub(crate) fn is_for(&self, link: &Arc<Link>) {
         let _ = self.0.link.set(Arc::downgrade(link));
         if !self.0.counts.load(Ordering::Relaxed) {
@@ -226,7 +232,7 @@ impl Seat {
         }
     }
 
-    /// Ready when the place was given to a newcomer.
+    /// Completes when the connection is evicted.
     #[cfg_attr(
         not(feature = "tls"),
         expect(dead_code, reason = "nothing is under way before there is a link")

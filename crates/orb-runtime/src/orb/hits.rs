@@ -1,4 +1,4 @@
-//! Limits that were hit where no connection counts them.
+//! Counters of limits that no connection counts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,12 +7,12 @@ use giop_proto::{Limit, LimitHits};
 
 use super::OrbCore;
 
-/// How often each limit was hit.
+/// The number of times that each limit was hit.
 #[derive(Debug, Default)]
 pub(crate) struct Hits([AtomicU32; Limit::ALL.len()]);
 
 impl Hits {
-    /// What was counted so far.
+    /// Returns the current counts.
     pub(super) fn read(&self) -> LimitHits {
         let mut hits = LimitHits::default();
         for (limit, count) in Limit::ALL.iter().zip(&self.0) {
@@ -31,7 +31,7 @@ impl OrbCore {
         }
     }
 
-    /// Counts the limit, if that is what is wrong with the values of a message.
+    /// Counts the limit that caused a decoding error, if one did.
     #[cold]
     pub(crate) fn hit_by(&self, error: &DecodeError) {
         if let Some(limit) = Limit::of_decoding(error) {

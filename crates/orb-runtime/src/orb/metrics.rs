@@ -1,7 +1,7 @@
-//! What the ORB counts ([`FIGURES`]), told to the `metrics` facade (feature `metrics`).
+//! Export of the ORB's metrics ([`FIGURES`]) to the `metrics` facade (feature `metrics`).
 //!
-//! Several ORBs of a process add up. Each is brought up to date once a second while connections are open, a second after a handshake failed,
-//! and by [`Orb::record_metrics`].
+//! The values of several ORBs of a process add up. Those of each ORB are updated once a second while
+//! connections are open, a second after a handshake has failed, and by [`Orb::record_metrics`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,26 +15,27 @@ use super::{Orb, OrbCore};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What of an ORB was told so far.
+/// The state of the export of an ORB's metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     told: Mutex<Told>,
-    /// A task tells the rest now and then.
+    /// A task updates the metrics periodically.
     reporting: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Told {
-    /// In the order of the table; empty: they are not described yet.
+    /// The exported values in the order of the table. Empty until the metrics are described.
     values: Vec<u64>,
     limits: LimitHits,
 }
 
-/// Lets the next connection start a task when this one ends, also with its runtime.
+/// Resets the flag when the task ends, even with its runtime, so that the next connection can start another
+/// one.
 struct Reporting(std::sync::Weak<OrbCore>);
 
 impl Orb {
-    /// Brings the metrics of the `metrics` facade up to date now: for an exporter that renders them on request.
+    /// Updates the metrics of the `metrics` facade now, for an exporter that renders them on request.
     pub fn record_metrics(&self) {
         self.core.record_metrics();
     }
@@ -42,14 +43,14 @@ impl Orb {
 
 impl OrbCore {
     fn record_metrics(&self) {
-        // Under the lock, so that nobody tells older figures behind newer ones.
+        // Count under the lock, so that older values cannot be exported after newer ones.
         let mut told = self.metrics.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.tell(&self.counted());
     }
 
-    /// Tells what is counted once a second, until no connection is open.
+    /// Starts the task that updates the metrics once a second until no connection is open.
     pub(crate) fn report_metrics(self: &Arc<Self>) {
-        // A handshake may be given up where there is none.
+        // An aborted handshake may be dropped outside of a runtime.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.metrics.reporting.swap(true, Ordering::AcqRel) {
             return;
@@ -62,7 +63,8 @@ impl OrbCore {
                 core.record_metrics();
                 if core.links().is_empty() {
                     drop(reporting);
-                    // Something may have been counted, and a connection come, that still saw this task.
+                    // Something may have been counted, or a connection opened, while this task still seemed
+                    // to run.
                     core.record_metrics();
                     if !core.links().is_empty() {
                         core.report_metrics();
@@ -99,7 +101,7 @@ impl Told {
     }
 }
 
-/// The ORB is gone, and what it held with it.
+/// Subtracts this ORB's gauges, because the ORB has ended.
 impl Drop for Metrics {
     fn drop(&mut self) {
         let told = self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +119,7 @@ impl Drop for Reporting {
     }
 }
 
-/// By the difference, so that several ORBs add up.
+/// Moves a gauge by the difference, so that the values of several ORBs add up.
 fn move_gauge(name: &'static str, now: u64, before: u64) {
     if now != before {
         gauge!(name).increment(now as f64 - before as f64);

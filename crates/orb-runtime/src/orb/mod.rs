@@ -1,4 +1,4 @@
-//! The ORB: what owns objects, connections and configuration.
+//! The ORB, which owns objects, connections and configuration.
 
 mod accept;
 mod activation;
@@ -66,26 +66,26 @@ use crate::serve::entry::Entry;
 use crate::tls::Tls;
 use crate::transport::{Sockets, Transport, TransportStats};
 
-/// An Object Request Broker: it makes references, calls objects and serves them.
+/// An Object Request Broker: it creates references, calls objects and serves them.
 ///
-/// Cheap to clone; all clones are the same ORB. When the last is dropped, the ORB closes at once, without the drain of
-/// [`shutdown`](Self::shutdown). It keeps no global state, and starts no thread
-/// unless [`Transport::IoUringThreads`] asks for it.
+/// Cloning is cheap, and all clones are the same ORB. When the last clone is dropped, the ORB closes at once,
+/// without the drain of [`shutdown`](Self::shutdown). The ORB has no global state, and starts no thread
+/// unless [`Transport::IoUringThreads`] is configured.
 #[doc(alias = "CORBA::ORB")]
 #[derive(Clone)]
 pub struct Orb {
     core: Arc<OrbCore>,
-    /// `None` in what a servant gets: it does not keep the ORB open.
+    /// `None` in the handle that a servant gets, so that it does not keep the ORB open.
     _guard: Option<Arc<Guard>>,
 }
 
-/// Closes the ORB when the last [`Orb`] goes.
+/// Closes the ORB when the last [`Orb`] is dropped.
 struct Guard(Weak<OrbCore>);
 
-/// Requests wait for `Orb::accept`.
+/// Pause flag: requests are held until `Orb::accept`.
 const HELD: u8 = 1;
 
-/// Requests with large replies wait for memory.
+/// Pause flag: requests with large replies are held until memory is available.
 const CROWDED: u8 = 2;
 
 pub(crate) struct OrbCore {
@@ -93,49 +93,49 @@ pub(crate) struct OrbCore {
     pub(crate) connections: Connections,
     adapter: Arc<Adapter>,
     pool: Arc<BufferPool>,
-    /// Requests in flight on all its connections.
+    /// Requests in flight on all connections.
     load: Arc<Load>,
     hits: hits::Hits,
     sockets: Sockets,
-    /// Handshakes of clients that may begin.
+    /// The limiter of TLS handshakes with clients.
     #[cfg(feature = "tls")]
     handshakes: Arc<crate::tls::handshakes::Handshakes>,
     endpoints: Vec<Endpoint>,
     links: Mutex<HashMap<u64, Weak<Link>>>,
     next_number: AtomicU64,
-    /// What the connections counted that are closed. Locked behind `links`.
+    /// Counters of closed connections. Locked after `links`.
     ended: Mutex<Stats>,
     tasks: TaskTracker,
-    /// Those of connections by which others call objects.
+    /// Tasks of connections over which peers call objects.
     serving: TaskTracker,
-    /// Oneways that were kept from starting until the ORB closed.
+    /// Oneways that were held until the ORB closed.
     pub(crate) discarded_oneways: AtomicUsize,
-    /// Those that accept connections.
+    /// Tasks that accept connections.
     listening: TaskTracker,
     /// The runtime in which the ORB was built.
     home: Option<tokio::runtime::Handle>,
-    /// Why requests may have to wait before they start: [`HELD`] and [`CROWDED`].
+    /// The reasons for which requests may be held: [`HELD`] and [`CROWDED`].
     pauses: AtomicU8,
     pub(crate) backpressure: backpressure::Backpressure,
     trimming: trimming::Trimming,
-    /// Who waits for that to end, by the number of the connection or call.
+    /// Wakers of requests held by [`HELD`], by connection or call number.
     held: Mutex<HashMap<u64, Waker>>,
     closing: AtomicBool,
-    /// No request of others is served any more.
+    /// Requests of peers are no longer served.
     ending: AtomicBool,
     closed: Notify,
     failed_oneways: AtomicU64,
-    /// What is known of types and interfaces at run time.
+    /// Types and interfaces known at run time.
     pub(crate) known: Known,
     #[cfg(feature = "metrics")]
     metrics: metrics::Metrics,
-    /// For the admin endpoint.
+    /// State for the admin endpoint.
     #[cfg(feature = "admin")]
     shown: shown::Shown,
     guard: Mutex<Weak<Guard>>,
 }
 
-/// What is decoded finds its ORB, and the value types that are registered with it.
+/// Gives decoded references their ORB, and access to its registered value types.
 impl DecodeContext for OrbCore {
     fn factories(&self) -> Option<&Factories> {
         Some(&self.config.values)
@@ -154,7 +154,7 @@ impl DecodeContext for OrbCore {
     }
 }
 
-/// What the builder decided.
+/// The configuration that the builder made.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) timeout: Option<Duration>,
@@ -165,42 +165,42 @@ pub(crate) struct Config {
     pub(crate) default_initial: Option<String>,
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
-    /// After which time without a whole message a connection gives way, where there is no place.
+    /// Age from which a connection without a complete message can be evicted if the endpoint is full.
     pub(crate) newcomers_displace: Option<Duration>,
     pub(crate) socket_buffer: Option<usize>,
-    /// Whether Unix sockets that references name are called.
+    /// Whether to connect to Unix sockets that references name.
     pub(crate) unix_sockets: bool,
     pub(crate) max_version: giop_codec::Version,
     pub(crate) code_sets: Arc<CodeSetComponentInfo>,
-    /// That of wide text with peers that name none.
+    /// The code set of wide text for peers that name none.
     pub(crate) assumed_wide: CodeSetId,
     pub(crate) invalid_text: InvalidText,
     pub(crate) latency: Latency,
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,
     pub(crate) fragment_size: Option<usize>,
-    /// Which clients are called back over their own connections.
+    /// The clients that are called back over their own connections.
     pub(crate) ways_back: reverse::Rule,
-    /// Whether servers are asked to call objects of this ORB back over its connections.
+    /// Whether to offer servers to call objects of this ORB back over its connections.
     pub(crate) offers_ways_back: bool,
     pub(crate) demux: crate::serve::Demux,
     pub(crate) tls: Option<Tls>,
-    /// Who may call, and as whom this ORB calls.
+    /// Authentication and authorization of callers, and the credentials of this ORB's own calls.
     #[cfg(feature = "csi")]
     pub(crate) security: crate::csi::Security,
     pub(crate) transport: Transport,
-    /// Where the admin endpoint is to be.
+    /// The address of the admin endpoint.
     #[cfg(feature = "admin")]
     pub(crate) admin: Option<crate::admin::Wanted>,
-    /// Where the ids of spans come from, if not from zorb.
+    /// The source of trace and span ids, if it is not zorb.
     #[cfg(feature = "tracing")]
     pub(crate) propagate: Option<crate::telemetry::Propagator>,
     pub(crate) values: Factories,
-    /// Hosts that are reached by in-memory pipes, in tests.
+    /// Hosts that are connected by pipes in memory, in tests.
     pub(crate) memory: Option<Arc<crate::testing::Network>>,
 }
 
-/// How a side waits for the next message.
+/// The strategy for waiting for the next message.
 ///
 /// ```
 /// # use orb_runtime::{Latency, Orb};
@@ -210,19 +210,20 @@ pub(crate) struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Latency {
-    /// The thread sleeps in the system until something comes.
+    /// The thread sleeps in the system until something arrives.
     #[default]
     Park,
-    /// The thread asks the socket again and again for up to this long, and only then sleeps: half the round trip of
-    /// [`Park`](Self::Park) where the answer comes within that time.
+    /// The thread polls the socket for up to this long before it sleeps. If the answer arrives within that
+    /// time, a round trip takes half as long as with [`Park`](Self::Park).
     ///
-    /// It spins where a caller waits for the only call of a connection, and where a server has just served one. It needs a
-    /// core to itself: other tasks of the thread, and other threads of the core, wait meanwhile.
+    /// A thread spins while a caller waits for the only call of a connection, and after a server has served
+    /// one. Spinning needs a core of its own: other tasks of the thread, and other threads of the core, are
+    /// delayed.
     Spin(Duration),
 }
 
 impl Latency {
-    /// How long to spin.
+    /// Returns the maximum time to spin.
     pub(crate) fn spin(self) -> Duration {
         match self {
             Self::Park => Duration::ZERO,
@@ -232,7 +233,7 @@ impl Latency {
 }
 
 impl Orb {
-    /// A builder with the defaults of a client.
+    /// Returns a builder with the defaults of a client.
     pub fn builder() -> OrbBuilder {
         OrbBuilder::new()
     }
@@ -246,8 +247,9 @@ impl Orb {
         &self.core
     }
 
-    /// The addresses that its references carry, as `host:port` and `uiop://PATH`: those of the builder's `publish` calls, else those it
-    /// listens on, in the order of the `listen` calls.
+    /// Returns the addresses that references carry, as `host:port` and `uiop://PATH`. These are the addresses
+    /// of the builder's `publish` calls, or otherwise those it listens on, in the order of the `listen`
+    /// calls.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         self.core
@@ -258,46 +260,49 @@ impl Orb {
             .collect()
     }
 
-    /// What its connections by TLS are made with: that of `OrbBuilder::tls`, or what the command line said ([`from_args`](Self::from_args)).
+    /// Returns the TLS configuration: that of `OrbBuilder::tls`, or that of the command line
+    /// ([`from_args`](Self::from_args)).
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(&self) -> Option<&crate::tls::Tls> {
         self.core.config.tls.as_ref()
     }
 
-    /// How many objects are active.
+    /// Returns the number of active objects.
     #[must_use]
     pub fn active_objects(&self) -> usize {
         self.core.adapter.len()
     }
 
-    /// How many connections are open, in both directions.
+    /// Returns the number of open connections, in both directions.
     #[must_use]
     pub fn open_connections(&self) -> usize {
         self.core.links().len()
     }
 
-    /// How many oneways failed in their servants: their callers are never told.
+    /// Returns the number of oneways that failed in their servants. Their callers receive no error.
     #[must_use]
     pub fn failed_oneways(&self) -> u64 {
         self.core.failed_oneways.load(Ordering::Relaxed)
     }
 
-    /// What all connections of the ORB counted together, in both directions, those that are closed included.
+    /// Returns the counters of all connections of the ORB, in both directions, including closed ones.
     ///
-    /// It locks each connection for a moment: ask now and then, not in a loop.
+    /// Each connection is locked for a moment: do not call this in a tight loop.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.core.stats()
     }
 
-    /// What the pool of receive buffers counted: its cap, what it holds, and how often it had a buffer to give.
+    /// Returns the counters of the pool of receive buffers: its cap, the memory that it holds, and how often
+    /// it had a free buffer.
     #[must_use]
     pub fn pool_stats(&self) -> PoolStats {
         self.core.pool.stats()
     }
 
-    /// What the transport counted: connections that use an io_uring, and operations given to it.
+    /// Returns the counters of the transport: connections that use an io_uring, and operations submitted to
+    /// it.
     #[must_use]
     pub fn transport_stats(&self) -> TransportStats {
         self.core.sockets.stats()
@@ -319,7 +324,8 @@ impl OrbCore {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Whether calls made here and now are refused. Servants that are at work when the ORB closes go on with what they do.
+    /// Returns whether calls from this task are refused now. Servants that run when the ORB closes may
+    /// continue to call.
     #[inline]
     pub(crate) fn refuses_calls(&self) -> bool {
         self.is_closing() && !self.lets_servants_call()
@@ -331,7 +337,7 @@ impl OrbCore {
             && crate::serve::try_request().is_some_and(|request| std::ptr::eq(&**request.core(), self))
     }
 
-    /// Whether connections of that kind are closed now.
+    /// Returns whether a connection like this one must be closed now.
     fn closes(&self, link: &Link) -> bool {
         self.is_closing() && (self.ending.load(Ordering::Acquire) || link.serves_others())
     }
@@ -346,7 +352,7 @@ impl OrbCore {
         }
     }
 
-    /// Whether requests may have to wait before they start.
+    /// Returns whether requests may be held before they start.
     #[inline]
     pub(crate) fn pauses(&self) -> bool {
         self.pauses.load(Ordering::Acquire) != 0
@@ -360,12 +366,12 @@ impl OrbCore {
         }
     }
 
-    /// Whether requests wait for `Orb::accept`.
+    /// Returns whether requests are held until `Orb::accept`.
     fn is_on_hold(&self) -> bool {
         self.pauses.load(Ordering::Acquire) & HELD != 0
     }
 
-    /// Whether requests are held back. If so, the task is woken by `Orb::accept`.
+    /// Returns whether requests are held. If so, registers the task to be woken by `Orb::accept`.
     pub(crate) fn is_holding(&self, cx: &mut Context<'_>, number: u64) -> bool {
         if !self.is_on_hold() {
             return false;
@@ -378,7 +384,7 @@ impl OrbCore {
         true
     }
 
-    /// The connection or call of that number does not wait for `Orb::accept` any more.
+    /// Removes the connection or call from those that wait for `Orb::accept`.
     pub(crate) fn waits_no_more(&self, number: u64) {
         if self.is_on_hold() {
             self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
@@ -389,9 +395,9 @@ impl OrbCore {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Waits until requests are no longer held back.
+    /// Waits until requests are no longer held.
     pub(crate) async fn accepting(&self) {
-        /// Ends the wait of a call that is given up.
+        /// Removes the entry of a call that is dropped.
         struct Call<'a>(&'a OrbCore, u64);
         impl Drop for Call<'_> {
             fn drop(&mut self) {
@@ -409,7 +415,8 @@ impl OrbCore {
         .await;
     }
 
-    /// Whether a request for the key would find an object, or may find one once it may start.
+    /// Returns whether a request for the key would find an object, or may find one after requests are no
+    /// longer held.
     pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
         match self.adapter.locate_or_level(key) {
             Located::Object(entry) if !entry.is_gone() || entry.poa.makers.are_there() => true,
@@ -421,7 +428,8 @@ impl OrbCore {
         }
     }
 
-    /// Takes an object out of service; its servant activator ends it behind its last request. Says whether this is who did it.
+    /// Takes an object out of service. Its servant activator etherealizes it after its last request. Returns
+    /// whether this call deactivated it.
     pub(crate) fn deactivate(self: &Arc<Self>, entry: &Arc<Entry>, cleanup_in_progress: bool) -> bool {
         if entry.poa.makers.are_there() {
             entry.poa.unmake(self, entry, cleanup_in_progress)
@@ -441,7 +449,8 @@ impl OrbCore {
         .because(format!("no object is active under the key {key}"))
     }
 
-    /// Not even the POA of the object is there; for a key of which the index leads nowhere, the object is not.
+    /// Returns the exception for a key whose POA does not exist. If the index in the key leads nowhere, it
+    /// says that the object does not exist.
     #[cold]
     pub(crate) fn no_such_adapter(&self, key: &[u8]) -> SystemException {
         let minor = if self.adapter.may_come(key) {
@@ -454,7 +463,7 @@ impl OrbCore {
         exception
     }
 
-    /// The adapter activator says that there is no such POA.
+    /// Returns the exception for a POA that the adapter activator did not create.
     #[cold]
     pub(crate) fn no_such_poa(&self, name: &str) -> SystemException {
         SystemException::new(
@@ -486,7 +495,7 @@ impl OrbCore {
         sum
     }
 
-    /// A connection is closed: what it counted stays.
+    /// Adds the counters of a closed connection to those of the ORB.
     fn ended(self: &Arc<Self>, id: u64, link: &Link) {
         self.trim_pool_later();
         if let Some(ProtocolError::Header(error @ HeaderError::Magic([0x16, 3, ..]))) = link.protocol_error()
@@ -500,7 +509,7 @@ impl OrbCore {
         }
     }
 
-    /// Spawns the driver of a link and keeps the link in the books, and `guest`, until it ends.
+    /// Spawns the driver of a link. Registers the link, and keeps `guest`, until the driver ends.
     pub(crate) fn drive(self: &Arc<Self>, link: &Arc<Link>, guest: impl Send + 'static) {
         let id = self.number();
         self.links().insert(id, Arc::downgrade(link));
@@ -520,19 +529,19 @@ impl OrbCore {
             None => tasks.spawn(driving),
             Some(thread) => tasks.spawn_on(thread.track(driving), thread.runtime()),
         };
-        // One that was made while the end began is not among those that were told of it.
+        // A connection that was made while the ORB began to close may have missed the notification.
         if self.closes(made) {
             made.close();
         }
     }
 
-    /// There is something to tell the `metrics` facade, now or soon.
+    /// Starts to export metrics if the feature `metrics` is enabled.
     pub(crate) fn has_counted(self: &Arc<Self>) {
         #[cfg(feature = "metrics")]
         self.report_metrics();
     }
 
-    /// What TLS counts.
+    /// Returns the counters of TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn tls_counts(&self) -> &crate::transport::TlsCounts {
         &self.sockets.tls
@@ -543,7 +552,7 @@ impl OrbCore {
         &self.handshakes
     }
 
-    /// Runs a task that ends when the ORB closes.
+    /// Spawns a task that ends when the ORB closes.
     pub(crate) fn spawn_until_closed(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let core = Arc::clone(self);
         self.tasks.spawn(async move {
@@ -559,7 +568,8 @@ impl OrbCore {
         });
     }
 
-    /// The runtime for requests that are not served in place, where the connection's is not the user's.
+    /// Returns the runtime for requests that are not served in place, if the connection runs in a runtime of
+    /// zorb's own.
     pub(crate) fn home(&self) -> Option<&tokio::runtime::Handle> {
         self.home.as_ref()
     }

@@ -1,22 +1,23 @@
-//! Which addresses references carry: those that are listened on, or others by which clients get there (NAT, containers).
+//! The addresses that references carry: those that the ORB listens on, or others through which clients reach
+//! it (NAT, containers).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use super::endpoint::{Endpoint, this_machine};
 
-/// What templates can name.
+/// The values that templates can refer to.
 pub(super) struct Surroundings<'a> {
     /// The name of this machine.
     pub(super) hostname: &'a str,
     /// Variables of the environment.
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The address by which this machine calls others, of IPv6 if asked for.
+    /// Returns the address from which this machine calls others, of IPv6 if `true`.
     pub(super) address: &'a dyn Fn(bool) -> Option<IpAddr>,
 }
 
 impl Surroundings<'static> {
-    /// Those of this process.
+    /// Returns the values of this process.
     pub(super) fn here() -> Self {
         Self {
             hostname: this_machine(),
@@ -26,7 +27,8 @@ impl Surroundings<'static> {
     }
 }
 
-/// The address that the system would send from to somewhere else. Nothing is sent: these are addresses of documentation.
+/// Returns the source address that the system would use for a remote destination. Nothing is sent, and the
+/// destinations are documentation addresses.
 fn outgoing(ipv6: bool) -> std::io::Result<IpAddr> {
     let (any, there): (IpAddr, IpAddr) = match ipv6 {
         false => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
@@ -37,7 +39,7 @@ fn outgoing(ipv6: bool) -> std::io::Result<IpAddr> {
     socket.local_addr().map(|address| address.ip())
 }
 
-/// A TCP socket that is listened on: the host as it was written, and what the system says.
+/// A listening TCP socket: the host as written, and the address from the system.
 #[derive(Debug, Clone)]
 pub(super) struct Listening {
     pub(super) host: String,
@@ -45,7 +47,8 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// The address without templates: the host as written, but never "any address".
+    /// Returns the address without templates: the host as written, but the host name in place of an
+    /// unspecified address.
     pub(super) fn published(&self, around: &Surroundings<'_>) -> (String, u16) {
         let any = self.host.is_empty() || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
         let host = if any { around.hostname } else { &self.host };
@@ -53,7 +56,7 @@ impl Listening {
     }
 }
 
-/// The addresses that the templates stand for, without those that come again: where a template names no port, one for each
+/// Returns the addresses of the templates without duplicates. A template without a port gives one for each
 /// listening socket.
 ///
 /// # Errors
@@ -78,9 +81,9 @@ pub(super) fn published(
     Ok(all)
 }
 
-/// The text with what stands in braces replaced.
+/// Replaces the placeholders in braces.
 fn expand(template: &str, around: &Surroundings<'_>) -> Result<String, String> {
-    // The port of each listening socket is what is meant without a port, too.
+    // Without a port the one of each listening socket is used, so `{port}` is the default.
     let mut rest = template.strip_suffix(":{port}").unwrap_or(template);
     let mut text = String::new();
     while let Some((before, behind)) = rest.split_once('{') {
@@ -121,7 +124,7 @@ fn value(name: &str, around: &Surroundings<'_>) -> Result<String, String> {
     }
 }
 
-/// `HOST`, `HOST:PORT`, `[IPV6]:PORT`, each with or without `iiop://` before it.
+/// Parses `HOST`, `HOST:PORT` or `[IPV6]:PORT`, each with or without the prefix `iiop://`.
 fn address(text: &str) -> Result<(String, Option<u16>), String> {
     let text = text.strip_prefix("iiop://").unwrap_or(text);
     let (host, port) = match text.strip_prefix('[') {
@@ -156,7 +159,7 @@ fn address(text: &str) -> Result<(String, Option<u16>), String> {
     Ok((host.to_owned(), port))
 }
 
-/// Why clients may not get where a reference sends them.
+/// A published host that clients may not reach, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unroutable {
     pub(super) host: String,
@@ -186,8 +189,8 @@ impl fmt::Display for Unroutable {
     }
 }
 
-/// Which of the published addresses clients may not reach, each host once. Loopback alone is what was asked for, if nothing else is
-/// listened on.
+/// Returns the published addresses that clients may not reach, each host once. Loopback addresses are not
+/// reported if the ORB listens and publishes on nothing else, because that is intended.
 pub(super) fn unroutable(
     published: &[Endpoint],
     listening: &[Listening],
@@ -226,7 +229,8 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Twelve hexadecimal digits, the start of a container's number, of which one is a digit.
+/// Returns whether the host has twelve hexadecimal digits, like the default host name of a container, at
+/// least one of them decimal.
 fn is_container(host: &str) -> bool {
     host.len() == 12
         && host.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'a'..=b'f'))

@@ -1,4 +1,5 @@
-//! Ways back: objects of clients that are called over the connections that these clients opened ("Bi-directional IIOP"), on both sides.
+//! Bidirectional IIOP, on both sides: callbacks to clients over the connections that they opened
+//! ("Bi-directional IIOP").
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,16 +15,16 @@ use super::{Endpoint, OrbCore, Route};
 use crate::link::Link;
 use crate::transport::Peer;
 
-/// Addresses that are remembered before those are forgotten of which the connection is gone.
+/// Minimum number of addresses at which those without a connection are removed.
 const REMEMBERED: usize = 4096;
 
-/// Ten years.
+/// An idle timeout that never expires in practice: ten years.
 const QUIET: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// How long a connection may be silent before its peer's system is asked whether it is there, and asked again.
+/// Idle time before the first TCP keepalive probe, and between probes.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
 
-/// Decides which clients may say that their objects are called back over their connections.
+/// The rule for which clients may be called back over their connections.
 #[derive(Clone, Default)]
 pub(crate) struct Rule(Option<Arc<Allows>>);
 
@@ -41,7 +42,7 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// Which connection leads to which address.
+/// The connections to call clients back over, by address.
 #[derive(Debug, Default)]
 pub(super) struct WaysBack {
     ways: Mutex<Ways>,
@@ -50,11 +51,12 @@ pub(super) struct WaysBack {
 #[derive(Debug, Default)]
 struct Ways {
     by_point: HashMap<ListenPoint, Way>,
-    /// How many there are when those are forgotten of which the connection is gone.
+    /// The number of addresses at which those without a connection are removed.
     full: usize,
 }
 
-/// It stays when its connection is gone: such an address is not dialled.
+/// The connection of an address. The entry remains after the connection has ended, so that the address is not
+/// dialled.
 #[derive(Debug)]
 struct Way {
     link: Weak<Link>,
@@ -66,17 +68,17 @@ impl WaysBack {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of the address.
+    /// Returns the connection and runtime of the address, if it is known.
     fn find(&self, point: &ListenPoint) -> Option<(Option<Arc<Link>>, Option<tokio::runtime::Id>)> {
         self.lock().by_point.get(point).map(|way| (way.link.upgrade(), way.runtime))
     }
 
-    /// Whether an open connection leads there.
+    /// Returns whether the address belongs to an open connection.
     fn is_taken(&self, point: &ListenPoint) -> bool {
         self.find(point).and_then(|(link, _)| link).is_some_and(|link| link.is_usable())
     }
 
-    /// Enters the address, unless an open connection leads there, and says whether it did.
+    /// Enters the address unless it belongs to an open connection. Returns whether it was entered.
     fn enter(&self, point: ListenPoint, link: &Arc<Link>) -> bool {
         let runtime = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.id());
         let way = Way { link: Arc::downgrade(link), runtime };
@@ -96,16 +98,16 @@ impl WaysBack {
 }
 
 impl OrbCore {
-    /// Whether servers that are called in that version are asked to call back.
+    /// Returns whether servers that are called in that version are offered callbacks.
     pub(crate) fn offers_ways_back(&self, version: Version) -> bool {
         let offers = self.config.offers_ways_back || self.adapter().has_bidirectional();
         offers && version >= Version::V1_2
     }
 
-    /// What asks them to: it goes out with the first requests of a connection.
+    /// Returns the service context with the offer, which is sent with the first requests of a connection.
     ///
     /// # Errors
-    /// A host that has no encoding.
+    /// The host cannot be encoded.
     pub(crate) fn offer(&self) -> Result<ServiceContext, EncodeError> {
         let points = self.endpoints.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port } => {
@@ -117,26 +119,26 @@ impl OrbCore {
             .to_service_context()
     }
 
-    /// A connection over which a server calls its client: neither side closes it because it is quiet, unless the user says so.
+    /// Disables the idle timeout of a connection that carries callbacks, unless the user has configured one.
     pub(super) fn keep_quiet(&self, link: &Link) {
         if self.config.limits.idle_timeout.is_none() {
             link.set_idle_timeout(QUIET);
         }
     }
 
-    /// The same for its socket: a peer that is gone without a word is noticed all the same.
+    /// Enables TCP keepalive on such a connection's socket, to detect peers that vanished.
     pub(super) fn keep_alive(&self, socket: &SockRef<'_>) -> std::io::Result<()> {
         let probes = TcpKeepalive::new().with_time(SIGN_OF_LIFE).with_interval(SIGN_OF_LIFE);
         socket.set_tcp_keepalive(&probes)
     }
 
-    /// Lets the system end the connection when the peer's system acknowledges nothing, or takes nothing, for `Limits::write_timeout`. Else a
-    /// host that is gone without a word would be written to for a quarter of an hour, and each call over that connection would
-    /// run into its deadline.
+    /// Lets the system end the connection if the peer's system acknowledges or accepts nothing for
+    /// `Limits::write_timeout`. Otherwise the system would retransmit to a vanished host for about 15
+    /// minutes, and each call over that connection would run into its deadline.
     pub(super) fn notice_silence(&self, socket: &SockRef<'_>) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
-            // A system that does not have it waits longer: that is all.
+            // An error is ignored: a system without this option waits longer, with no other effect.
             let _ = rustix::net::sockopt::set_tcp_user_timeout(
                 &**socket,
                 user_timeout(self.config.limits.write_timeout),
@@ -146,13 +148,13 @@ impl OrbCore {
         let _ = socket;
     }
 
-    /// Whether clients may be called back over their connections.
+    /// Returns whether clients may be called back over their connections.
     pub(super) fn takes_ways_back(&self) -> bool {
         self.config.ways_back.0.is_some()
     }
 
-    /// Learns the addresses that a client announced on its connection, as far as the rule allows it. One that another open
-    /// connection leads to stays with that.
+    /// Enters the addresses that a client announced on its connection, if the rule allows them. An address
+    /// that belongs to another open connection is skipped.
     #[cold]
     pub(crate) fn learn_ways_back(&self, link: &Arc<Link>) {
         let Rule(Some(allows)) = &self.config.ways_back else { return };
@@ -165,11 +167,11 @@ impl OrbCore {
         }
     }
 
-    /// The connection that a client opened and over which objects of that profile, at those addresses, are called; `None`: there never
-    /// was one, so that they are to be dialled.
+    /// Returns the connection, opened by a client, over which objects of that profile are called at those
+    /// addresses. `None` means that there never was one, so the addresses must be dialled.
     ///
     /// # Errors
-    /// TRANSIENT: there was one, and it is gone.
+    /// TRANSIENT if there was such a connection and it has ended.
     pub(crate) fn way_back(&self, route: &Route) -> Result<Option<Arc<Link>>, SystemException> {
         let Route { profile, ways } = route;
         if self.config.ways_back.0.is_none() || profile.version.min(self.config.max_version) < Version::V1_2 {
@@ -203,7 +205,8 @@ impl OrbCore {
     }
 }
 
-/// A time as the system takes it for TCP_USER_TIMEOUT, in milliseconds: what an `int` holds, some 24 days. 0 would be its own time.
+/// Returns a timeout in milliseconds for TCP_USER_TIMEOUT. The maximum is that of an `int`, about 24 days.
+/// The minimum is 1, because 0 means the system's default.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn user_timeout(limit: Duration) -> u32 {
     limit.as_millis().clamp(1, i32::MAX as u128) as u32

@@ -1,4 +1,4 @@
-//! What the admin endpoint shows of an ORB.
+//! The state that the admin endpoint shows of an ORB.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -11,18 +11,18 @@ use crate::admin::calls::Calls;
 use crate::admin::history::History;
 use crate::link::Link;
 
-/// Asks a part of the program what is wrong with it.
+/// A health check of a part of the program. Returns a description of its problem.
 type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// What is kept for the admin endpoint.
+/// The state that is kept for the admin endpoint.
 pub(crate) struct Shown {
     begun: Instant,
     started: SystemTime,
     address: OnceLock<SocketAddr>,
-    /// `None`: there is no such endpoint, and nothing is counted for it.
+    /// `None` if there is no such endpoint, so that nothing is counted for it.
     calls: Option<Arc<Calls>>,
     history: Mutex<History>,
-    /// What `Orb::add_health_check` was given.
+    /// The checks of `Orb::add_health_check`.
     checks: Mutex<Vec<Check>>,
 }
 
@@ -46,16 +46,17 @@ impl Shown {
 }
 
 impl Orb {
-    /// Where the endpoint of [`OrbBuilder::admin`](crate::OrbBuilder::admin) is. `None`: there is none.
+    /// Returns the address of the endpoint of [`OrbBuilder::admin`](crate::OrbBuilder::admin), or `None` if
+    /// there is none.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.core.shown.address.get().copied()
     }
 
-    /// Adds a check to `/health` of the admin endpoint: where `check` returns a text, `/health` answers 503 with it. It is called for each
-    /// request of `/health` and `/status.json`, so it must not block.
+    /// Adds a check to `/health` of the admin endpoint. If `check` returns a text, `/health` answers 503 with
+    /// it. The check is called for each request of `/health` and `/status.json`, so it must not block.
     ///
-    /// The ORB keeps `check` as long as it lives; a check that holds an [`Orb`] would keep it open.
+    /// The ORB keeps `check` as long as it exists. A check that holds an [`Orb`] would keep that open.
     pub fn add_health_check(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
         self.core.shown.checks().push(Box::new(check));
     }
@@ -67,18 +68,18 @@ impl OrbCore {
         opened.serve(self);
     }
 
-    /// Calls by operation, where they are counted.
+    /// Returns the counters of calls by operation, if they are counted.
     #[inline]
     pub(crate) fn calls(&self) -> Option<&Arc<Calls>> {
         self.shown.calls.as_ref()
     }
 
-    /// What is wrong with parts of the program now, as their checks say.
+    /// Runs the health checks. Returns the problems that they report.
     pub(crate) fn problems(&self) -> Vec<String> {
         self.shown.checks().iter().filter_map(|check| check()).collect()
     }
 
-    /// Whether requests are served now.
+    /// Returns whether requests are served now.
     pub(crate) fn is_ready(&self) -> bool {
         !self.is_closing() && !self.is_on_hold()
     }
@@ -87,12 +88,12 @@ impl OrbCore {
         self.shown.begun.elapsed()
     }
 
-    /// When the ORB was built, by the machine's clock.
+    /// Returns the time at which the ORB was built, by the machine's clock.
     pub(crate) fn started(&self) -> SystemTime {
         self.shown.started
     }
 
-    /// What it did in the last minutes.
+    /// Returns the history of the last minutes.
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
         self.shown.history.lock().unwrap_or_else(PoisonError::into_inner)
     }

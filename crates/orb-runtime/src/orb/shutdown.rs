@@ -1,4 +1,4 @@
-//! Holding, accepting, and the end of an ORB.
+//! Holding and accepting requests, and shutting an ORB down.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,23 +11,24 @@ use super::{Guard, Orb, OrbCore};
 use crate::link::{Link, now};
 use crate::poa::manager::would_deadlock;
 
-/// How long connections that were told to close may take once the time for draining is over.
+/// Time for closing connections that were aborted after the drain timeout.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// How a shutdown went.
+/// The result of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
     /// Connections that were open when it began.
     pub connections: usize,
-    /// Connections that had to be cut because their requests were not done in time.
+    /// Connections that were aborted because their requests did not end in time.
     pub cut: usize,
-    /// Oneways that were received and not executed, because a POA manager or [`OrbBuilder::hold`](crate::OrbBuilder::hold) kept them until the end.
+    /// Oneways that were received and not executed, because a POA manager or
+    /// [`OrbBuilder::hold`](crate::OrbBuilder::hold) held them until the end.
     pub discarded_oneways: usize,
 }
 
 impl Orb {
-    /// Serves what `OrbBuilder::hold` held back, and all that follows.
+    /// Serves the requests that `OrbBuilder::hold` held, and all following ones.
     pub fn accept(&self) {
         self.core.set_pause(super::HELD, false);
         let held =
@@ -35,13 +36,14 @@ impl Orb {
         held.into_values().for_each(std::task::Waker::wake);
     }
 
-    /// Serves until `end` is ready, then shuts down. Requests of POAs with [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this.
+    /// Serves until `end` is ready, then shuts down. Requests of POAs with
+    /// [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this.
     ///
     /// # Errors
-    /// Those of `end`, such as [`signal::shutdown`](crate::signal::shutdown)'s.
+    /// Those of `end`, such as the errors of [`signal::shutdown`](crate::signal::shutdown).
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the ORB serving, or in the middle of its shutdown.
+    /// If the future is dropped, the ORB continues to serve, or stays in the middle of its shutdown.
     pub async fn run_until<E>(&self, end: impl Future<Output = Result<(), E>>) -> Result<ShutdownReport, E> {
         self.accept();
         let main = &self.core.adapter().main;
@@ -51,14 +53,23 @@ impl Orb {
         Ok(report)
     }
 
-    /// Stops accepting, lets requests under way finish (`OrbBuilder::drain_timeout`), answers no further ones, and closes
-    /// all connections in order: peers know that what was not answered was not executed. Oneways have no answer: those that have arrived, those
-    /// in the sockets included, are executed first. Requests that [`OrbBuilder::hold`](crate::OrbBuilder::hold) or a POA manager keeps are not
-    /// executed; of these [`ShutdownReport::discarded_oneways`] counts the oneways. Servants may make calls until they are done; other calls get `BAD_INV_ORDER`. Threads of
-    /// `Transport::IoUringThreads` have ended then, but for those that a servant blocks: they are waited for 2 s.
+    /// Shuts the ORB down.
+    ///
+    /// It stops accepting connections, lets running requests finish (`OrbBuilder::drain_timeout`), answers no
+    /// further ones, and closes all connections gracefully. Therefore peers know that unanswered requests
+    /// were not executed.
+    ///
+    /// Oneways have no answer: those that have arrived, including those in the socket buffers, are executed
+    /// first. Requests that [`OrbBuilder::hold`](crate::OrbBuilder::hold) or a POA manager holds are not
+    /// executed; [`ShutdownReport::discarded_oneways`] counts the oneways among them.
+    ///
+    /// Servants may make calls until they finish. Other calls get `BAD_INV_ORDER`. Threads of
+    /// `Transport::IoUringThreads` have ended afterwards, except those that a servant blocks, for which it
+    /// waits at most 2 s.
     ///
     /// # Cancel safety
-    /// The shutdown has begun and goes on in the connections' tasks; nobody cuts them after the time for draining.
+    /// If the future is dropped, the shutdown continues in the connections' tasks, but connections are not
+    /// aborted after the drain timeout.
     pub async fn shutdown(&self) -> ShutdownReport {
         self.core.shutdown().await
     }
@@ -68,16 +79,17 @@ impl OrbCore {
     async fn shutdown(self: &Arc<Self>) -> ShutdownReport {
         self.begin_closing();
         let until = later(now(), self.config.drain_timeout).into();
-        // Before anything is closed: whoever is sent away and comes again finds that nobody listens.
+        // Stop listening before connections are closed, so that a client that reconnects is refused.
         self.listening.close();
         let _ = tokio::time::timeout_at(until, self.listening.wait()).await;
         let links = self.open_links();
         let connections = links.len();
-        // None is kept: a socket is open as long as anybody has it, and its peer may wait for its end.
+        // Do not keep the links: a socket stays open while a link exists, and its peer may wait for the end
+        // of the stream.
         for link in links {
             if link.serves_others() { link.close() } else { link.rouse() }
         }
-        // Servants that are at work may call others until they are done.
+        // Running servants may make calls until they finish.
         self.serving.close();
         let served = tokio::time::timeout_at(until, self.serving.wait()).await.is_ok();
         self.ending.store(true, Ordering::Release);
@@ -98,7 +110,7 @@ impl OrbCore {
             let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         }
         let ended = self.adapter().root().destroy(self, true);
-        // A servant that shuts its own ORB down does not wait for its own request.
+        // A servant that shuts its own ORB down must not wait for its own request.
         if would_deadlock(self).is_ok()
             && tokio::time::timeout(self.config.drain_timeout, ended).await.is_err()
         {
@@ -134,7 +146,7 @@ impl OrbCore {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(core) = self.0.upgrade() else { return };
-        // Nothing is waited for: a connection that is made yet is closed at once, whoever makes it.
+        // Nothing is awaited here. A connection that is being made is closed as soon as it exists.
         core.ending.store(true, Ordering::Release);
         if core.begin_closing() {
             let links = core.open_links();
@@ -149,7 +161,7 @@ impl Drop for Guard {
                 link.abort(CloseReason::Local);
             }
             if let Some(threads) = core.sockets.started_threads() {
-                // What servants have under way may end, as it may in a runtime of the user.
+                // Running servants may finish, as they may in a runtime of the user.
                 threads.leave(core.config.drain_timeout);
             }
         }

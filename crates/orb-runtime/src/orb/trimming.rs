@@ -1,4 +1,4 @@
-//! Large receive buffers that nothing uses any more: the system gets their memory back after a second or two.
+//! Releases large unused receive buffers to the system after a second or two.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use super::OrbCore;
 
-/// How long a buffer stays unused before it is freed, at least. It is freed within twice this time.
+/// Minimum time for which a buffer stays unused before it is freed. It is freed within twice this time.
 const UNUSED: Duration = Duration::from_secs(1);
 
-/// What the pool may hold without being looked at.
+/// Size of the pool, in bytes, up to which nothing is freed.
 const LITTLE: usize = 1 << 20;
 
-/// Whether a task looks after the pool.
+/// Set while a task trims the pool.
 #[derive(Debug, Default)]
 pub(super) struct Trimming(AtomicBool);
 
 impl OrbCore {
-    /// A connection is quiet or closed: buffers of the pool may be of no more use.
+    /// Starts to trim the pool if it is large, because a connection has become idle or closed and buffers may
+    /// be unused.
     pub(crate) fn trim_pool_later(self: &Arc<Self>) {
         if self.pool().held() > LITTLE && !self.is_closing() && !self.trimming.0.swap(true, Ordering::Relaxed)
         {

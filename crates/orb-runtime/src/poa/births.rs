@@ -1,4 +1,4 @@
-//! POAs that an adapter activator makes when a request, or the program, asks for them.
+//! On-demand creation of child POAs by an adapter activator, when a request or the program asks for them.
 
 use std::fmt;
 use std::future::Future;
@@ -16,19 +16,22 @@ use super::steps::{self, Making, Steps};
 use crate::orb::OrbCore;
 use crate::serve::request::panicked;
 
-/// Makes POAs that are missing below the one that has it.
+/// Creates missing child POAs on demand.
 ///
-/// For one name it runs once at a time: requests that come meanwhile wait, also those for objects of the POA that it has created already, and
-/// of those below. So it sets up in peace whatever the POA needs; its own collocated calls of these objects are served, but it must not
-/// wait for anybody else's. It runs in a task of its own, so that a caller who goes away does not stop it.
+/// For one name, at most one activation runs at a time. Requests that arrive meanwhile are held, including
+/// those for objects of the POA that it has already created, and of POAs below that one. The activator can
+/// therefore finish initialization before requests are served. Its own collocated calls of these objects are
+/// served. It must not wait for calls of other callers. It runs in a task of its own, so that a cancelled
+/// caller does not stop it.
 ///
 /// Source clause: "The Object Adapter / AdapterActivator Interface".
 #[doc(alias = "PortableServer::AdapterActivator")]
 pub trait AdapterActivator: Send + Sync + 'static {
-    /// Creates the child of that name, or says that there is none: `Ok(false)`.
+    /// Creates the child of that name. Returns `Ok(false)` if there is no such child.
     ///
     /// # Errors
-    /// Requests get OBJ_ADAPTER minor OMG 1, as they do when it panics, or says that it made what is not there.
+    /// On an error, requests get OBJ_ADAPTER minor OMG 1. The same happens if the activator panics, or
+    /// returns `Ok(true)` without having created the child.
     fn unknown_adapter(
         &self,
         parent: &Poa,
@@ -36,7 +39,7 @@ pub trait AdapterActivator: Send + Sync + 'static {
     ) -> impl Future<Output = Result<bool, SystemException>> + Send;
 }
 
-/// An adapter activator of whatever type.
+/// A type-erased [`AdapterActivator`].
 trait Activator: Send + Sync {
     fn unknown_adapter<'a>(
         &'a self,
@@ -55,7 +58,7 @@ impl<A: AdapterActivator> Activator for A {
     }
 }
 
-/// The adapter activator of a POA, and the children that it is making.
+/// The adapter activator of a POA, and its running activations by child name.
 #[derive(Default)]
 pub(crate) struct Births {
     activator: Mutex<Option<Arc<dyn Activator>>>,
@@ -82,7 +85,7 @@ impl Births {
 }
 
 impl Poa {
-    /// Sets what makes missing POAs below this one, in place of what did; `None`: nothing does.
+    /// Sets or replaces the adapter activator, which creates missing POAs below this one. `None` removes it.
     #[doc(alias = "the_activator")]
     pub fn set_adapter_activator<A: AdapterActivator>(&self, activator: impl Into<Option<A>>) {
         let activator = activator.into().map(|activator| Arc::new(activator) as Arc<dyn Activator>);
@@ -92,20 +95,21 @@ impl Poa {
         }
     }
 
-    /// Whether missing POAs below this one are made.
+    /// Returns whether an adapter activator is set.
     #[must_use]
     #[doc(alias = "the_activator")]
     pub fn has_adapter_activator(&self) -> bool {
         self.core.births.are_possible()
     }
 
-    /// The child of that name, which the adapter activator makes if it is not there, and has done with.
+    /// Returns the child of that name. If it is missing, the adapter activator creates it. If an activation
+    /// is running, waits until it has finished.
     ///
     /// # Errors
     /// [`PoaError::AdapterNonExistent`]; `OBJ_ADAPTER` minor OMG 1, COMPLETED_NO: the activator failed.
     ///
     /// # Cancel safety
-    /// The activator goes on.
+    /// The activation continues if this future is dropped.
     #[doc(alias = "find_POA")]
     pub async fn find_or_activate(&self, name: &str) -> Result<Self, PoaError> {
         loop {
@@ -131,10 +135,11 @@ impl Poa {
 }
 
 impl PoaCore {
-    /// The making of a child that is missing. `None`: there is no activator.
+    /// Starts, or joins, the activation of a missing child. Returns `None` if there is no activator and no
+    /// activation is running.
     ///
     /// # Errors
-    /// As for [`Steps::bring`].
+    /// Those of [`Steps::bring`].
     pub(crate) fn bear(
         self: &Arc<Self>,
         orb: &Arc<OrbCore>,

@@ -1,4 +1,4 @@
-//! Creating POAs whose policies go together because nothing else compiles.
+//! The builder of POAs. Invalid combinations of policies do not compile.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,28 +15,28 @@ use super::policy::{
 use super::servants::{ServantActivator, ServantLocator};
 use crate::serve::Servant;
 
-/// Who chooses ids, as a type: see [`PoaBuilder`].
+/// Types for the id assignment: see [`PoaBuilder`].
 pub mod ids {
-    /// The POA does (SYSTEM_ID).
+    /// The POA chooses ids (SYSTEM_ID).
     #[derive(Debug)]
     pub enum System {}
-    /// The program does (USER_ID).
+    /// The program chooses ids (USER_ID).
     #[derive(Debug)]
     pub enum User {}
-    /// The POA does, and asking for the reference of a servant activates it (IMPLICIT_ACTIVATION).
+    /// The POA chooses ids, and asking for the reference of a servant activates it (IMPLICIT_ACTIVATION).
     #[derive(Debug)]
     pub enum Implicit {}
 }
 
-/// What serves requests, as a type: see [`PoaBuilder`].
+/// Types for the request processing: see [`PoaBuilder`].
 pub mod serving {
-    /// Objects that were activated (RETAIN, USE_ACTIVE_OBJECT_MAP_ONLY).
+    /// Active objects only (RETAIN, USE_ACTIVE_OBJECT_MAP_ONLY).
     #[derive(Debug)]
     pub enum Map {}
-    /// Those, and a default servant for all others (RETAIN, USE_DEFAULT_SERVANT).
+    /// Active objects, and a default servant for all others (RETAIN, USE_DEFAULT_SERVANT).
     #[derive(Debug)]
     pub enum MapOrDefault {}
-    /// Objects that were activated, and a servant activator for all others (RETAIN, USE_SERVANT_MANAGER).
+    /// Active objects, and a servant activator for all others (RETAIN, USE_SERVANT_MANAGER).
     #[derive(Debug)]
     pub enum Activator {}
     /// A servant locator (NON_RETAIN, USE_SERVANT_MANAGER).
@@ -49,8 +49,9 @@ pub mod serving {
 
 /// Creates a POA: `root.child("accounts").user_ids().persistent().create()?`.
 ///
-/// `Ids` is of [`ids`], `Serving` of [`serving`]: combinations of policies that the standard forbids have no method. Each policy has the
-/// default of the standard but for the manager, which is that of the parent.
+/// `Ids` is a type of [`ids`], `Serving` one of [`serving`]. Combinations of policies that the standard
+/// forbids have no method. Each policy has the default of the standard, except that the manager is that of
+/// the parent.
 ///
 /// ```
 /// # use orb_runtime::Orb;
@@ -61,7 +62,8 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// What the standard forbids does not compile: implicit activation with ids of the program's,
+/// Combinations that the standard forbids do not compile: implicit activation with ids that the program
+/// chooses,
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::Orb;
@@ -70,7 +72,7 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// or without a map of active objects;
+/// implicit activation without a map of active objects,
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::{Orb, Servant};
@@ -79,7 +81,7 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// and no map without something else that serves.
+/// and no map without a default servant or servant locator.
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::Orb;
@@ -97,10 +99,10 @@ pub struct PoaBuilder<Ids, Serving> {
     types: PhantomData<fn() -> (Ids, Serving)>,
 }
 
-/// What is set when the POA is there.
+/// An action that runs after the POA was created.
 type Finish = Box<dyn FnOnce(&Poa) -> Result<(), PoaError> + Send>;
 
-/// Whose manager the POA gets.
+/// The choice of the POA's manager.
 enum Choice {
     Parents,
     Own,
@@ -108,7 +110,7 @@ enum Choice {
 }
 
 impl Poa {
-    /// Begins a child of that name: 1 to 255 octets of UTF-8.
+    /// Starts building a child of that name: 1 to 255 bytes of UTF-8.
     pub fn child(&self, name: impl Into<String>) -> PoaBuilder<ids::System, serving::Map> {
         PoaBuilder {
             parent: self.clone(),
@@ -127,55 +129,61 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
         PoaBuilder { parent, name, policies, manager, finish, types: PhantomData }
     }
 
-    /// References are good for ever: in another run of the program too, if it listens at the same address and makes a POA of the same
-    /// names (PERSISTENT).
+    /// Makes references outlive the process (PERSISTENT). They stay valid in another run of the program, if
+    /// it listens at the same address and creates a POA with the same names.
     pub fn persistent(mut self) -> Self {
         self.policies.lifespan = LifespanPolicy::Persistent;
         self
     }
 
-    /// Which threads run its requests, and whether they take turns (ORB_CTRL_MODEL unless this says otherwise).
+    /// Sets the threads that run its requests, and whether requests are serialized. The default is
+    /// ORB_CTRL_MODEL.
     ///
-    /// With [`ThreadModel::Single`] requests of all its objects, and calls of its servant manager, run one after the other, in the order in
-    /// which they came; a collocated call from one of them runs within its turn. With [`ThreadModel::Main`] they do so in the task that
-    /// runs [`Orb::run_until`](crate::Orb::run_until), those of all such POAs together. A servant that calls its own POA over a connection waits for itself, up to the
-    /// deadline.
+    /// With [`ThreadModel::Single`], requests of all its objects and calls of its servant manager run one at
+    /// a time, in order of arrival. A collocated call from one of them runs within its turn. With
+    /// [`ThreadModel::Main`], they run one at a time in the task that runs
+    /// [`Orb::run_until`](crate::Orb::run_until), together with those of all other such POAs. In both models,
+    /// a servant that calls its own POA over a connection waits for itself until the deadline.
     pub fn thread_model(mut self, model: ThreadModel) -> Self {
         self.policies.thread = model;
         self
     }
 
-    /// Callbacks to its objects may come over connections that this ORB opens from now on (BIDIRECTIONAL), if it listens; one that does not
-    /// offers them by `OrbBuilder::offer_call_backs`, for the objects of all POAs.
+    /// Allows callbacks to its objects over connections that this ORB opens from now on (BIDIRECTIONAL), if
+    /// the ORB listens. An ORB that does not listen offers them by `OrbBuilder::offer_call_backs`, for the
+    /// objects of all POAs.
     pub fn bidirectional(mut self) -> Self {
         self.policies.bidirectional = BidirectionalPolicy::Both;
         self
     }
 
-    /// Is managed by that manager.
+    /// Sets the manager of the POA.
     pub fn manager(mut self, manager: &PoaManager) -> Self {
         self.manager = Choice::Of(manager.clone());
         self
     }
 
-    /// Gets a manager of its own, which holds: `poa.manager().activate()` has it serve.
+    /// Gives the POA a manager of its own, initially holding. Call `poa.manager().activate()` to serve
+    /// requests.
     pub fn own_manager(mut self) -> Self {
         self.manager = Choice::Own;
         self
     }
 
-    /// Creates it.
+    /// Creates the POA.
     ///
     /// # Errors
-    /// [`PoaError::AdapterAlreadyExists`]; `BAD_INV_ORDER` minor OMG 17 below a POA that is being destroyed, minor OMG 4 after the
-    /// shutdown has begun; `BAD_PARAM` for a name that can not be.
+    /// * [`PoaError::AdapterAlreadyExists`].
+    /// * `BAD_INV_ORDER` minor OMG 17 below a POA that is being destroyed, minor OMG 4 after the shutdown has
+    ///   begun.
+    /// * `BAD_PARAM` for an invalid name.
     pub fn create(self) -> Result<Poa, PoaError> {
         let manager = match self.manager {
             Choice::Parents => Some(self.parent.manager()),
             Choice::Own => None,
             Choice::Of(manager) => Some(manager),
         };
-        // Nobody finds it without what serves its requests.
+        // Requests must not find the POA before its servant or servant manager is set.
         let _awaited = Awaited::new(&self.parent.core, &self.name);
         let poa = self.parent.create(&self.name, self.policies, manager.as_ref().map(PoaManager::core))?;
         if let Some(finish) = self.finish {
@@ -186,7 +194,7 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
 }
 
 impl<Serving> PoaBuilder<ids::System, Serving> {
-    /// The program chooses ids (USER_ID).
+    /// Lets the program choose ids (USER_ID).
     pub fn user_ids(mut self) -> PoaBuilder<ids::User, Serving> {
         self.policies.id_assignment = IdAssignmentPolicy::User;
         self.becomes()
@@ -194,7 +202,7 @@ impl<Serving> PoaBuilder<ids::System, Serving> {
 }
 
 impl PoaBuilder<ids::System, serving::Map> {
-    /// Asking for the reference or the id of a servant activates it (IMPLICIT_ACTIVATION).
+    /// Activates a servant when its reference or id is asked for (IMPLICIT_ACTIVATION).
     pub fn implicit_activation(mut self) -> PoaBuilder<ids::Implicit, serving::Map> {
         self.policies.implicit_activation = ImplicitActivationPolicy::Implicit;
         self.becomes()
@@ -202,14 +210,14 @@ impl PoaBuilder<ids::System, serving::Map> {
 }
 
 impl<Ids> PoaBuilder<Ids, serving::Map> {
-    /// A servant may have several ids (MULTIPLE_ID).
+    /// Allows a servant to have several ids (MULTIPLE_ID).
     pub fn multiple_ids(mut self) -> Self {
         self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
         self
     }
 
-    /// One servant serves all objects that were not activated: `request().object_id()` tells it which is called. It costs no memory for
-    /// each of them (USE_DEFAULT_SERVANT, MULTIPLE_ID).
+    /// Sets one servant for all objects that are not active (USE_DEFAULT_SERVANT, MULTIPLE_ID).
+    /// `request().object_id()` returns the id of the called object. Such objects take no memory.
     pub fn default_servant(mut self, servant: Servant) -> PoaBuilder<Ids, serving::MapOrDefault> {
         self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
         self.policies.request_processing = RequestProcessingPolicy::DefaultServant;
@@ -217,7 +225,8 @@ impl<Ids> PoaBuilder<Ids, serving::Map> {
         self.becomes()
     }
 
-    /// Servants are made when the first request for their object comes (USE_SERVANT_MANAGER).
+    /// Sets the activator that creates a servant when the first request for its object arrives
+    /// (USE_SERVANT_MANAGER).
     pub fn servant_activator(
         mut self,
         activator: impl ServantActivator,
@@ -236,21 +245,21 @@ impl<Ids> PoaBuilder<Ids, serving::Map> {
 }
 
 impl PoaBuilder<ids::System, serving::Map> {
-    /// A servant is found for each request (USE_SERVANT_MANAGER, NON_RETAIN).
+    /// Sets the locator that finds a servant for each request (USE_SERVANT_MANAGER, NON_RETAIN).
     pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::System, serving::Locator> {
         self.locator(locator)
     }
 }
 
 impl PoaBuilder<ids::User, serving::Map> {
-    /// A servant is found for each request (USE_SERVANT_MANAGER, NON_RETAIN).
+    /// Sets the locator that finds a servant for each request (USE_SERVANT_MANAGER, NON_RETAIN).
     pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::User, serving::Locator> {
         self.locator(locator)
     }
 }
 
 impl<Ids> PoaBuilder<Ids, serving::Activator> {
-    /// A servant may have several ids (MULTIPLE_ID).
+    /// Allows a servant to have several ids (MULTIPLE_ID).
     pub fn multiple_ids(mut self) -> Self {
         self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
         self
@@ -258,14 +267,14 @@ impl<Ids> PoaBuilder<Ids, serving::Activator> {
 }
 
 impl PoaBuilder<ids::System, serving::MapOrDefault> {
-    /// No object can be activated, so that nothing is looked up but the default servant (NON_RETAIN).
+    /// Omits the map of active objects: the default servant serves all requests (NON_RETAIN).
     pub fn without_map(self) -> PoaBuilder<ids::System, serving::DefaultOnly> {
         self.non_retain()
     }
 }
 
 impl PoaBuilder<ids::User, serving::MapOrDefault> {
-    /// No object can be activated, so that nothing is looked up but the default servant (NON_RETAIN).
+    /// Omits the map of active objects: the default servant serves all requests (NON_RETAIN).
     pub fn without_map(self) -> PoaBuilder<ids::User, serving::DefaultOnly> {
         self.non_retain()
     }

@@ -1,4 +1,4 @@
-//! A POA, as the way of a request and its siblings see it.
+//! The state of a POA that request dispatch and other POAs use.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::serve::demux::ObjectDemux;
 use crate::serve::entry::Entry;
 use crate::serve::turns::Turn;
 
-/// Whether requests may start. One word for each POA: its manager's state, until the POA is destroyed.
+/// The state that decides whether requests may start: that of the POA's manager, until the POA is destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Gate {
@@ -36,31 +36,32 @@ pub(crate) enum Gate {
     Destroyed = 4,
 }
 
-/// What a POA's objects have in common.
+/// The shared state of a POA and its objects.
 pub(crate) struct PoaCore {
     gate: AtomicU8,
-    /// Whoever makes it is not done, or not with one above it: requests wait until that is so.
+    /// This POA or an ancestor is still being initialized, by a builder or an adapter activator: requests are
+    /// held.
     unborn: AtomicBool,
-    /// The objects that are found by their id.
+    /// The objects that are looked up by id.
     pub(crate) objects: ObjectMap,
-    /// How many objects are active.
+    /// The number of active objects.
     active: AtomicUsize,
-    /// What serves requests for objects that are not there: a default servant or a servant locator.
+    /// The default servant or servant locator: serves requests for objects that are not active.
     pub(crate) default: ArcSwapOption<Entry>,
     pub(crate) policies: Policies,
     indexed: bool,
-    /// How the keys of its objects start. What follows is the object id.
+    /// The prefix of the keys of its objects. The object id follows it.
     pub(crate) prefix: Box<[u8]>,
-    /// Among the POAs that are found by index.
+    /// The slot in the table of POAs that are looked up by index.
     pub(crate) place: Option<Place>,
-    /// Which of the ORB's POAs.
+    /// The number of the POA within the ORB.
     pub(crate) number: u32,
     pub(crate) manager: Arc<ManagerCore>,
-    /// Told when the last request of an object is done that somebody waits for.
+    /// Notified when the last request of an object ends, if a task waits for that.
     pub(crate) idle: Notify,
-    /// The bounded threads of the ORB, for servants that block.
+    /// Limits the threads of the ORB for servants that block.
     pub(crate) threads: Arc<Semaphore>,
-    /// What its requests and the calls of its servant manager wait for, where the thread model has them take turns.
+    /// Serializes requests and calls of the servant manager, if the thread model requires it.
     pub(crate) turn: Option<Turn>,
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
@@ -68,26 +69,26 @@ pub(crate) struct PoaCore {
     pub(crate) makers: Makers,
     pub(crate) births: Births,
     family: Mutex<Family>,
-    /// The objects of servants of which programs have handles, by servant.
+    /// The objects of each servant of which programs have handles.
     servants: Mutex<HashMap<usize, Vec<Weak<Entry>>>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Family {
     pub(crate) children: HashMap<Box<str>, Arc<PoaCore>>,
-    /// Names of children that somebody is still at, and how many are.
+    /// The children that are being initialized, with the number of [`Awaited`] guards of each.
     awaited: HashMap<Box<str>, usize>,
-    /// It is being destroyed: no child is born any more.
+    /// Set once the POA is being destroyed. No child can be created any more.
     pub(crate) ending: Option<Ending>,
 }
 
-/// Somebody is at the child of that name: requests for it wait, also if it is there already.
+/// Guard that holds requests for a child POA while it is initialized, even if the child exists already.
 pub(super) struct Awaited<'a> {
     parent: &'a Arc<PoaCore>,
     name: &'a str,
 }
 
-/// What tells a POA from its siblings.
+/// The parameters of [`PoaCore::new`] that differ between sibling POAs.
 pub(crate) struct Birth {
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
@@ -109,7 +110,7 @@ impl Gate {
 }
 
 impl Gate {
-    /// What requests get that it does not let through.
+    /// Returns the exception for requests that this state rejects.
     #[cold]
     pub(crate) fn refusal(self) -> SystemException {
         let (kind, minor, text) = match self {
@@ -179,7 +180,8 @@ impl PoaCore {
         poa
     }
 
-    /// Whether requests may start now. To be looked at behind entering an object: see [`Count`](crate::serve::count::Count).
+    /// Returns whether requests may start now. Call it after a request was counted on its object: see
+    /// [`Count`](crate::serve::count::Count).
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.gate.load(Ordering::SeqCst) == Gate::Active as u8
@@ -189,7 +191,7 @@ impl PoaCore {
         Gate::from_octet(self.gate.load(Ordering::SeqCst))
     }
 
-    /// What its manager says, under the manager's lock.
+    /// Sets the state of the manager. The caller holds the manager's lock.
     pub(super) fn set_gate(&self, gate: Gate) {
         let gate = if gate == Gate::Active && self.is_unborn() { Gate::Holding } else { gate };
         if self.gate() != Gate::Destroyed {
@@ -201,17 +203,19 @@ impl PoaCore {
         self.unborn.load(Ordering::Relaxed)
     }
 
-    /// Whether a child of that name is not served before somebody is done with it. The family is this one's.
+    /// Returns whether requests for a child of that name must be held. `family` is that of this POA.
     pub(crate) fn bears(&self, family: &Family, name: &str) -> bool {
         self.is_unborn() || family.awaited.contains_key(name)
     }
 
-    /// Whether only the adapter activator that asks keeps it from serving.
+    /// Returns whether this POA serves the calling task although it is being initialized: the task is its
+    /// adapter activator.
     pub(crate) fn serves_its_activator(&self, orb: &OrbCore) -> bool {
         self.is_unborn() && steps::is_step_of(orb) && self.manager.is_active()
     }
 
-    /// Whoever makes it is done: it is served, and those below it that nobody is at.
+    /// Ends the initialization: requests of this POA start, and those of its children that are not being
+    /// initialized.
     fn is_born(self: &Arc<Self>) {
         let family = self.family();
         self.manager.takes_up(self, || self.unborn.store(false, Ordering::Relaxed));
@@ -229,25 +233,25 @@ impl PoaCore {
         self.family().children.get(name).map(Arc::clone)
     }
 
-    /// An object is active from now on, in this POA and in the whole ORB.
+    /// Counts an object as active, in this POA and in the whole ORB.
     pub(crate) fn note_activated(&self, in_orb: &AtomicUsize) {
         self.active.fetch_add(1, Ordering::Relaxed);
         in_orb.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// An object is active no more.
+    /// Counts an object as no longer active.
     pub(crate) fn note_retired(&self, in_orb: &AtomicUsize) {
         self.active.fetch_sub(1, Ordering::Relaxed);
         in_orb.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many objects are active.
+    /// Returns the number of active objects.
     #[cfg(feature = "admin")]
     pub(crate) fn active_objects(&self) -> usize {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// Whether its objects are found by index, and their ids are such.
+    /// Returns whether its objects are looked up by index, with ids that are made of index and generation.
     pub(crate) fn is_indexed(&self) -> bool {
         self.indexed
     }
@@ -260,7 +264,7 @@ impl PoaCore {
         self.policies.id_uniqueness == IdUniquenessPolicy::Unique
     }
 
-    /// The object of that id; what stands for all objects of the POA, if there is none.
+    /// Returns the object of that id, or else the default servant or servant locator.
     pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<Entry>> {
         let found = if self.policies.retains() { self.objects.get(id) } else { None };
         match found {
@@ -269,7 +273,7 @@ impl PoaCore {
         }
     }
 
-    /// What a request gets for an object that is not there.
+    /// Returns the exception for a request whose object is not active.
     #[cold]
     pub(crate) fn nothing(&self, no_such_object: impl FnOnce() -> SystemException) -> SystemException {
         let (minor, text) = match self.policies.request_processing {
@@ -284,12 +288,13 @@ impl PoaCore {
         SystemException::new(SystemExceptionKind::ObjAdapter, minor, CompletionStatus::No).because(text)
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     pub(crate) fn key(&self, id: &[u8]) -> Vec<u8> {
         [&*self.prefix, id].concat()
     }
 
-    /// Remembers whose the object is; `false`: the policies give a servant one object, and it has one.
+    /// Records that the servant has the object. Returns `false` if `exclusive` is set and the servant has an
+    /// object already.
     pub(crate) fn note_servant(&self, servant: usize, entry: &Arc<Entry>, exclusive: bool) -> bool {
         let mut servants = self.servants.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = servants.entry(servant).or_default();
@@ -303,7 +308,7 @@ impl PoaCore {
         true
     }
 
-    /// The objects of a servant.
+    /// Returns the active objects of a servant.
     pub(crate) fn objects_of(&self, servant: usize) -> Vec<Arc<Entry>> {
         let servants = self.servants.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = servants.get(&servant).map(Vec::as_slice).unwrap_or_default();
@@ -321,7 +326,7 @@ impl PoaCore {
         }
     }
 
-    /// Whether it is being destroyed, or is.
+    /// Returns whether the POA is destroyed or being destroyed.
     pub(crate) fn is_destroyed(&self) -> bool {
         self.gate() == Gate::Destroyed
     }
@@ -332,7 +337,7 @@ impl PoaCore {
         }
     }
 
-    /// Lets go of everything, so that objects and POAs that know each other are freed.
+    /// Drops all references, so that reference cycles between objects and POAs are freed.
     pub(crate) fn let_go(&self) {
         self.objects.clear();
         self.makers.let_go();
@@ -368,7 +373,8 @@ impl Drop for Awaited<'_> {
 }
 
 impl Policies {
-    /// Whether objects are found by index: nobody else chooses their ids, and only those that were activated are there.
+    /// Returns whether objects are looked up by index: only the POA chooses their ids, and it serves active
+    /// objects only.
     pub(crate) fn is_indexed(&self, demux: ObjectDemux) -> bool {
         demux == ObjectDemux::Active
             && self.lifespan == LifespanPolicy::Transient

@@ -1,4 +1,4 @@
-//! The end of a POA: its children first, then its requests, its objects, its name.
+//! Destruction of a POA: its children first, then its requests, its objects and its name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,22 +15,26 @@ use super::manager::would_deadlock;
 use super::servants::Boxed;
 use crate::orb::OrbCore;
 
-/// The end of a POA, which goes on whether this is awaited or dropped.
+/// The destruction of a POA. It continues whether this is awaited or dropped.
 #[derive(Clone)]
 pub struct Destruction {
     orb: Arc<OrbCore>,
     done: Ending,
 }
 
-/// What is awaited by all who wait for one end.
+/// A shared future that completes when a POA is destroyed.
 pub(crate) type Ending = Shared<Boxed<'static, ()>>;
 
 impl Poa {
-    /// Destroys the POA and those below it. Their requests get TRANSIENT minor OMG 4, COMPLETED_NO, from now on, and OBJECT_NOT_EXIST once it is done;
-    /// requests under way go on to their ends. Then objects that a servant activator made end, if `etherealize` says so, and the
-    /// name is free for another POA.
+    /// Destroys the POA and those below it.
     ///
-    /// A second time it gives the end that the first began.
+    /// * From now on, requests get TRANSIENT minor OMG 4, COMPLETED_NO. After the destruction, they get
+    ///   OBJECT_NOT_EXIST.
+    /// * Running requests continue to their ends.
+    /// * Then, if `etherealize` is set, the servant activator etherealizes the objects that it incarnated.
+    /// * Then the name is free for another POA.
+    ///
+    /// A second call returns the destruction that the first one began.
     ///
     /// Source clause: "The Object Adapter / POA Interface" (`destroy`).
     pub fn destroy(&self, etherealize: bool) -> Destruction {
@@ -40,14 +44,14 @@ impl Poa {
 }
 
 impl Destruction {
-    /// Waits for the end.
+    /// Waits until the POA is destroyed.
     ///
     /// # Errors
-    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`: a servant or a servant manager of this ORB asked, whose own
-    /// request or step would be waited for. The end goes on.
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if a servant or a servant manager of this ORB calls it,
+    /// because it would wait for its own request or step. The destruction continues.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// The destruction continues if this future is dropped.
     pub async fn completed(self) -> Result<(), SystemException> {
         would_deadlock(&self.orb)?;
         self.done.await;
@@ -61,7 +65,7 @@ impl PoaCore {
         if let Some(ending) = &family.ending {
             return ending.clone();
         }
-        // No request starts from here on, and nobody is born: the family is locked.
+        // The family is locked: from here on, no request starts and no child can be created.
         self.manager.lose(self);
         let children: Vec<_> =
             family.children.values().map(|child| child.destroy(orb, etherealize)).collect();
@@ -73,7 +77,7 @@ impl PoaCore {
         };
         let ending: Boxed<'static, ()> = match orb.home().cloned().or_else(|| Handle::try_current().ok()) {
             Some(runtime) => Box::pin(runtime.spawn(work).map(drop)),
-            // Whoever awaits it does the work.
+            // No runtime is available: the first task that awaits the destruction runs it.
             None => Box::pin(work),
         };
         let ending = ending.shared();
@@ -83,9 +87,10 @@ impl PoaCore {
 
     async fn end(self: &Arc<Self>, orb: &Arc<OrbCore>, etherealize: bool) {
         orb.adapter().idle(self).await;
-        // What a servant activator is making comes first.
+        // Running steps of the servant activator finish first.
         self.makers.steps.over().await;
-        // What is activated from here on is taken back by who does it.
+        // Pairs with the fence in `Poa::put`: an activation after this point sees that the POA is destroyed,
+        // and reverts itself.
         fence(Ordering::SeqCst);
         for entries in orb.adapter().objects_of(self).chunks(4096) {
             for entry in entries {

@@ -1,11 +1,11 @@
-//! What operations of POAs raise.
+//! Errors of POA operations.
 
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 
 use super::key::{NoKey, NoName};
 use super::policies::InvalidPolicy;
 
-/// Why an operation of a POA failed.
+/// An error of a POA operation.
 ///
 /// Source clause: "The Object Adapter / POA Interface": its user exceptions under their names.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum PoaError {
     /// A sibling has the name.
     #[error("there is a POA `{0}` already: take another name, or `find` it")]
     AdapterAlreadyExists(String),
-    /// No child has the name, and nobody made one.
+    /// No child has the name, and no adapter activator created one.
     #[error("there is no POA `{0}`")]
     AdapterNonExistent(String),
     /// The policies contradict each other.
@@ -31,7 +31,7 @@ pub enum PoaError {
     /// The reference is of an object of another POA.
     #[error("the object is one of another POA")]
     WrongAdapter,
-    /// The id is taken by an object, or by one whose last requests run.
+    /// An object with the id is active, or is deactivated with requests still running.
     #[error("an object is active under the id: deactivate it, or take another id")]
     ObjectAlreadyActive,
     /// No object has the id.
@@ -40,7 +40,7 @@ pub enum PoaError {
     /// UNIQUE_ID: the servant has an object of this POA.
     #[error("the servant is active under another id, and the POA has UNIQUE_ID")]
     ServantAlreadyActive,
-    /// The servant has no object of this POA, and asking for it does not activate it.
+    /// The servant has no object of this POA, and the POA has no implicit activation.
     #[error("the servant is not active, and the POA has no IMPLICIT_ACTIVATION")]
     ServantNotActive,
     /// No default servant is set.
@@ -67,7 +67,7 @@ impl PoaError {
         .into()
     }
 
-    /// A servant manager of the other kind.
+    /// A servant manager of the wrong kind.
     pub(crate) fn wrong_manager(text: &str) -> Self {
         SystemException::new(
             SystemExceptionKind::ObjAdapter,
@@ -78,7 +78,7 @@ impl PoaError {
         .into()
     }
 
-    /// A servant manager is set for good.
+    /// A servant manager is already set and cannot be replaced.
     pub(crate) fn manager_is_set() -> Self {
         SystemException::new(
             SystemExceptionKind::BadInvOrder,

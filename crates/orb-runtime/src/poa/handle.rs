@@ -1,4 +1,4 @@
-//! The POA for programs.
+//! The public handle of a POA.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +13,14 @@ use super::policy::Policy;
 use crate::orb::{Orb, OrbCore};
 use crate::reference::ObjectRef;
 
-/// A Portable Object Adapter: it has objects, and decides how their requests find them.
+/// A Portable Object Adapter: holds objects and decides how requests find them.
 ///
-/// Of a million objects each takes 130 octets beside its servant where the POA chooses ids and only what was activated is served, 126 where it
-/// is found by its id, and none where a default servant stands for it.
+/// Measured with a million objects, each takes 130 bytes besides its servant if the POA chooses ids and
+/// serves active objects only. It takes 126 bytes if it is looked up by its id, and none if a default servant
+/// serves it.
 ///
-/// Cheap to clone; clones are the same POA, and two handles are equal if they are of the same. A handle does not keep the ORB open.
+/// Cheap to clone; clones are the same POA. Two handles are equal if they refer to the same POA. A handle
+/// does not keep the ORB open.
 ///
 /// Source clause: "The Object Adapter / POA Interface".
 #[doc(alias = "PortableServer::POA")]
@@ -29,14 +31,16 @@ pub struct Poa {
 }
 
 impl Orb {
-    /// The root POA, in which [`activate`](Self::activate) activates. Its manager, `RootPOAManager`, is active.
+    /// Returns the root POA, in which [`activate`](Self::activate) activates. Its manager, `RootPOAManager`,
+    /// is active.
     #[doc(alias = "resolve_initial_references")]
     #[must_use]
     pub fn root_poa(&self) -> Poa {
         Poa::new(Arc::clone(self.core().adapter().root()), self.core())
     }
 
-    /// Makes a POA manager, which holds. The POAs that it manages are named when they are created.
+    /// Creates a POA manager, initially holding. Pass it to the POAs that it is to manage when they are
+    /// created.
     ///
     /// # Errors
     /// [`ManagerAlreadyExists`]: a manager has the id.
@@ -52,7 +56,7 @@ impl Orb {
         Ok(PoaManager::new(core, Arc::clone(orb)))
     }
 
-    /// The POA manager of that id.
+    /// Returns the POA manager of that id.
     #[doc(alias = "PortableServer::POAManagerFactory::find")]
     #[must_use]
     pub fn find_poa_manager(&self, id: &str) -> Option<PoaManager> {
@@ -61,7 +65,7 @@ impl Orb {
         core.map(|core| PoaManager::new(core, Arc::clone(orb)))
     }
 
-    /// All POA managers, by their ids.
+    /// Returns all POA managers, sorted by id.
     #[doc(alias = "PortableServer::POAManagerFactory::list")]
     #[must_use]
     pub fn poa_managers(&self) -> Vec<PoaManager> {
@@ -72,7 +76,7 @@ impl Orb {
     }
 }
 
-/// A POA manager has the id.
+/// A POA manager has the id already.
 ///
 /// Source clause: "The Object Adapter / POAManagerFactory Interface".
 #[doc(alias = "PortableServer::POAManagerFactory::ManagerAlreadyExists")]
@@ -85,27 +89,27 @@ impl Poa {
         Self { core, orb: Arc::clone(orb) }
     }
 
-    /// Its name among the children of its parent; `RootPOA` for the root.
+    /// Returns its name among the children of its parent; `RootPOA` for the root.
     #[must_use]
     #[doc(alias = "the_name")]
     pub fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// The octets that tell it from all other POAs of the ORB, as long as it is there.
+    /// Returns the bytes that identify the POA within its ORB while it exists.
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
         [self.core.path.as_path().as_slice(), &[0], &*self.core.prefix].concat()
     }
 
-    /// The POA below which it was created; `None` of the root.
+    /// Returns the POA below which it was created; `None` for the root.
     #[must_use]
     #[doc(alias = "the_parent")]
     pub fn parent(&self) -> Option<Self> {
         self.core.parent.upgrade().map(|core| self.of(core))
     }
 
-    /// The POAs that were created below it, by their names.
+    /// Returns its children, sorted by name.
     #[must_use]
     #[doc(alias = "the_children")]
     pub fn children(&self) -> Vec<Self> {
@@ -114,20 +118,20 @@ impl Poa {
         children.into_iter().map(|core| self.of(core)).collect()
     }
 
-    /// The manager that decides whether its requests are served.
+    /// Returns the manager that decides whether its requests are served.
     #[must_use]
     #[doc(alias = "the_POAManager")]
     pub fn manager(&self) -> PoaManager {
         PoaManager::new(Arc::clone(&self.core.manager), Arc::clone(&self.orb))
     }
 
-    /// Its policies.
+    /// Returns its policies.
     #[must_use]
     pub fn policies(&self) -> &Policies {
         &self.core.policies
     }
 
-    /// The child of that name.
+    /// Returns the child of that name.
     ///
     /// # Errors
     /// [`PoaError::AdapterNonExistent`].
@@ -137,12 +141,16 @@ impl Poa {
         child.ok_or_else(|| PoaError::AdapterNonExistent(name.to_owned()))
     }
 
-    /// Creates a child by a list of policies, as in other languages; [`child`](Self::child) makes one whose policies the compiler
-    /// looks at. Without a manager it gets one of its own, which holds, and has the id `NAME-manager` or one like it.
+    /// Creates a child with a list of policies, as in other language mappings. [`child`](Self::child) creates
+    /// one whose policies are checked at compile time. Without `manager`, the child gets a manager of its
+    /// own, initially holding, with the id `NAME-manager` or a numbered variant.
     ///
     /// # Errors
-    /// [`PoaError::InvalidPolicy`] with the index of a policy that can not be; [`PoaError::AdapterAlreadyExists`]; `BAD_INV_ORDER` minor OMG 17 of a
-    /// POA that is being destroyed; `BAD_PARAM` for a name that is empty, longer than 255 octets, or more than 255 POAs below the root.
+    /// * [`PoaError::InvalidPolicy`] with the index of an invalid policy.
+    /// * [`PoaError::AdapterAlreadyExists`].
+    /// * `BAD_INV_ORDER` minor OMG 17 if this POA is being destroyed.
+    /// * `BAD_PARAM` for a name that is empty or longer than 255 bytes, or for a child more than 255 POAs
+    ///   below the root.
     ///
     /// Source clause: "The Object Adapter / POA Interface" (`create_POA`).
     #[doc(alias = "create_POA")]
@@ -181,13 +189,13 @@ impl Poa {
         Self::new(core, &self.orb)
     }
 
-    /// The reference of an object that has, or gets, the id.
+    /// Returns the reference of an object that has, or will have, the id.
     pub(super) fn reference(&self, type_id: &str, id: &[u8]) -> ObjectRef {
         ObjectRef::of_key(&self.orb, type_id, ObjectKey::from(self.core.key(id).as_slice()), None)
     }
 }
 
-/// A manager for one POA.
+/// Creates a manager for one POA.
 fn own_manager(orb: &OrbCore, name: &str) -> Arc<ManagerCore> {
     let mut managers = orb.adapter().managers();
     let mut id = format!("{name}-manager");

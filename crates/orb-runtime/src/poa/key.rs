@@ -1,17 +1,19 @@
-//! Object keys: which object of which POA, and of which run of the ORB, in octets.
+//! Object keys: bytes that identify an object, its POA and the run of the ORB.
 //!
-//! Five forms. Those that the ORB makes start with three octets that no text starts with, and a fourth that says which:
+//! There are five forms. Keys that the ORB creates start with three bytes that cannot start a text, and a
+//! fourth that selects the form:
 //!
-//! | form | octets behind `FB 7A 6F` | of |
+//! | form | bytes after `FB 7A 6F` | of |
 //! |---|---|---|
-//! | active | `01` boot(8) index(4) generation(4) | POAs with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY: one array access leads to the object, whatever the depth of its POA |
+//! | active | `01` boot(8) index(4) generation(4) | POAs with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY: one array access finds the object, whatever the depth of its POA |
 //! | transient | `02` boot(8) POA index(4) POA generation(4) id | all other TRANSIENT POAs |
-//! | persistent | `03` octets of the names(2) {length(1) name} id | PERSISTENT POAs: nothing in it changes with a restart, nor when the program is compiled anew |
-//! | layered | `04` boot(8) POA number(4) octets of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name, to compare; the number tells a POA from another of its name |
+//! | persistent | `03` length of the names(2) {length(1) name} id | PERSISTENT POAs: a restart or a new build of the program changes nothing in it |
+//! | layered | `04` boot(8) POA number(4) length of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name, for comparison; the number distinguishes POAs that had the same name |
 //! | plain | any others | objects under keys that are texts of `corbaloc:` |
 //!
-//! Numbers are big-endian. Whoever has a reference can forge all of it: [`Key::parse`] takes whatever octets, in time and
-//! memory that do not depend on what they say, and a key that was parsed encodes to the octets that it was parsed from.
+//! Numbers are big-endian. Any holder of a reference can forge all of it. [`Key::parse`] therefore accepts
+//! any bytes, in time and memory that do not depend on their content. A parsed key encodes to the bytes that
+//! it was parsed from.
 //!
 //! Source clause: "Object Keys" leaves them to the ORB.
 
@@ -21,16 +23,17 @@ use std::str;
 use super::object_id::ObjectId;
 use super::policy::LifespanPolicy;
 
-/// How keys start that the ORB made. The first octet stands in no UTF-8, so that they never meet a plain key.
+/// The first bytes of keys that the ORB creates. The first byte is invalid in UTF-8, so that they never
+/// collide with a plain key.
 pub const MAGIC: [u8; 3] = [0xfb, b'z', b'o'];
 
-/// The most octets of a key: 64 KiB.
+/// The maximum length of a key in bytes: 64 KiB.
 pub const MAX_KEY: usize = 1 << 16;
 
-/// The most octets of a POA's name.
+/// The maximum length of a POA's name in bytes.
 pub const MAX_NAME: usize = 255;
 
-/// The most POAs on the way from the RootPOA to another, that one included.
+/// The maximum number of POAs on the path from below the RootPOA to another POA, including that one.
 pub const MAX_DEPTH: usize = 255;
 
 const ACTIVE: u8 = 1;
@@ -38,104 +41,105 @@ const TRANSIENT: u8 = 2;
 const PERSISTENT: u8 = 3;
 const LAYERED: u8 = 4;
 
-/// Tells the runs of an ORB apart.
+/// Identifies a run of an ORB.
 pub type Boot = [u8; 8];
 
 /// An object key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
-    /// An object by its place in the table of all.
+    /// An object by its slot in the table of all objects.
     Active {
-        /// Of the run that made it.
+        /// The run that created the key.
         boot: Boot,
-        /// The object's.
+        /// The slot of the object.
         place: Place,
     },
-    /// An object by the place of its POA and its id there.
+    /// An object by the slot of its POA and its id there.
     Transient {
-        /// Of the run that made it.
+        /// The run that created the key.
         boot: Boot,
-        /// The POA's.
+        /// The slot of the POA.
         poa: Place,
-        /// The object's.
+        /// The id of the object.
         id: &'a [u8],
     },
-    /// An object by the names of its POAs and its id there, whatever run made it.
+    /// An object by the names of its POAs and its id there, in any run.
     Persistent {
-        /// The POA's.
+        /// The path of the POA.
         path: Path<'a>,
-        /// The object's.
+        /// The id of the object.
         id: &'a [u8],
     },
-    /// The same for one POA of that name in one run.
+    /// An object by the names of its POAs and its id there, in one run only.
     Layered {
-        /// Of the run that made it.
+        /// The run that created the key.
         boot: Boot,
-        /// Which of the run's POAs.
+        /// The number of the POA within the run.
         number: u32,
-        /// The POA's.
+        /// The path of the POA.
         path: Path<'a>,
-        /// The object's.
+        /// The id of the object.
         id: &'a [u8],
     },
-    /// Octets that the ORB did not make: they are the object's id.
+    /// Bytes that the ORB did not create: they are the object's id.
     Plain(&'a [u8]),
 }
 
-/// A place in a table whose places are used again: index and generation.
+/// A slot of a table that reuses its slots: index and generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Which place.
+    /// The index of the slot.
     pub index: u32,
-    /// The how many-eth that has it.
+    /// Distinguishes the successive occupants of the slot.
     pub generation: u32,
 }
 
-/// The names of the POAs on the way from below the RootPOA, as they stand in a key: each behind its length.
+/// The names of the POAs on the path from below the RootPOA, as encoded in a key: each preceded by its
+/// length.
 ///
-/// They are looked at when they are asked for: a path that comes in a key may hold anything.
+/// The names are validated when they are read, because a received path may hold any bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Path<'a>(&'a [u8]);
 
-/// The same as a value of its own, of names that are known to be good.
+/// An owned path, whose names are valid.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct PathBuf(Box<[u8]>);
 
-/// The octets are no key, or no path. The object can not exist: `OBJECT_NOT_EXIST`.
+/// The bytes are not a valid key or path. The object cannot exist: `OBJECT_NOT_EXIST`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a form of object key that this ORB makes")]
 pub struct Malformed;
 
-/// Why there is no such key.
+/// An error of [`Key::encode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoKey {
-    /// It would have more than [`MAX_KEY`] octets.
+    /// It would be longer than [`MAX_KEY`] bytes.
     #[error("an object key of {0} octets is too long: the limit is {MAX_KEY}")]
     TooLong(usize),
-    /// A plain key that looks like one of the ORB's.
+    /// A plain key starts like one that the ORB creates.
     #[error("a key that starts with FB 7A 6F (hexadecimal) is reserved for the ORB")]
     Reserved,
 }
 
-/// Why a POA can not have that name.
+/// An error of a POA's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoName {
-    /// It has no character.
+    /// It is empty.
     #[error("the name of a POA is empty")]
     Empty,
-    /// It has more than [`MAX_NAME`] octets.
+    /// It is longer than [`MAX_NAME`] bytes.
     #[error("the name of a POA has {0} octets: the limit is {MAX_NAME}")]
     TooLong(usize),
-    /// There are more than [`MAX_DEPTH`] POAs above each other.
+    /// The POA would be more than [`MAX_DEPTH`] levels deep.
     #[error("more than {MAX_DEPTH} POAs are above each other")]
     TooDeep,
 }
 
 impl<'a> Key<'a> {
-    /// Takes octets for what they are. Looks at the first 20 and at how many there are, never further.
+    /// Parses a key. Reads at most the first 20 bytes and the length.
     ///
     /// # Errors
-    /// They start like a key of the ORB's and go on differently, or are more than [`MAX_KEY`].
+    /// The bytes start like a key of the ORB but have no valid form, or are longer than [`MAX_KEY`].
     #[inline]
     pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
         if octets.len() > MAX_KEY {
@@ -170,10 +174,10 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The octets: what [`parse`](Self::parse) takes.
+    /// Encodes the key to the bytes that [`parse`](Self::parse) accepts.
     ///
     /// # Errors
-    /// There would be too many, or a plain key starts as those of the ORB's do.
+    /// The key would be too long, or a plain key starts like one of the ORB's.
     pub fn encode(&self) -> Result<Vec<u8>, NoKey> {
         let mut octets = Vec::new();
         let mut put = |parts: &[&[u8]]| {
@@ -194,7 +198,8 @@ impl<'a> Key<'a> {
         if octets.len() > MAX_KEY { Err(NoKey::TooLong(octets.len())) } else { Ok(octets) }
     }
 
-    /// Where in the key the object's id starts; it ends with the key. What stands before it, the objects of a POA have in common.
+    /// Returns the offset of the object's id, which extends to the end of the key. The objects of a POA share
+    /// the bytes before it.
     #[inline]
     #[must_use]
     pub fn id_at(&self) -> usize {
@@ -207,7 +212,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The object's id in its POA. Of an active key it is the octets of its place.
+    /// Returns the object's id in its POA. The id in an active key is the bytes of the slot.
     #[must_use]
     pub fn object_id(&self) -> ObjectId {
         match self {
@@ -220,13 +225,13 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Whether a key is one that only the ORB makes, or looks like one.
+/// Returns whether a key starts like one that the ORB creates.
 #[must_use]
 pub fn is_reserved(octets: &[u8]) -> bool {
     octets.starts_with(&MAGIC)
 }
 
-/// The form, no octet where it is missing, and what follows it, of a key that the ORB made.
+/// Splits a key that the ORB created into the form, empty if missing, and the rest.
 #[inline]
 fn made_here(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = octets.strip_prefix(&MAGIC)?;
@@ -234,7 +239,7 @@ fn made_here(octets: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl Place {
-    /// From index and generation, each big-endian.
+    /// Decodes index and generation, each big-endian.
     #[inline]
     #[must_use]
     pub fn from_octets(octets: [u8; 8]) -> Self {
@@ -242,7 +247,7 @@ impl Place {
         Self { index: (both >> 32) as u32, generation: both as u32 }
     }
 
-    /// Index and generation, each big-endian.
+    /// Encodes index and generation, each big-endian.
     #[inline]
     #[must_use]
     pub fn octets(self) -> [u8; 8] {
@@ -251,10 +256,10 @@ impl Place {
 }
 
 impl<'a> Path<'a> {
-    /// The names, the child of the RootPOA first. All were looked at when this returns.
+    /// Returns the names, the child of the RootPOA first. All names are validated before this returns.
     ///
     /// # Errors
-    /// A name is cut, empty or no UTF-8, or they are more than [`MAX_DEPTH`].
+    /// A name is truncated, empty or invalid UTF-8, or there are more than [`MAX_DEPTH`].
     pub fn names(self) -> Result<impl Iterator<Item = &'a str> + Clone, Malformed> {
         let mut rest = self.0;
         let mut names = 0;
@@ -273,13 +278,13 @@ impl<'a> Path<'a> {
         }))
     }
 
-    /// The octets of the names: what tells the paths apart.
+    /// Returns the encoded names, which identify the path.
     #[must_use]
     pub fn as_slice(self) -> &'a [u8] {
         self.0
     }
 
-    /// Cuts the path off what follows its length.
+    /// Splits the path from the bytes that follow it.
     #[inline]
     fn split(octets: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         let (len, rest) = octets.split_first_chunk().ok_or(Malformed)?;
@@ -288,7 +293,7 @@ impl<'a> Path<'a> {
     }
 
     fn len_octets(self) -> [u8; 2] {
-        // 255 names of 256 octets, and what came in a key, are fewer than 65,536.
+        // The length fits: 255 names of 256 bytes, or a path from a key, are less than 65,536 bytes.
         u16::try_from(self.0.len()).unwrap_or(u16::MAX).to_be_bytes()
     }
 }
@@ -300,7 +305,7 @@ fn first_name(octets: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 impl PathBuf {
-    /// The path of a POA of that name below the POA of this path.
+    /// Returns the path of a POA of that name below the POA of this path.
     ///
     /// # Errors
     /// The name is empty or too long, or the POA would be too deep.
@@ -316,7 +321,7 @@ impl PathBuf {
         Ok(Self([&*self.0, &[len], name.as_bytes()].concat().into_boxed_slice()))
     }
 
-    /// As it stands in a key.
+    /// Returns the path as encoded in a key.
     #[must_use]
     pub fn as_path(&self) -> Path<'_> {
         Path(&self.0)
@@ -341,19 +346,19 @@ impl fmt::Debug for Path<'_> {
 /// An id that a POA with SYSTEM_ID chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemId {
-    /// By a TRANSIENT one: a number that counts up.
+    /// Chosen by a TRANSIENT POA: a number that counts up.
     Counted(u64),
-    /// By a PERSISTENT one, so that no run of the program chooses it again.
+    /// Chosen by a PERSISTENT POA. No other run of the program chooses it again.
     Stamped {
         /// The run that chose it.
         boot: Boot,
-        /// The how many-eth of the run.
+        /// The count within the run.
         count: u32,
     },
 }
 
 impl SystemId {
-    /// The octets.
+    /// Returns the id as bytes.
     #[must_use]
     pub fn object_id(self) -> ObjectId {
         match self {
@@ -368,7 +373,8 @@ impl SystemId {
         }
     }
 
-    /// What a POA of that lifespan chose; `None`: no POA with SYSTEM_ID chose these octets.
+    /// Parses an id that a POA of that lifespan chose. Returns `None` if no POA with SYSTEM_ID chose these
+    /// bytes.
     #[must_use]
     pub fn parse(lifespan: LifespanPolicy, id: &[u8]) -> Option<Self> {
         match lifespan {
@@ -398,7 +404,7 @@ mod tests {
         digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
     }
 
-    /// References outlive the program that made them: these octets stay as they are for ever.
+    /// References outlive the program that created them, so these bytes must never change.
     // clause: poa.id.persistent_key, ior.key.stable
     #[test]
     fn a_persistent_key_has_the_octets_that_it_always_had() {
@@ -541,7 +547,7 @@ mod tests {
         })
     }
 
-    /// Octets that often look like a key.
+    /// Bytes that often resemble a key.
     fn octets() -> impl Strategy<Value = Vec<u8>> {
         let body = prop::collection::vec(prop_oneof![Just(0), 0..8u8, any::<u8>()], 0..40);
         prop_oneof![

@@ -13,7 +13,8 @@ use super::servants::{Refusal, ServantLocator};
 use crate::serve::request::{OBJECT_ID, Outcome, panicked};
 use crate::serve::{DispatchSlot, ServerRequest, Skeleton};
 
-/// Serves each request by the servant that the locator gives for it. A request takes two boxes more than one of an active object.
+/// Serves each request with the servant that the locator returns for it. A request needs two more boxes than
+/// one of an active object.
 pub(super) struct Located<L>(pub(super) L);
 
 impl<L: ServantLocator> Skeleton for Located<L> {
@@ -21,7 +22,7 @@ impl<L: ServantLocator> Skeleton for Located<L> {
         &[OBJECT_ID]
     }
 
-    /// The servant knows that is found for the request.
+    /// The interface is unknown until the locator returns a servant for a request.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         (repository_id == OBJECT_ID).then_some(true)
     }
@@ -30,7 +31,8 @@ impl<L: ServantLocator> Skeleton for Located<L> {
         slot.set(async move { self.serve(request).await });
     }
 
-    /// No servant is known before a request is there: collocated calls come as requests too.
+    /// Sets nothing, because the servant is unknown before a request arrives: collocated calls are dispatched
+    /// as requests too.
     fn local(self: Arc<Self>, _: &mut dyn Any) {}
 }
 
@@ -48,7 +50,8 @@ impl<L: ServantLocator> Located<L> {
         };
         current.set_servant(servant.clone());
         let mut request = request;
-        // It must not leave in pieces before `postinvoke` has seen it.
+        // Sending the reply in fragments must not begin before `postinvoke` has run, because `postinvoke` can
+        // replace it.
         request.encoder.stay_whole();
         let to = request.to;
         let mut slot = DispatchSlot::new();

@@ -1,4 +1,4 @@
-//! Objects that come and go through a servant activator: for one id one step at a time.
+//! Servant activation and etherealization: for one id, one step at a time.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::serve::Servant;
 use crate::serve::entry::Entry;
 use crate::serve::request::panicked;
 
-/// The servant activator of a POA, and the objects that it makes or ends.
+/// The servant activator of a POA, and its running steps by object id.
 #[derive(Default)]
 pub(crate) struct Makers {
     activator: Mutex<Option<SharedActivator>>,
@@ -29,7 +29,7 @@ impl Makers {
         self.activator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the activator; `false`: there is one.
+    /// Sets the activator. Returns `false` if one is set already.
     pub(super) fn set(&self, activator: SharedActivator) -> bool {
         let mut set = self.lock();
         if set.is_some() {
@@ -47,7 +47,7 @@ impl Makers {
         self.lock().clone()
     }
 
-    /// Lets go of the activator, which may know the POA.
+    /// Drops the activator, which may hold a handle of the POA.
     pub(super) fn let_go(&self) {
         let activator = self.lock().take();
         drop(activator);
@@ -55,7 +55,7 @@ impl Makers {
 }
 
 impl PoaCore {
-    /// The turn of a servant manager, where the thread model has it take turns with requests.
+    /// Waits for the turn of a servant manager, if the thread model serializes it with requests.
     pub(super) async fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
         match &self.turn {
             Some(turn) => Arc::clone(turn).acquire_owned().await.ok(),
@@ -63,10 +63,11 @@ impl PoaCore {
         }
     }
 
-    /// What a request for an object that is not there waits for: the end of the last one, or the making of the next. `None`: there is no activator.
+    /// Returns the step that a request for an inactive object waits for: the running etherealization, or the
+    /// next incarnation. Returns `None` if there is no activator and no step is running.
     ///
     /// # Errors
-    /// As for [`Steps::bring`].
+    /// Those of [`Steps::bring`].
     pub(crate) fn make(
         self: &Arc<Self>,
         orb: &Arc<OrbCore>,
@@ -111,12 +112,13 @@ impl PoaCore {
                 self.note_servant(identity, &entry, false);
                 Ok(())
             }
-            // The program was faster: its object serves.
+            // The program activated an object under the id meanwhile: that object serves.
             None => Ok(()),
         }
     }
 
-    /// Takes an object with an activator out of service, and ends it behind its last request. Says whether this is who did it.
+    /// Deactivates an object with an activator, and etherealizes it after its last request. Returns whether
+    /// this call deactivated it.
     pub(crate) fn unmake(
         self: &Arc<Self>,
         orb: &Arc<OrbCore>,
@@ -133,7 +135,7 @@ impl PoaCore {
             }
         };
         let steps = self.makers.steps.lock();
-        // Under the lock: who finds it gone finds the step.
+        // Retire the object under the lock: a request that finds it retired must also find the step.
         if !entry.retire() {
             return false;
         }
@@ -158,7 +160,7 @@ impl PoaCore {
         true
     }
 
-    /// The end of an object that was taken out of service, if it is not done.
+    /// Returns the running etherealization of a deactivated object.
     pub(crate) fn ending(&self, entry: &Entry) -> Option<Making> {
         self.makers.steps.get(entry.id())
     }

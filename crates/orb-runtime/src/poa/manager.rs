@@ -1,4 +1,4 @@
-//! POA managers: whether the requests of their POAs are served, kept, refused.
+//! POA managers, which decide whether the requests of their POAs are served, held or rejected.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,24 +13,24 @@ use super::core::{Gate, PoaCore};
 use super::steps::{self, Making};
 use crate::orb::OrbCore;
 
-/// What a POA manager does with the requests of its POAs.
+/// The state of a POA manager, which decides about the requests of its POAs.
 ///
 /// Source clause: "The Object Adapter / POAManager Interface" (`PortableServer::POAManager::State`).
 #[doc(alias = "PortableServer::POAManager::State")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PoaManagerState {
-    /// Requests are kept, within `Limits::max_held_requests` and `Limits::max_held_octets`; those beyond get TRANSIENT minor
-    /// OMG 1, COMPLETED_NO.
+    /// Requests are held, up to `Limits::max_held_requests` and `Limits::max_held_octets`. Those beyond get
+    /// TRANSIENT minor OMG 1, COMPLETED_NO.
     Holding,
     /// Requests are served.
     Active,
     /// Requests get TRANSIENT minor OMG 1, COMPLETED_NO.
     Discarding,
-    /// Requests get OBJ_ADAPTER minor OMG 1, COMPLETED_NO, for good.
+    /// Requests get OBJ_ADAPTER minor OMG 1, COMPLETED_NO, permanently.
     Inactive,
 }
 
-/// The manager is inactive: no other state follows.
+/// The manager is inactive, which is final.
 ///
 /// Source clause: "The Object Adapter / POAManager Interface" (`AdapterInactive`).
 #[doc(alias = "PortableServer::POAManager::AdapterInactive")]
@@ -40,8 +40,8 @@ pub struct AdapterInactive;
 
 /// Decides whether the requests of its POAs are served.
 ///
-/// Cheap to clone; clones are the same manager. `orb.root_poa().manager()` is the one that POAs have which were not given
-/// another.
+/// Cheap to clone; clones are the same manager. POAs that are created without another manager have
+/// `orb.root_poa().manager()`.
 ///
 /// Source clause: "The Object Adapter / POAManager Interface".
 #[doc(alias = "PortableServer::POAManager")]
@@ -51,7 +51,7 @@ pub struct PoaManager {
     orb: Arc<OrbCore>,
 }
 
-/// Requests under way when a manager changed its state. Dropping it changes nothing.
+/// The requests that were running when a manager changed its state. Dropping it has no effect.
 #[must_use = "the state has changed already; `completed().await` waits for the requests under way"]
 #[derive(Debug)]
 pub struct Completion {
@@ -61,10 +61,10 @@ pub struct Completion {
 
 pub(crate) struct ManagerCore {
     id: Box<str>,
-    /// It was made for one POA, and goes with it.
+    /// It was created for one POA, and is removed with it.
     for_one: bool,
     inner: Mutex<Inner>,
-    /// Requests that are kept, and their octets.
+    /// The number of held requests, and their total size in bytes.
     held: AtomicUsize,
     held_octets: AtomicUsize,
 }
@@ -72,12 +72,12 @@ pub(crate) struct ManagerCore {
 struct Inner {
     state: PoaManagerState,
     poas: Vec<Weak<PoaCore>>,
-    /// Who is woken when the state changes, by the number of the request that waits.
+    /// Wakers of held requests, by number. Woken when the state changes.
     waiting: HashMap<u64, Waker>,
     next: u64,
 }
 
-/// A request that waits for its POA's manager, and its share of what the manager keeps.
+/// A held request, and its share of the manager's limits.
 pub(crate) struct Held {
     poa: Arc<PoaCore>,
     number: u64,
@@ -104,21 +104,21 @@ impl PoaManager {
         &self.core
     }
 
-    /// Its name among the managers of the ORB: `RootPOAManager` for that of the root POA.
+    /// Returns its id, unique within the ORB: `RootPOAManager` for that of the root POA.
     #[must_use]
     #[doc(alias = "get_id")]
     pub fn id(&self) -> &str {
         &self.core.id
     }
 
-    /// What it does with requests now.
+    /// Returns the current state.
     #[must_use]
     #[doc(alias = "get_state")]
     pub fn state(&self) -> PoaManagerState {
         self.core.state()
     }
 
-    /// Serves requests, and those first that were kept, in the order in which each connection brought them.
+    /// Serves requests. Held requests are served first, in the order of arrival on each connection.
     ///
     /// # Errors
     /// [`AdapterInactive`].
@@ -126,7 +126,7 @@ impl PoaManager {
         self.core.change(PoaManagerState::Active)
     }
 
-    /// Keeps requests from now on. Those under way go on.
+    /// Holds requests from now on. Running requests continue.
     ///
     /// # Errors
     /// [`AdapterInactive`].
@@ -134,7 +134,7 @@ impl PoaManager {
         self.change(PoaManagerState::Holding)
     }
 
-    /// Refuses requests from now on with TRANSIENT minor OMG 1, and those that were kept. Those under way go on.
+    /// Rejects new and held requests with TRANSIENT minor OMG 1. Running requests continue.
     ///
     /// # Errors
     /// [`AdapterInactive`].
@@ -142,8 +142,8 @@ impl PoaManager {
         self.change(PoaManagerState::Discarding)
     }
 
-    /// Refuses requests for good with OBJ_ADAPTER minor OMG 1, and those that were kept. Those under way go on. With `etherealize` the objects
-    /// that servant activators made end behind their last requests.
+    /// Rejects new and held requests with OBJ_ADAPTER minor OMG 1, permanently. Running requests continue.
+    /// With `etherealize`, servant activators etherealize their objects after the last requests.
     ///
     /// # Errors
     /// [`AdapterInactive`].
@@ -167,14 +167,14 @@ impl PoaManager {
 }
 
 impl Completion {
-    /// Waits until none of the manager's POAs has a request under way that had started before.
+    /// Waits until every request of the manager's POAs that had started before is done.
     ///
     /// # Errors
-    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`: it was asked for by a servant of this ORB, whose own request would be
-    /// waited for.
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if a servant of this ORB calls it, because it would wait
+    /// for its own request.
     ///
     /// # Cancel safety
-    /// Nothing is lost: the state stays.
+    /// Dropping this future does not change the state.
     pub async fn completed(self) -> Result<(), SystemException> {
         let PoaManager { core, orb } = self.manager;
         would_deadlock(&orb)?;
@@ -186,7 +186,8 @@ impl Completion {
     }
 }
 
-/// Whether who asks serves a request of this ORB, or is a servant manager at work, so that he would wait for himself.
+/// Returns an error if the caller is in a request or a servant manager's step of this ORB, and would
+/// therefore wait for itself.
 pub(crate) fn would_deadlock(orb: &Arc<OrbCore>) -> Result<(), SystemException> {
     let in_request = crate::serve::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
     if !in_request && !steps::is_step_of(orb) {
@@ -223,12 +224,12 @@ impl ManagerCore {
         self.lock().state
     }
 
-    /// Whether it goes with its last POA.
+    /// Returns whether it was created for one POA, and all its POAs are destroyed.
     pub(crate) fn is_for_one(&self) -> bool {
         self.for_one && self.lock().poas.iter().all(|poa| poa.upgrade().is_none_or(|poa| poa.is_destroyed()))
     }
 
-    /// A POA is being destroyed: its requests are refused, also those that were kept.
+    /// Removes a POA that is being destroyed. Its requests are rejected, including held ones.
     pub(super) fn lose(&self, poa: &Arc<PoaCore>) {
         let mut inner = self.lock();
         poa.set_gate(Gate::Destroyed);
@@ -238,7 +239,7 @@ impl ManagerCore {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// Takes a POA in, whose gate it sets from now on.
+    /// Adds a POA, and sets its gate from now on.
     pub(super) fn adopt(&self, poa: &Arc<PoaCore>) {
         let mut inner = self.lock();
         poa.set_gate(inner.state.gate());
@@ -250,7 +251,7 @@ impl ManagerCore {
         self.state() == PoaManagerState::Active
     }
 
-    /// Something of a POA has changed that the gate depends on.
+    /// Applies a change to a POA that affects its gate, and updates the gate.
     pub(super) fn takes_up(&self, poa: &PoaCore, change: impl FnOnce()) {
         let mut inner = self.lock();
         change();
@@ -260,7 +261,7 @@ impl ManagerCore {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// The POAs that it manages.
+    /// Returns the POAs that it manages.
     pub(super) fn poas(&self) -> Vec<Arc<PoaCore>> {
         self.lock().poas.iter().filter_map(Weak::upgrade).collect()
     }
@@ -282,7 +283,7 @@ impl ManagerCore {
 }
 
 impl Held {
-    /// Counts a request that is to be kept; `None`: there are too many.
+    /// Counts a request as held. Returns `None` if a limit is exceeded.
     pub(crate) fn new(poa: &Arc<PoaCore>, octets: usize, limits: &Limits) -> Option<Self> {
         let manager = &poa.manager;
         let requests = manager.held.fetch_add(1, Ordering::Relaxed);
@@ -302,7 +303,7 @@ impl Held {
         &self.poa
     }
 
-    /// The POA's gate. While it holds, the task is woken when that changes.
+    /// Returns the POA's gate. If it is holding, registers the task to be woken on a change.
     pub(crate) fn poll_gate(&self, cx: &mut Context<'_>) -> Gate {
         let mut inner = self.poa.manager.lock();
         let gate = self.poa.gate();

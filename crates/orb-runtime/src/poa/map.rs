@@ -1,4 +1,4 @@
-//! The active object map of one POA: ids to objects, read without locks.
+//! The active object map of one POA, from ids to objects. Reads take no lock.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,26 +11,26 @@ use papaya::Guard;
 use crate::serve::demux::ObjectDemux;
 use crate::serve::entry::Entry;
 
-/// Objects by their ids. An id lies in its object's key, so that nothing is kept twice.
+/// Objects by id. The id is a part of the object's key, so that it is stored only once.
 pub(crate) struct ObjectMap {
     by_id: papaya::HashMap<ById, ()>,
-    /// The same objects, where they are found one after the other.
+    /// The same objects for linear search, if that is configured.
     in_order: Option<Box<InOrder>>,
 }
 
 struct ById(Arc<Entry>);
 
-/// Objects in the order in which they came; a place that one has left is the next one's.
+/// Objects in the order of insertion. Slots of removed objects are reused.
 #[derive(Default)]
 struct InOrder {
     places: boxcar::Vec<ArcSwapOption<Entry>>,
     taken: Mutex<Taken>,
 }
 
-/// For who comes and goes, not for who looks.
+/// Bookkeeping for insertion and removal. Look-ups do not use it.
 #[derive(Default)]
 struct Taken {
-    /// The place of each object, by its address.
+    /// The slot of each object, by its address.
     by: HashMap<usize, usize>,
     free: Vec<usize>,
 }
@@ -48,7 +48,7 @@ impl ObjectMap {
         self.by_id.pin().get_key_value(id).map(|(found, ())| Arc::clone(&found.0))
     }
 
-    /// Adds an object, unless there is one of its id.
+    /// Adds an object. Returns `false` if another has its id.
     pub(crate) fn insert(&self, entry: &Arc<Entry>) -> bool {
         let added = self.by_id.pin().try_insert(ById(Arc::clone(entry)), ()).is_ok();
         if added && let Some(in_order) = &self.in_order {
@@ -57,9 +57,9 @@ impl ObjectMap {
         added
     }
 
-    /// Removes an object; its servant is let go of at once, not only with others.
+    /// Removes an object. The reference to its servant is dropped immediately, not in a later batch.
     pub(crate) fn remove(&self, id: &[u8]) {
-        // First: as long as it is in the table no other of its id comes.
+        // Remove it from the list first: while it is in the table, no other object can take its id.
         let guard = self.by_id.guard();
         if let Some(in_order) = &self.in_order
             && let Some((found, ())) = self.by_id.get_key_value(id, &guard)
@@ -70,7 +70,8 @@ impl ObjectMap {
         guard.flush();
     }
 
-    /// Not by this thread's own guard: an ORB may end with the thread, when that has none any more.
+    /// Removes all objects. Uses an owned guard, because thread-locals may already be destroyed when an ORB
+    /// is dropped at thread exit.
     pub(crate) fn clear(&self) {
         if let Some(in_order) = &self.in_order {
             in_order.clear();
@@ -80,7 +81,7 @@ impl ObjectMap {
         guard.flush();
     }
 
-    /// The objects for which that holds.
+    /// Returns the objects for which the predicate holds.
     pub(crate) fn filter(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Arc<Entry>> {
         self.by_id.pin().keys().filter(|found| wanted(&found.0)).map(|found| Arc::clone(&found.0)).collect()
     }
@@ -112,7 +113,7 @@ impl InOrder {
         let mut taken = self.taken();
         let Some(at) = taken.by.remove(&(Arc::as_ptr(entry) as usize)) else { return };
         if let Some(place) = self.places.get(at) {
-            // The caller has it too: no servant ends under the lock.
+            // The caller holds another reference, so that no servant is dropped under the lock.
             place.store(None);
         }
         taken.free.push(at);

@@ -1,4 +1,4 @@
-//! The Portable Object Adapter: which objects there are, under which ids and keys, by which policies.
+//! The Portable Object Adapter: objects, their ids and keys, and the policies of adapters.
 
 mod births;
 mod builder;

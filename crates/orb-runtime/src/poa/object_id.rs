@@ -1,4 +1,4 @@
-//! What tells the objects of one POA apart.
+//! Object ids, which identify the objects of one POA.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
-/// Octets that are kept in place.
+/// The maximum length in bytes of an id that is stored inline.
 const INLINE: usize = 22;
 
-/// The id of an object within its POA: octets, chosen by the program (`USER_ID`) or the POA (`SYSTEM_ID`).
+/// The id of an object within its POA: bytes chosen by the program (`USER_ID`) or the POA (`SYSTEM_ID`).
 ///
-/// It has 24 octets, keeps up to 22 octets of the id in place and shares longer ones, so that making one of the ids that POAs
-/// choose and cloning any one allocates nothing. Ids compare and sort as their octets do. `Display` shows printable octets
-/// as they are and the others as `\xHH`.
+/// An `ObjectId` is 24 bytes. It stores up to 22 bytes of the id inline and shares longer ones. Creating one
+/// of the ids that POAs choose, and cloning any id, allocates nothing. Ids compare and sort as their bytes
+/// do. `Display` shows printable bytes as they are and the others as `\xHH`.
 ///
 /// Source clause: "The Object Adapter / Abstract Model Description / Object ID" (`PortableServer::ObjectId`).
 ///
@@ -37,7 +37,7 @@ enum Octets {
 }
 
 impl ObjectId {
-    /// The octets.
+    /// Returns the id as bytes.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
@@ -47,11 +47,11 @@ impl ObjectId {
         }
     }
 
-    /// The text of which these are the octets: what `From<&str>` was given.
+    /// Returns the id as text: the inverse of `From<&str>`.
     ///
     /// # Errors
-    /// `BAD_PARAM` with minor 14, `COMPLETED_NO`: the octets are no UTF-8, or NUL is among them, which the texts of other
-    /// languages can not hold.
+    /// `BAD_PARAM` with minor 14, `COMPLETED_NO`, if the bytes are not UTF-8 or contain NUL, which strings of
+    /// other languages cannot hold.
     #[doc(alias = "ObjectId_to_string")]
     pub fn to_text(&self) -> Result<&str, SystemException> {
         match std::str::from_utf8(self.as_slice()) {
@@ -67,7 +67,7 @@ impl ObjectId {
 }
 
 impl From<&[u8]> for ObjectId {
-    /// Copies the octets.
+    /// Copies the bytes.
     fn from(octets: &[u8]) -> Self {
         let mut inline = [0; INLINE];
         match (inline.get_mut(..octets.len()), u8::try_from(octets.len())) {
@@ -81,7 +81,7 @@ impl From<&[u8]> for ObjectId {
 }
 
 impl From<&str> for ObjectId {
-    /// The octets of the text.
+    /// Returns the bytes of the text as an id.
     #[doc(alias = "string_to_ObjectId")]
     fn from(text: &str) -> Self {
         text.as_bytes().into()
@@ -131,7 +131,7 @@ impl Borrow<[u8]> for ObjectId {
 }
 
 impl Default for ObjectId {
-    /// No octets.
+    /// Returns the empty id.
     fn default() -> Self {
         Self(Octets::Inline { len: 0, octets: [0; INLINE] })
     }
@@ -159,7 +159,7 @@ impl Ord for ObjectId {
 
 impl Hash for ObjectId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // As a slice does, which it can be borrowed as.
+        // Hash like a slice, because `ObjectId` can be borrowed as one.
         self.as_slice().hash(state);
     }
 }

@@ -1,4 +1,4 @@
-//! Objects of a POA: activation, references, ids, servants.
+//! Activation, references, ids and servants of a POA's objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -15,7 +15,8 @@ use crate::reference::{ObjectRef, Reference};
 use crate::serve::entry::{Entry, RunMode};
 use crate::serve::{Servant, Serves};
 
-/// The end of an object: it is out of the map, and its requests under way go on. Dropping this changes nothing.
+/// The deactivation of an object. It is out of the map, and its running requests continue. Dropping this has
+/// no effect.
 #[derive(Debug)]
 pub struct Deactivation {
     entry: Arc<Entry>,
@@ -23,10 +24,10 @@ pub struct Deactivation {
 }
 
 impl Deactivation {
-    /// Waits until its requests are done, and its servant activator has ended its servant.
+    /// Waits until its requests are done, and its servant activator has etherealized its servant.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// The deactivation continues if this future is dropped.
     pub async fn completed(self) {
         self.entry.idle().await;
         if let Some(ended) = self.ended {
@@ -36,10 +37,11 @@ impl Deactivation {
 }
 
 impl Poa {
-    /// Activates a servant under an id of the POA's choice, and gives the reference, whose type says which interface.
+    /// Activates a servant under an id that the POA chooses, and returns its reference. The type of the
+    /// reference selects the interface.
     ///
     /// # Errors
-    /// As for [`activate_object`](Self::activate_object).
+    /// Those of [`activate_object`](Self::activate_object).
     pub fn activate<R, S>(&self, servant: S) -> Result<R, PoaError>
     where
         R: Serves<S>,
@@ -48,10 +50,11 @@ impl Poa {
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
     }
 
-    /// Activates a servant under an id, and gives the reference, whose type says which interface.
+    /// Activates a servant under an id, and returns its reference. The type of the reference selects the
+    /// interface.
     ///
     /// # Errors
-    /// As for [`activate_object_with_id`](Self::activate_object_with_id).
+    /// Those of [`activate_object_with_id`](Self::activate_object_with_id).
     pub fn activate_with_id<R, S>(&self, id: impl Into<ObjectId>, servant: S) -> Result<R, PoaError>
     where
         R: Serves<S>,
@@ -61,11 +64,12 @@ impl Poa {
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
     }
 
-    /// Activates a servant under an id of the POA's choice.
+    /// Activates a servant under an id that the POA chooses.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID and RETAIN; [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with
-    /// UNIQUE_ID; `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID and RETAIN.
+    /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID.
+    /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
     pub fn activate_object(&self, servant: Servant) -> Result<ObjectId, PoaError> {
         self.needs(self.core.chooses_ids() && self.retains(), "activate_object", "SYSTEM_ID and RETAIN")?;
         let entry = self.put(None, servant)?;
@@ -75,17 +79,20 @@ impl Poa {
     /// Activates a servant under an id.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectAlreadyActive`](PoaError::ObjectAlreadyActive);
-    /// [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID; `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not
-    /// choose, and for one with which keys would be too long; `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN.
+    /// * [`ObjectAlreadyActive`](PoaError::ObjectAlreadyActive).
+    /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID.
+    /// * `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not choose, and for one with
+    ///   which keys would be too long.
+    /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
     pub fn activate_object_with_id(&self, id: &ObjectId, servant: Servant) -> Result<(), PoaError> {
         self.needs(self.retains(), "activate_object_with_id", "RETAIN")?;
         self.check_id(id)?;
         self.put(Some(id), servant).map(drop)
     }
 
-    /// Takes an object out of the map: its requests get OBJECT_NOT_EXIST from now on, unless something else serves what is not in
-    /// the map. Those under way go on.
+    /// Removes an object from the map. From now on its requests get OBJECT_NOT_EXIST, unless a default
+    /// servant or servant manager serves objects that are not in the map. Running requests continue.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectNotActive`](PoaError::ObjectNotActive).
@@ -98,11 +105,11 @@ impl Poa {
         Ok(Deactivation { ended: self.core.ending(&entry), entry })
     }
 
-    /// A reference to an object that is not active yet, of an id of the POA's choice: `request().object_id()`, or
-    /// [`reference_to_id`](Self::reference_to_id), tells which.
+    /// Creates a reference to an object that is not active yet, with an id that the POA chooses.
+    /// `request().object_id()` or [`reference_to_id`](Self::reference_to_id) returns the id.
     ///
-    /// A POA with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY reserves a place of 24 octets for it, which others get only behind the
-    /// object's deactivation.
+    /// A POA with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY reserves a slot of 24 bytes for
+    /// it. The slot is reused only after the object's deactivation.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID.
@@ -111,22 +118,25 @@ impl Poa {
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, &self.next_id())))
     }
 
-    /// A reference to an object that need not be active.
+    /// Creates a reference to an object that need not be active.
     ///
     /// # Errors
-    /// `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not choose, and for one with which the key would be too long.
+    /// `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not choose, and for one with which
+    /// the key would be too long.
     pub fn create_reference_with_id<R: Reference>(&self, id: impl Into<ObjectId>) -> Result<R, PoaError> {
         let id = id.into();
         self.check_id(&id)?;
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
     }
 
-    /// The id under which the servant is active. With IMPLICIT_ACTIVATION, where it is not active or MULTIPLE_ID lets it be again,
-    /// it is activated; for the default servant in one of its own requests it is that of the request.
+    /// Returns the id under which the servant is active. With IMPLICIT_ACTIVATION, it is activated if it is
+    /// not active or if MULTIPLE_ID allows another activation. For the default servant in one of its own
+    /// requests, returns the id of the request.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT, and without RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION;
-    /// [`ServantNotActive`](PoaError::ServantNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT, and without RETAIN and UNIQUE_ID
+    ///   or IMPLICIT_ACTIVATION.
+    /// * [`ServantNotActive`](PoaError::ServantNotActive).
     pub fn servant_to_id(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
         self.needs(
             self.uses_default() || self.finds_servants(),
@@ -136,11 +146,13 @@ impl Poa {
         self.id_of(servant)
     }
 
-    /// The reference of the object of that servant, as [`servant_to_id`](Self::servant_to_id) finds or activates it.
+    /// Returns the reference of the servant's object, which [`servant_to_id`](Self::servant_to_id) finds or
+    /// activates.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION, but for the servant of the request that is being
-    /// served; [`ServantNotActive`](PoaError::ServantNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION, unless
+    ///   the servant serves the current request.
+    /// * [`ServantNotActive`](PoaError::ServantNotActive).
     #[doc(alias = "_this")]
     pub fn servant_to_reference(&self, servant: &Servant) -> Result<ObjectRef, PoaError> {
         self.needs(
@@ -152,11 +164,12 @@ impl Poa {
         Ok(self.reference(servant.repository_id(), id.as_slice()))
     }
 
-    /// The servant of the object; the default servant where it is not active.
+    /// Returns the servant of the object, or the default servant if the object is not active.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT; [`WrongAdapter`](PoaError::WrongAdapter);
-    /// [`ObjectNotActive`](PoaError::ObjectNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT.
+    /// * [`WrongAdapter`](PoaError::WrongAdapter).
+    /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn reference_to_servant<R: Reference>(&self, reference: &R) -> Result<Servant, PoaError> {
         self.needs(
             self.retains() || self.uses_default(),
@@ -166,7 +179,7 @@ impl Poa {
         self.servant_of(&self.reference_to_id(reference)?)
     }
 
-    /// The id of the object, which need not be active.
+    /// Returns the id of the object, which need not be active.
     ///
     /// # Errors
     /// [`WrongAdapter`](PoaError::WrongAdapter).
@@ -178,36 +191,39 @@ impl Poa {
         id.filter(|_| !self.core.prefix.is_empty()).ok_or(PoaError::WrongAdapter)
     }
 
-    /// The servant of the object; the default servant where it is not active.
+    /// Returns the servant of the object, or the default servant if the object is not active.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT; [`ObjectNotActive`](PoaError::ObjectNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT.
+    /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn id_to_servant(&self, id: &ObjectId) -> Result<Servant, PoaError> {
         self.needs(self.retains() || self.uses_default(), "id_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
         self.servant_of(id)
     }
 
-    /// The reference of an active object.
+    /// Returns the reference of an active object.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectNotActive`](PoaError::ObjectNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN.
+    /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
         self.needs(self.retains(), "id_to_reference", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
         Ok(ObjectRef::local(&self.orb, &entry, entry.key()))
     }
 
-    /// The default servant.
+    /// Returns the default servant.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT; [`NoServant`](PoaError::NoServant).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT.
+    /// * [`NoServant`](PoaError::NoServant).
     #[doc(alias = "get_servant")]
     pub fn servant(&self) -> Result<Servant, PoaError> {
         self.needs(self.uses_default(), "get_servant", "USE_DEFAULT_SERVANT")?;
         self.default_servant().ok_or(PoaError::NoServant)
     }
 
-    /// Sets the default servant, in place of the one before, whose requests under way go on.
+    /// Sets or replaces the default servant. Running requests of the previous one continue.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT.
@@ -216,11 +232,13 @@ impl Poa {
         self.set_default(servant)
     }
 
-    /// Sets what makes servants when requests come.
+    /// Sets the activator that creates servants on demand.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without RETAIN; `OBJECT_NOT_EXIST` minor OMG 2 behind `destroy`; `BAD_INV_ORDER` minor OMG 6 where
-    /// one is set.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
+    /// * `OBJ_ADAPTER` minor OMG 4 without RETAIN.
+    /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
+    /// * `BAD_INV_ORDER` minor OMG 6 if one is set.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_activator(&self, activator: impl ServantActivator) -> Result<(), PoaError> {
         self.needs(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
@@ -237,11 +255,13 @@ impl Poa {
         Ok(())
     }
 
-    /// Sets what finds the servant for each request.
+    /// Sets the locator that finds the servant for each request.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER; `OBJ_ADAPTER` minor OMG 4 without NON_RETAIN; `OBJECT_NOT_EXIST` minor OMG 2 behind `destroy`; `BAD_INV_ORDER` minor OMG 6 where
-    /// one is set.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
+    /// * `OBJ_ADAPTER` minor OMG 4 without NON_RETAIN.
+    /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
+    /// * `BAD_INV_ORDER` minor OMG 6 if one is set.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_locator(&self, locator: impl ServantLocator) -> Result<(), PoaError> {
         self.needs(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
@@ -256,7 +276,7 @@ impl Poa {
         self.set_default(Servant { skeleton, mode: RunMode::default() })
     }
 
-    /// Whether a servant activator or locator is set.
+    /// Returns whether a servant activator or locator is set.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
@@ -294,7 +314,7 @@ impl Poa {
         self.core.policies.lifespan == LifespanPolicy::Persistent
     }
 
-    /// The object of that id, if it is active.
+    /// Returns the object of that id, if it is active.
     fn entry(&self, id: &[u8]) -> Option<Arc<Entry>> {
         let found = if self.core.is_indexed() {
             self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
@@ -304,7 +324,7 @@ impl Poa {
         found.filter(|entry| !entry.is_gone())
     }
 
-    /// An id of the POA's choice.
+    /// Returns a new id that the POA chooses.
     fn next_id(&self) -> Vec<u8> {
         let adapter = self.orb.adapter();
         if self.core.is_indexed() {
@@ -314,7 +334,7 @@ impl Poa {
         }
     }
 
-    /// Whether an object of the POA can have the id.
+    /// Checks whether an object of the POA can have the id.
     pub(super) fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
         let octets = id.as_slice();
         let adapter = self.orb.adapter();
@@ -339,7 +359,7 @@ impl Poa {
         }
         let (adapter, poa) = (self.orb.adapter(), &self.core);
         let (identity, mode) = (servant.identity(), servant.mode);
-        // Nobody asks for the objects of a servant of which nobody else has a handle.
+        // Skip the bookkeeping for a servant without another handle: nothing can ask for its objects.
         let known = Arc::strong_count(&servant.skeleton) > 1;
         if known && poa.is_unique() && !poa.objects_of(identity).is_empty() {
             return Err(PoaError::ServantAlreadyActive);
@@ -355,7 +375,8 @@ impl Poa {
             Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant.skeleton, mode),
         };
         let entry = entry.ok_or(PoaError::ObjectAlreadyActive)?;
-        // Who destroys the POA and then looks at its objects misses none, or is seen here.
+        // Pairs with the fence in `PoaCore::end`: either the destruction finds this object, or the check
+        // below sees the destruction.
         fence(Ordering::SeqCst);
         if poa.is_destroyed() {
             adapter.deactivate(&entry);
@@ -368,7 +389,7 @@ impl Poa {
         Ok(entry)
     }
 
-    /// The id of the request that is being served, if that servant serves it for this POA.
+    /// Returns the id of the current request, if that servant serves it for this POA.
     fn current_id(&self, servant: &Servant) -> Option<ObjectId> {
         let request = crate::serve::try_request()?;
         let entry = request.entry().filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))?;
@@ -397,7 +418,7 @@ impl Poa {
         let found = if self.retains() { self.entry(id.as_slice()) } else { None };
         match found {
             Some(entry) => {
-                // Somebody has a handle from now on.
+                // The program gets a handle of the servant: its objects can be asked for from now on.
                 self.core.note_servant(entry.servant(), &entry, false);
                 Ok(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
             }

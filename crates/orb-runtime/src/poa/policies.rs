@@ -1,4 +1,4 @@
-//! The policies of a POA together: their defaults, and which can not be had together.
+//! The set of policies of a POA: defaults and valid combinations.
 
 use super::policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
@@ -7,7 +7,7 @@ use super::policy::{
 
 /// All policies of a POA.
 ///
-/// `Policies::default()` is what a POA has that is created without any.
+/// `Policies::default()` are those of a POA that is created without any.
 ///
 /// ```
 /// # use orb_runtime::poa::*;
@@ -21,57 +21,58 @@ use super::policy::{
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Policies {
-    /// Which threads run requests.
+    /// The threads that run requests.
     pub thread: ThreadModel,
-    /// How long references are good.
+    /// The lifetime of references.
     pub lifespan: LifespanPolicy,
     /// Whether a servant may have several ids.
     pub id_uniqueness: IdUniquenessPolicy,
-    /// Who chooses ids.
+    /// The assignment of ids: by the program or by the POA.
     pub id_assignment: IdAssignmentPolicy,
-    /// Whether asking for a reference activates.
+    /// Whether asking for a reference activates the servant.
     pub implicit_activation: ImplicitActivationPolicy,
     /// Whether there is a map of active objects.
     pub servant_retention: ServantRetentionPolicy,
-    /// What serves a request of an object that is not in it.
+    /// The handling of a request whose object is not in the map.
     pub request_processing: RequestProcessingPolicy,
     /// Whether callbacks may come over connections that this ORB opened.
     pub bidirectional: BidirectionalPolicy,
 }
 
-/// A list of policies is none that a POA can have (`PortableServer::POA::InvalidPolicy`).
+/// A POA cannot have this list of policies (`PortableServer::POA::InvalidPolicy`).
 ///
-/// `Display` says which policy of the list is refused and why.
+/// `Display` names the rejected policy of the list and the reason.
 #[doc(alias = "PortableServer::POA::InvalidPolicy")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("policy {index} of the list, {policy}: {reason}")]
 #[non_exhaustive]
 pub struct InvalidPolicy {
-    /// Where in the list a policy stands that is at fault, counted from 0: of several the last.
+    /// The index of a policy at fault in the list, counted from 0. If there are several, the last one.
     pub index: u16,
     policy: Policy,
     reason: &'static str,
 }
 
-/// A rule that policies break: what it says, and the types that take part.
+/// A violated rule: its text, and the policy types that it concerns.
 type Broken = (&'static str, &'static [u32]);
 
 impl Policies {
-    /// Whether its objects come and go through a servant activator.
+    /// Returns whether its objects are incarnated by a servant activator.
     pub(crate) fn has_activator(&self) -> bool {
         self.request_processing == RequestProcessingPolicy::ServantManager && self.retains()
     }
 
-    /// What the RootPOA has.
+    /// Returns the policies of the RootPOA.
     #[must_use]
     pub fn root() -> Self {
         Self { implicit_activation: ImplicitActivationPolicy::Implicit, ..Self::default() }
     }
 
-    /// The policies of a POA that is created with that list: each type that is not in it has its default.
+    /// Returns the policies of a POA that is created with that list. Types that are missing from the list
+    /// have their defaults.
     ///
     /// # Errors
-    /// A type stands twice in the list with different values, or the policies contradict each other.
+    /// A type is in the list twice with different values, or the policies contradict each other.
     pub fn from_list(list: &[Policy]) -> Result<Self, InvalidPolicy> {
         let refused = |at: usize, policy, reason| InvalidPolicy {
             index: u16::try_from(at).unwrap_or(u16::MAX),
@@ -94,11 +95,11 @@ impl Policies {
         }
         let Some((reason, part)) = policies.broken() else { return Ok(policies) };
         let last = list.iter().enumerate().rev().find(|(_, policy)| part.contains(&policy.id()));
-        // The defaults break no rule, so that one of the list has a part in it.
+        // The defaults violate no rule, so a policy of the list must take part in the violation.
         last.map_or(Ok(policies), |(at, &policy)| Err(refused(at, policy, reason)))
     }
 
-    /// Chooses one value. Those that mean nothing to a POA change nothing.
+    /// Sets one policy. Policies that do not apply to a POA are ignored.
     pub fn set(&mut self, policy: impl Into<Policy>) {
         match policy.into() {
             Policy::Thread(value) => self.thread = value,
@@ -113,7 +114,7 @@ impl Policies {
         }
     }
 
-    /// As a list with one policy of each type, by their numbers.
+    /// Returns a list with one policy of each type, ordered by type number.
     #[must_use]
     pub fn to_list(&self) -> [Policy; 8] {
         [
@@ -128,19 +129,19 @@ impl Policies {
         ]
     }
 
-    /// Whether a POA can have these together.
+    /// Returns whether a POA can have this combination.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.broken().is_none()
     }
 
-    /// Whether there is a map of active objects.
+    /// Returns whether there is a map of active objects.
     #[must_use]
     pub fn retains(&self) -> bool {
         self.servant_retention == ServantRetentionPolicy::Retain
     }
 
-    /// The first rule that they break.
+    /// Returns the first rule that the combination violates.
     fn broken(&self) -> Option<Broken> {
         let implicit = self.implicit_activation == ImplicitActivationPolicy::Implicit;
         if !self.retains() && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly {
@@ -178,8 +179,9 @@ mod tests {
     use super::*;
     use crate::poa::InvalidPolicyValue;
 
-    /// Which of the combinations are refused, by hand: a line for retention and processing; in it USER_ID and SYSTEM_ID, in
-    /// each UNIQUE_ID and MULTIPLE_ID, first for IMPLICIT_ACTIVATION, then for NO_IMPLICIT_ACTIVATION.
+    /// The expected verdicts of all combinations, written by hand: a line for each retention and processing.
+    /// In a line, USER_ID and SYSTEM_ID; in each, UNIQUE_ID and MULTIPLE_ID; first for IMPLICIT_ACTIVATION,
+    /// then for NO_IMPLICIT_ACTIVATION.
     const VERDICTS: [(&str, u32, u32); 6] = [
         ("xx.. ....", 0, 0),
         ("xxx. x.x.", 0, 1),
@@ -240,7 +242,7 @@ mod tests {
                 ('.', Ok(made)) => assert_eq!(made, policies),
                 ('x', Err(InvalidPolicy { index, policy, .. })) => {
                     assert_eq!(policy, list[usize::from(index)]);
-                    // It has a part in it: another value of its type keeps the rule.
+                    // The policy takes part in the violation: another value of its type satisfies the rule.
                     let rule = policies.broken().map(|(rule, _)| rule);
                     let kept =
                         (0..3).filter_map(|value| Policy::from_value(policy.id(), value).ok()).any(|other| {
@@ -308,7 +310,7 @@ mod tests {
         assert_eq!(twice.id_uniqueness, IdUniquenessPolicy::Multiple);
         for (list, index) in [
             ([multiple, unique, persistent], 1),
-            // A default that is said is a value like any other.
+            // An explicit default is a value like any other.
             ([unique, persistent, multiple], 2),
         ] {
             let error = Policies::from_list(&list).unwrap_err();
@@ -320,7 +322,7 @@ mod tests {
     // clause: poa.combination.foreign_type
     #[test]
     fn types_that_mean_nothing_to_a_poa_are_ignored() {
-        // Messaging, real time, and one of a vendor.
+        // Types of messaging, of real time, and one of a vendor.
         for id in [23, 24, 35, 40, 45, 61, 0x4154_5401] {
             let other = Policy::from_value(id, 1).unwrap();
             assert_eq!(other, Policy::Other { id, value: 1 });

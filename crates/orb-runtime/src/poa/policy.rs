@@ -1,8 +1,8 @@
-//! What a POA does with objects, ids and requests, as values that are chosen when it is created.
+//! The policy types of POAs and their values, which are chosen when a POA is created.
 
 use std::fmt;
 
-/// The ids of the policies that mean something to a POA (`CORBA::PolicyType`).
+/// The ids of the policies that apply to a POA (`CORBA::PolicyType`).
 ///
 /// Source clause: "The Object Adapter / PortableServer / Policies", and "Bi-Directional GIOP" of the last one.
 pub mod policy_id {
@@ -37,16 +37,16 @@ macro_rules! policy {
         }
 
         impl $name {
-            /// Every value, in the order of their numbers.
+            /// All values, ordered by number.
             pub const ALL: &[Self] = &[$(Self::$value),+];
 
-            /// The number in IDL.
+            /// Returns the number in IDL.
             #[must_use]
             pub const fn value(self) -> u32 {
                 self as u32
             }
 
-            /// The value of that number.
+            /// Returns the value of that number.
             #[must_use]
             pub const fn from_value(value: u32) -> Option<Self> {
                 match value {
@@ -55,7 +55,7 @@ macro_rules! policy {
                 }
             }
 
-            /// The name in IDL.
+            /// Returns the name in IDL.
             #[must_use]
             pub const fn omg_name(self) -> &'static str {
                 match self {
@@ -79,13 +79,13 @@ macro_rules! policy {
 }
 
 policy! {
-    /// Which threads run the requests of a POA's objects.
+    /// The threads that run the requests of a POA's objects.
     #[doc(alias = "ThreadPolicyValue")]
     ThreadModel = THREAD / Thread {
-        /// The ORB's: requests of different objects run side by side.
+        /// The threads of the ORB: requests of different objects run concurrently.
         #[default]
         OrbControl = 0 "ORB_CTRL_MODEL",
-        /// One after the other, all objects of the POA and its servant manager together.
+        /// One request at a time, for all objects of the POA and its servant manager together.
         #[doc(alias = "SINGLE_THREAD_MODEL")]
         Single = 1 "SINGLE_THREAD_MODEL",
         /// In the task that runs [`Orb::run_until`](crate::Orb::run_until).
@@ -95,7 +95,7 @@ policy! {
 }
 
 policy! {
-    /// How long references to a POA's objects are good.
+    /// The lifetime of references to a POA's objects.
     #[doc(alias = "LifespanPolicyValue")]
     LifespanPolicy = LIFESPAN / Lifespan {
         /// Until the POA is destroyed, or the process ends.
@@ -113,13 +113,13 @@ policy! {
         /// One at a time.
         #[default]
         Unique = 0 "UNIQUE_ID",
-        /// As many as one likes.
+        /// Any number.
         Multiple = 1 "MULTIPLE_ID",
     }
 }
 
 policy! {
-    /// Who chooses ids.
+    /// The assignment of ids: by the program or by the POA.
     #[doc(alias = "IdAssignmentPolicyValue")]
     IdAssignmentPolicy = ID_ASSIGNMENT / IdAssignment {
         /// The program.
@@ -134,7 +134,7 @@ policy! {
     /// Whether asking for the reference of a servant that is not active activates it.
     #[doc(alias = "ImplicitActivationPolicyValue")]
     ImplicitActivationPolicy = IMPLICIT_ACTIVATION / ImplicitActivation {
-        /// It does. The RootPOA has this one.
+        /// It does. The RootPOA has this value.
         Implicit = 0 "IMPLICIT_ACTIVATION",
         /// It does not.
         #[default]
@@ -146,24 +146,24 @@ policy! {
     /// Whether the POA has a map of active objects.
     #[doc(alias = "ServantRetentionPolicyValue")]
     ServantRetentionPolicy = SERVANT_RETENTION / ServantRetention {
-        /// It has.
+        /// It has a map.
         #[default]
         Retain = 0 "RETAIN",
-        /// It has none: each request finds its servant anew.
+        /// It has no map: the servant is found anew for each request.
         NonRetain = 1 "NON_RETAIN",
     }
 }
 
 policy! {
-    /// What serves a request whose object is not in the map of active objects.
+    /// The handling of a request whose object is not in the map of active objects.
     #[doc(alias = "RequestProcessingPolicyValue")]
     RequestProcessingPolicy = REQUEST_PROCESSING / RequestProcessing {
-        /// Nothing: `OBJECT_NOT_EXIST`.
+        /// The request gets `OBJECT_NOT_EXIST`.
         #[default]
         ActiveObjectMapOnly = 0 "USE_ACTIVE_OBJECT_MAP_ONLY",
-        /// The default servant.
+        /// The default servant serves it.
         DefaultServant = 1 "USE_DEFAULT_SERVANT",
-        /// What the servant manager finds or makes.
+        /// The servant manager finds or creates a servant.
         ServantManager = 2 "USE_SERVANT_MANAGER",
     }
 }
@@ -185,23 +185,23 @@ policy! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Which threads run requests.
+    /// The threads that run requests.
     Thread(ThreadModel),
-    /// How long references are good.
+    /// The lifetime of references.
     Lifespan(LifespanPolicy),
     /// Whether a servant may have several ids.
     IdUniqueness(IdUniquenessPolicy),
-    /// Who chooses ids.
+    /// The assignment of ids: by the program or by the POA.
     IdAssignment(IdAssignmentPolicy),
-    /// Whether asking for a reference activates.
+    /// Whether asking for a reference activates the servant.
     ImplicitActivation(ImplicitActivationPolicy),
     /// Whether there is a map of active objects.
     ServantRetention(ServantRetentionPolicy),
-    /// What serves a request of an object that is not in it.
+    /// The handling of a request whose object is not in the map.
     RequestProcessing(RequestProcessingPolicy),
     /// Whether callbacks may come over connections that this ORB opened.
     Bidirectional(BidirectionalPolicy),
-    /// One that means nothing to a POA: it is ignored.
+    /// A policy that does not apply to a POA. It is ignored.
     Other {
         /// Its type.
         id: u32,
@@ -210,20 +210,20 @@ pub enum Policy {
     },
 }
 
-/// The policy type has no such value (`CORBA::PolicyError` with `BAD_POLICY_VALUE`).
+/// The policy type does not have that value (`CORBA::PolicyError` with `BAD_POLICY_VALUE`).
 #[doc(alias = "CORBA::PolicyError")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the policy type {id} has no value {value}")]
 pub struct InvalidPolicyValue {
     /// The policy type.
     pub id: u32,
-    /// The number that is none of its values.
+    /// The invalid number.
     pub value: u32,
 }
 
 impl Policy {
-    /// The policy of a type and a value as they are numbered in IDL. A type that means nothing to a POA becomes
-    /// [`Policy::Other`].
+    /// Returns the policy of a type and a value, both by their numbers in IDL. A type that does not apply to
+    /// a POA becomes [`Policy::Other`].
     ///
     /// # Errors
     /// The type is known and has no such value.
@@ -249,7 +249,7 @@ impl Policy {
         known.ok_or(InvalidPolicyValue { id, value })
     }
 
-    /// The type's number.
+    /// Returns the number of the type.
     #[must_use]
     pub const fn id(self) -> u32 {
         match self {
@@ -265,7 +265,7 @@ impl Policy {
         }
     }
 
-    /// The value's number.
+    /// Returns the number of the value.
     #[must_use]
     pub const fn value(self) -> u32 {
         match self {
@@ -283,7 +283,7 @@ impl Policy {
 }
 
 impl fmt::Display for Policy {
-    /// The value's name in IDL.
+    /// Writes the value's name in IDL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Thread(value) => value.fmt(f),

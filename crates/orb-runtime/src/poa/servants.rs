@@ -1,4 +1,4 @@
-//! What programs give a POA to make or find servants when requests come.
+//! Servant managers: create or find servants when requests arrive.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,8 @@ use super::handle::Poa;
 use crate::reference::{ObjectRef, Reference};
 use crate::serve::Servant;
 
-/// Where the object is: the caller goes there, with this request and, as long as that answers, with those that follow.
+/// Another location of the object. The caller sends this request there and, while that location responds, the
+/// following ones too.
 ///
 /// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`PortableServer::ForwardRequest`).
 #[doc(alias = "PortableServer::ForwardRequest")]
@@ -23,13 +24,14 @@ pub struct ForwardRequest {
 }
 
 impl ForwardRequest {
-    /// To the object of that reference.
+    /// Forwards to the object of that reference.
     #[must_use]
     pub fn to<R: Reference>(reference: &R) -> Self {
         Self { to: reference.as_object().clone(), permanent: false }
     }
 
-    /// For good: the caller forgets the reference that it had (LOCATION_FORWARD_PERM, with callers of GIOP 1.2).
+    /// Makes the forward permanent: the caller discards the reference that it had (LOCATION_FORWARD_PERM, to
+    /// callers with GIOP 1.2).
     #[must_use]
     pub fn permanently(mut self) -> Self {
         self.permanent = true;
@@ -37,10 +39,10 @@ impl ForwardRequest {
     }
 }
 
-/// Why a servant manager gives no servant.
+/// The reason why a servant manager returns no servant.
 #[derive(Debug, Clone)]
 pub enum Refusal {
-    /// The object is elsewhere.
+    /// The object is at another location.
     Forward(ForwardRequest),
     /// The request ends with that exception.
     System(SystemException),
@@ -58,27 +60,29 @@ impl From<ForwardRequest> for Refusal {
     }
 }
 
-/// Makes the servants of a POA with RETAIN when their first request comes, and ends them.
+/// Creates the servants of a POA with RETAIN when their first request arrives, and etherealizes them.
 ///
-/// For one id neither method runs twice at a time, nor beside the other: requests that come meanwhile wait. Both run in tasks of their own, so
-/// that a caller who goes away stops neither.
+/// For one id, at most one method runs at a time. Requests that arrive meanwhile wait. Both methods run in
+/// tasks of their own, so that a cancelled caller stops neither.
 ///
-/// An object that was deactivated ends behind its last request. What such a request calls of the same object in this process belongs to it and
-/// does not wait for the end, by way of other active objects of the process too; only a dynamic call to itself gets `BAD_INV_ORDER` minor OMG 3, since a message
-/// does not say which request sends it.
+/// A deactivated object is etherealized after its last request. A call that such a request makes to the same
+/// object in this process is part of the request and does not wait for the etherealization. This also holds
+/// for calls by way of other active objects of the process. Only a dynamic call to itself gets
+/// `BAD_INV_ORDER` minor OMG 3, because a message does not identify the request that sends it.
 ///
 /// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`ServantActivator`).
 #[doc(alias = "PortableServer::ServantActivator")]
 pub trait ServantActivator: Send + Sync + 'static {
-    /// Makes the servant of the object; it is active under the id from then on.
+    /// Creates the servant of the object, which is active under the id from then on.
     ///
-    /// A panic is UNKNOWN, COMPLETED_MAYBE for the requests that wait. With UNIQUE_ID a servant that has an object already is OBJ_ADAPTER minor
-    /// OMG 5, COMPLETED_NO.
+    /// A panic raises UNKNOWN, COMPLETED_MAYBE in the waiting requests. With UNIQUE_ID, a servant that has an
+    /// object already raises OBJ_ADAPTER minor OMG 5, COMPLETED_NO.
     fn incarnate(&self, id: &ObjectId, poa: &Poa) -> impl Future<Output = Result<Servant, Refusal>> + Send;
 
-    /// Ends the servant of an object that was deactivated and whose last request is done.
+    /// Ends the servant of a deactivated object after its last request.
     ///
-    /// `cleanup_in_progress`: the POA or its manager goes. `remaining_activations`: the servant has other objects of the POA.
+    /// * `cleanup_in_progress`: the POA is being destroyed, or its manager deactivated.
+    /// * `remaining_activations`: the servant has other objects of the POA.
     #[doc(alias = "etherealise")]
     fn etherealize(
         &self,
@@ -98,10 +102,10 @@ pub trait ServantActivator: Send + Sync + 'static {
 /// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`ServantLocator`).
 #[doc(alias = "PortableServer::ServantLocator")]
 pub trait ServantLocator: Send + Sync + 'static {
-    /// What `preinvoke` hands to `postinvoke`.
+    /// A value that `preinvoke` passes to `postinvoke`.
     type Cookie: Send + 'static;
 
-    /// Gives the servant for one request. A panic is UNKNOWN, COMPLETED_MAYBE.
+    /// Returns the servant for one request. A panic raises UNKNOWN, COMPLETED_MAYBE.
     fn preinvoke(
         &self,
         id: &ObjectId,
@@ -109,10 +113,10 @@ pub trait ServantLocator: Send + Sync + 'static {
         operation: &str,
     ) -> impl Future<Output = Result<(Servant, Self::Cookie), Refusal>> + Send;
 
-    /// The request is done: its reply leaves behind this. It is not called for a request that was given up.
+    /// Runs after the request, before its reply is sent. It is not called for a request that was cancelled.
     ///
     /// # Errors
-    /// The exception takes the place of the reply.
+    /// The exception replaces the reply.
     fn postinvoke(
         &self,
         id: &ObjectId,
@@ -128,7 +132,7 @@ pub trait ServantLocator: Send + Sync + 'static {
 
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A servant activator of whatever type.
+/// A type-erased [`ServantActivator`].
 pub(crate) trait Activator: Send + Sync {
     fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> Boxed<'a, Result<Servant, Refusal>>;
 
@@ -165,5 +169,5 @@ impl fmt::Debug for dyn Activator {
     }
 }
 
-/// What a POA with a servant activator has.
+/// A shared, type-erased servant activator.
 pub(crate) type SharedActivator = Arc<dyn Activator>;

@@ -1,4 +1,5 @@
-//! What servant and adapter activators are at: for one key one step at a time, and whoever asks meanwhile waits for it.
+//! Steps of servant and adapter activators. For one key, one step runs at a time, and other callers wait for
+//! it.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -16,32 +17,32 @@ use super::core::{Gate, PoaCore};
 use super::servants::{Boxed, Refusal};
 use crate::orb::OrbCore;
 
-/// A step that others wait for. What is awaited again looks again for what the step was to bring.
+/// A shared step. After awaiting it, a caller repeats its look-up.
 pub(crate) type Making = Shared<Boxed<'static, Result<(), Refusal>>>;
 
 type Map<K> = Mutex<HashMap<K, Making>>;
 
-/// The steps under way, by what they are for.
+/// The running steps by key.
 pub(super) struct Steps<K: Eq + Hash>(Arc<Map<K>>);
 
-/// The steps, while none begins or is over.
+/// The steps under their lock: none begins or ends meanwhile.
 pub(super) struct Locked<'a, K: Eq + Hash> {
     steps: &'a Steps<K>,
     map: MutexGuard<'a, HashMap<K, Making>>,
 }
 
-/// A step's place among those under way, until it is over or its runtime drops it.
+/// The registration of a running step. Dropping it removes the step, when it ends or its runtime drops it.
 struct UnderWay<K: Eq + Hash> {
     map: Arc<Map<K>>,
     key: K,
 }
 
 tokio::task_local! {
-    /// The ORB of the step that the task is.
+    /// The address of the ORB for which the current task runs a step.
     static ORB_OF_STEP: usize;
 }
 
-/// Whether a step of this ORB asks, which would wait for itself.
+/// Returns whether the current task is a step of this ORB, which must not wait for steps.
 pub(super) fn is_step_of(orb: &OrbCore) -> bool {
     ORB_OF_STEP.try_with(|of| *of == std::ptr::from_ref(orb) as usize).unwrap_or(false)
 }
@@ -57,7 +58,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
         Locked { steps: self, map: self.0.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// The step for that key.
+    /// Returns the running step for that key.
     pub(super) fn get<Q>(&self, key: &Q) -> Option<Making>
     where
         K: Borrow<Q>,
@@ -66,16 +67,17 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
         self.lock().map.get(key).cloned()
     }
 
-    /// Waits for all that are under way.
+    /// Waits for all running steps.
     pub(super) async fn over(&self) {
         let all: Vec<_> = self.lock().map.values().cloned().collect();
         futures_util::future::join_all(all).await;
     }
 
-    /// The step that brings what is missing: the one under way, or else that work.
+    /// Returns the running step for that key, or starts `work` as one.
     ///
     /// # Errors
-    /// TRANSIENT, COMPLETED_NO: minor OMG 4, the POA is destroyed; minor OMG 1, as many are under way as may be, or there is no runtime.
+    /// TRANSIENT, COMPLETED_NO: minor OMG 4 if the POA is destroyed; minor OMG 1 if the limit of running
+    /// steps is reached or there is no runtime.
     pub(super) fn bring<Q, W>(
         &self,
         (poa, orb): (&PoaCore, &Arc<OrbCore>),
@@ -93,7 +95,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
         if let Some(step) = locked.map.get(key) {
             return Ok(step.clone());
         }
-        // Under the lock: who destroys the POA and then looks at the steps misses none.
+        // Check under the lock: a destruction that looks at the steps afterwards finds all of them.
         if poa.is_destroyed() {
             return Err(Gate::Destroyed.refusal());
         }
@@ -113,7 +115,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + 'static> Locked<'_, K> {
-    /// Runs the step in a task of its own; one that the runtime drops ends with TRANSIENT.
+    /// Runs the step in a task of its own. A step that the runtime drops ends with TRANSIENT.
     pub(super) fn run(
         mut self,
         orb: &Arc<OrbCore>,
@@ -128,11 +130,11 @@ impl<K: Clone + Eq + Hash + Send + 'static> Locked<'_, K> {
         let step = step.shared();
         let under_way = UnderWay { map: Arc::clone(&self.steps.0), key: key.clone() };
         self.map.insert(key, step.clone());
-        // A runtime that has ended drops the task here.
+        // Unlock before spawning: a runtime that has ended drops the task here, which takes the lock.
         drop(self.map);
         runtime.spawn(ORB_OF_STEP.scope(Arc::as_ptr(orb) as usize, async move {
             let done = work.await;
-            // Who looks from here on finds what it brought.
+            // Remove the step before waking callers: a look-up from here on finds its result.
             drop(under_way);
             let _ = tell.send(done);
         }));
@@ -146,7 +148,7 @@ impl<K: Eq + Hash> Drop for UnderWay<K> {
     }
 }
 
-/// Where steps of the ORB run.
+/// Returns the runtime for the ORB's steps.
 ///
 /// # Errors
 /// TRANSIENT minor OMG 1, COMPLETED_NO: there is no runtime.

@@ -1,4 +1,4 @@
-//! [`IorTemplate`]: references of one POA and interface, of which only the object differs.
+//! [`IorTemplate`]: references of one POA and interface that differ only in the object.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,11 +12,12 @@ use super::handle::Poa;
 use crate::reference::{ObjectRef, Reference};
 use crate::serve::demux::OperationDemux;
 
-/// The references to objects of one POA, as one interface, with all but the object's id encoded once.
+/// A template for references to objects of one POA as one interface. Everything except the object's id is
+/// encoded once.
 ///
-/// For programs that publish references to very many objects, such as a default servant's: an IOR takes two allocations for each
-/// profile and no look at addresses, components and code sets. What it gives is octet for octet what
-/// [`create_reference_with_id`](Poa::create_reference_with_id) gives.
+/// It serves programs that publish references to very many objects, for example those of a default servant.
+/// An IOR takes two allocations per profile, and no look-up of addresses, components and code sets. The
+/// result is byte for byte that of [`create_reference_with_id`](Poa::create_reference_with_id).
 ///
 /// ```
 /// # use orb_runtime::{ObjectRef, Orb};
@@ -32,7 +33,7 @@ use crate::serve::demux::OperationDemux;
 pub struct IorTemplate<R> {
     poa: Poa,
     interface: PhantomData<fn() -> R>,
-    /// `None` where references differ in more than the key.
+    /// `None` if references differ in more than the key.
     profiles: Option<Vec<Profile>>,
 }
 
@@ -40,23 +41,25 @@ pub struct IorTemplate<R> {
 #[derive(Clone)]
 struct Profile {
     tag: ProfileTag,
-    /// Up to the key's count of octets.
+    /// The bytes before the key's length.
     before: Box<[u8]>,
-    /// From the next multiple of four behind the key on.
+    /// The bytes from the next multiple of four after the key.
     after: Box<[u8]>,
     little: bool,
 }
 
-/// What stands in the key's place to find it: a multiple of four octets, so that what follows begins at one.
+/// A placeholder for the key. Its length is a multiple of four bytes, so that the bytes after it are aligned
+/// to four.
 const SAMPLE: &[u8] = b"\xFBzorb's sample of a key.";
 
 impl Poa {
-    /// What makes references to objects of this POA as the interface `R`, with everything but the object's id encoded once.
+    /// Creates a template for references to objects of this POA as the interface `R`. Everything except the
+    /// object's id is encoded once.
     ///
-    /// Addresses are those of now.
+    /// The template keeps the addresses at the time of this call.
     pub fn template<R: Reference>(&self) -> IorTemplate<R> {
         let type_id = R::REPOSITORY_ID;
-        // Their numbers of operations are the object's own.
+        // With numeric operations, each reference has operation numbers of its own.
         let alike = self.orb.config.demux.operations != OperationDemux::Numeric;
         let sample = alike.then(|| self.orb.ior(type_id, SAMPLE)).flatten();
         let profiles = sample.and_then(|ior| ior.profiles.iter().map(Profile::around).collect());
@@ -65,10 +68,10 @@ impl Poa {
 }
 
 impl<R: Reference> IorTemplate<R> {
-    /// The IOR of the object of that id; without a profile where the ORB does not listen.
+    /// Returns the IOR of the object of that id. It has no profile if the ORB does not listen.
     ///
     /// # Errors
-    /// As for [`create_reference_with_id`](Poa::create_reference_with_id).
+    /// Those of [`create_reference_with_id`](Poa::create_reference_with_id).
     pub fn ior(&self, id: impl Into<ObjectId>) -> Result<Ior, PoaError> {
         let id = id.into();
         self.poa.check_id(&id)?;
@@ -81,10 +84,10 @@ impl<R: Reference> IorTemplate<R> {
         Ok(Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles })
     }
 
-    /// A reference to the object of that id.
+    /// Returns a reference to the object of that id.
     ///
     /// # Errors
-    /// As [`ior`](Self::ior).
+    /// Those of [`ior`](Self::ior).
     pub fn reference(&self, id: impl Into<ObjectId>) -> Result<R, PoaError> {
         let id = id.into();
         let ior = self.ior(id.clone())?;
@@ -94,7 +97,7 @@ impl<R: Reference> IorTemplate<R> {
 }
 
 impl Profile {
-    /// The profile around the key that is the sample.
+    /// Splits an encoded profile around the placeholder of the key.
     fn around(profile: &TaggedProfile) -> Option<Self> {
         let data = &profile.data;
         let at = data.windows(SAMPLE.len()).position(|octets| octets == SAMPLE)?;
@@ -103,7 +106,7 @@ impl Profile {
         Some(Self { tag: profile.tag, before, after, little: data.first()? & 1 == 1 })
     }
 
-    /// The profile with that key.
+    /// Returns the encoded profile with that key.
     fn with(&self, key: &[u8]) -> TaggedProfile {
         let len = key.len() as u32;
         let len = if self.little { len.to_le_bytes() } else { len.to_be_bytes() };

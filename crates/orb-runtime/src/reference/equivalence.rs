@@ -1,4 +1,4 @@
-//! Which references surely mean the same object.
+//! Equivalence of references: whether they certainly refer to the same object.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use giop_codec::ior::IiopProfile;
 use super::ObjectRef;
 
 impl ObjectRef {
-    /// Whether both surely mean the same object: the key of their first profiles is the same, and so is one of the addresses under
-    /// which either of them has that key.
+    /// Returns whether both certainly refer to the same object: the keys of their first profiles are equal,
+    /// and they share an address with that key.
     pub(crate) fn same_place(&self, other: &Self) -> bool {
         if std::ptr::eq(self.ior(), other.ior()) {
             return true;
@@ -21,13 +21,13 @@ impl ObjectRef {
         if key != other_key {
             return false;
         }
-        // A reference may have thousands of addresses.
+        // Use a hash set, because a reference may have thousands of addresses.
         let theirs: HashSet<Place> = other.places(key).collect();
         self.places(key).any(|place| theirs.contains(&place))
     }
 
-    /// A number that equivalent references have in common, the same in every process. It is made of the key alone: equivalent
-    /// references may name different addresses.
+    /// Returns a hash that is equal for equivalent references, in every process. It depends on the key only,
+    /// because equivalent references may have different addresses.
     pub(crate) fn place_hash(&self) -> u64 {
         let octets = self.own_key().or_else(|| self.first_key()).unwrap_or_default();
         // FNV-1a.
@@ -40,17 +40,17 @@ impl ObjectRef {
         self.own_profiles().first().map(|profile| profile.object_key.as_slice())
     }
 
-    /// The addresses of all profiles with that key.
+    /// Returns the addresses of all profiles with that key.
     fn places(&self, key: &[u8]) -> impl Iterator<Item = Place> {
         let profiles = self.own_profiles().iter().filter(move |profile| profile.object_key.as_slice() == key);
         profiles.flat_map(places)
     }
 }
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(PartialEq, Eq, Hash)]
 enum Place {
-    /// With TLS or without: nobody else listens there. Names of hosts have no case.
+    /// With or without TLS: an address has only one listener. Host names are compared without case.
     Tcp {
         host: String,
         port: u16,
@@ -105,9 +105,9 @@ mod tests {
             (vec![profile("a", 2, b"k")], false),
             (vec![profile("b", 1, b"k")], false),
             (vec![profile("a", 1, b"other")], false),
-            // The object of the first profile is another one.
+            // The first profile has another object's key.
             (vec![profile("a", 1, b"other"), profile("a", 1, b"k")], false),
-            // The address is that of another key.
+            // The common address belongs to another key.
             (vec![profile("b", 1, b"k"), profile("a", 1, b"other")], false),
             (Vec::new(), false),
         ];

@@ -1,4 +1,4 @@
-//! References to local objects: objects of local interfaces, which no message ever names.
+//! References to local objects: objects of local interfaces, which cannot be sent in messages.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,17 +6,18 @@ use std::sync::Arc;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// What every typed reference to a local object has. Operations of an interface win over these by name.
+/// The methods of every typed reference to a local object. Operations of an interface take precedence over
+/// methods of the same name.
 ///
-/// Such a reference is a counted pointer: calls go straight to the object, by no ORB, and references are equal where
-/// they lead to the same object. It is no [`ObjectRef`](crate::ObjectRef): it has no IOR, and where one is in a value that
-/// is sent, the call fails with MARSHAL minor OMG 4, COMPLETED_NO (COMPLETED_YES for results).
+/// Such a reference is a counted pointer. Calls go directly to the object, without an ORB. References are
+/// equal if they point to the same object. It is not an [`ObjectRef`](crate::ObjectRef) and has no IOR. A
+/// call that would send it fails with MARSHAL minor OMG 4, COMPLETED_NO (COMPLETED_YES for results).
 #[doc(alias = "CORBA::LocalObject")]
 pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
-    /// The interface without the type of the object.
+    /// The type-erased object with its interface.
     #[doc(hidden)]
     type Local: LocalObject + ?Sized;
 
@@ -26,7 +27,7 @@ pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
     #[doc(hidden)]
     fn as_local(&self) -> &Arc<Self::Local>;
 
-    /// A reference to a new local object.
+    /// Creates a local object and returns a reference to it.
     fn of<S>(servant: S) -> Self
     where
         Self: ServesLocally<S>,
@@ -34,7 +35,7 @@ pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
         Self::serve(servant)
     }
 
-    /// The reference as another interface; `None` if the object does not have it.
+    /// Returns the reference as another interface; `None` if the object does not have it.
     #[doc(alias = "_narrow")]
     fn narrow<R: LocalReference>(&self) -> Option<R> {
         let mut found: Option<Arc<R::Local>> = None;
@@ -42,28 +43,28 @@ pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
         found.map(R::from_local)
     }
 
-    /// The object itself, if it is of this type.
+    /// Returns the object itself, if it is of this type.
     fn servant<S: 'static>(&self) -> Option<&S> {
         self.as_local().servant().downcast_ref()
     }
 }
 
-/// The reference leads to objects implemented by `S`.
+/// A reference type whose objects `S` implements.
 pub trait ServesLocally<S>: LocalReference {
     #[doc(hidden)]
     fn serve(servant: S) -> Self;
 }
 
-/// A local object of whatever interface.
+/// A local object of any interface.
 pub trait LocalObject: Send + Sync + 'static {
-    /// Fills a place of `Option<Arc<L>>`, where `L` is one of the object's interfaces; leaves others.
+    /// Sets `out` if it is an `Option<Arc<L>>` where `L` is one of the object's interfaces.
     fn local(self: Arc<Self>, out: &mut dyn Any);
 
-    /// What implements the object.
+    /// Returns the implementation of the object.
     fn servant(&self) -> &dyn Any;
 }
 
-/// A value of a native type in a message: it has no form there.
+/// A value of a native type, which cannot be encoded in a message.
 #[derive(Debug)]
 pub struct Native<T>(pub T);
 
@@ -81,19 +82,19 @@ impl<T> CdrDecode for Native<T> {
     }
 }
 
-/// What encoding a local reference gives.
+/// Returns the error of encoding a local reference.
 ///
 /// # Errors
-/// [`EncodeErrorKind::LocalObject`] always.
+/// Always [`EncodeErrorKind::LocalObject`].
 #[cold]
 pub fn not_sent() -> Result<(), EncodeError> {
     Err(EncodeError::new(EncodeErrorKind::LocalObject))
 }
 
-/// What decoding a local reference gives.
+/// Returns the error of decoding a local reference.
 ///
 /// # Errors
-/// [`DecodeErrorKind::LocalObject`] always.
+/// Always [`DecodeErrorKind::LocalObject`].
 #[cold]
 pub fn not_received<T>(d: &Decoder<'_>) -> Result<T, DecodeError> {
     Err(DecodeError::new(DecodeErrorKind::LocalObject, d.position()))

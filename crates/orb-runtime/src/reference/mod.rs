@@ -23,33 +23,35 @@ pub(crate) use object::{AskedFor, Binding, Demand};
 pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
 
-/// What every typed reference has. Operations of an interface win over these by name.
+/// The methods of every typed reference. Operations of an interface take precedence over methods of the same
+/// name.
 ///
-/// References are cheap to clone; the `with_*` methods give another reference to the same object.
+/// References are cheap to clone. The `with_*` methods return another reference to the same object.
 #[doc(alias = "CORBA::Object")]
 pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + 'static {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
-    /// Takes the object as one of this interface, unchecked: a wrong one answers BAD_OPERATION.
+    /// Creates a reference of this interface without checking the object. If the object has another
+    /// interface, calls raise BAD_OPERATION.
     fn from_object(object: ObjectRef) -> Self;
 
-    /// The untyped reference.
+    /// Returns the untyped reference.
     fn as_object(&self) -> &ObjectRef;
 
-    /// The same object, each call of which ends with TIMEOUT after `timeout`.
+    /// Returns a reference whose calls end with TIMEOUT after `timeout`.
     #[must_use]
     fn with_timeout(&self, timeout: Duration) -> Self {
         Self::from_object(self.as_object().change(|options| options.timeout = Some(Some(timeout))))
     }
 
-    /// The same object, the calls of which may take as long as they like.
+    /// Returns a reference whose calls have no timeout.
     #[must_use]
     fn without_timeout(&self) -> Self {
         Self::from_object(self.as_object().change(|options| options.timeout = Some(None)))
     }
 
-    /// The same object; a service context travels with each request.
+    /// Returns a reference that sends a service context with each request.
     #[must_use]
     fn with_context(&self, id: ContextId, data: impl Into<Bytes>) -> Self {
         let context = ServiceContext { id, data: data.into() };
@@ -61,28 +63,30 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         }))
     }
 
-    /// The same object, called as somebody else than the ORB says: see [`csi`](crate::csi). Other connections are not needed for that.
+    /// Returns a reference that calls with other credentials than those of the ORB: see [`csi`](crate::csi).
+    /// It shares the connections.
     #[cfg(feature = "csi")]
     #[must_use]
     fn with_credentials(&self, credentials: &crate::csi::Credentials) -> Self {
         Self::from_object(self.as_object().calling_as(credentials))
     }
 
-    /// The same object; calls that fail are made again as the rule allows.
+    /// Returns a reference whose failed calls are repeated according to `retry`.
     #[must_use]
     fn with_retry(&self, retry: Retry) -> Self {
         Self::from_object(self.as_object().change(|options| options.retry = retry))
     }
 
-    /// The same object, each call of which ends with TIMEOUT at that time, or before it when its timeout has passed.
+    /// Returns a reference whose calls end with TIMEOUT at that time, or earlier by its timeout.
     #[doc(alias = "ReplyEndTimePolicy")]
     #[must_use]
     fn with_deadline(&self, at: Instant) -> Self {
         Self::from_object(self.as_object().change(|options| options.until = Some(at)))
     }
 
-    /// The same object, whose calls may not follow forwards (NO_REBIND), or not even make a new connection (NO_RECONNECT), unseen:
-    /// they end with REBIND, COMPLETED_NO, and [`validate_connection`](Self::validate_connection) binds anew.
+    /// Returns a reference whose calls do not follow forwards transparently (NO_REBIND), or do not even
+    /// reconnect (NO_RECONNECT). They end with REBIND, COMPLETED_NO, and
+    /// [`validate_connection`](Self::validate_connection) binds again.
     ///
     /// Source clause: "Messaging QoS / Rebind Support".
     #[doc(alias = "RebindPolicy")]
@@ -91,38 +95,39 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         Self::from_object(self.as_object().change(|options| options.rebind = mode))
     }
 
-    /// How long its calls may take; `None`: as long as they like.
+    /// Returns the timeout of its calls; `None` if they have none.
     #[doc(alias = "get_policy")]
     fn timeout(&self) -> Option<Duration> {
         let object = self.as_object();
         object.options().timeout.unwrap_or(object.orb().config.timeout)
     }
 
-    /// When its calls are made again.
+    /// Returns the rule for repeating failed calls.
     #[doc(alias = "get_policy")]
     fn retry(&self) -> Retry {
         self.as_object().options().retry
     }
 
-    /// When its oneways complete.
+    /// Returns the scope at which its oneways complete.
     #[doc(alias = "get_policy")]
     fn sync_scope(&self) -> SyncScope {
         self.as_object().options().scope
     }
 
-    /// Whether its calls may go elsewhere unseen.
+    /// Returns whether its calls may follow forwards and reconnect transparently.
     #[doc(alias = "get_policy")]
     fn rebind(&self) -> RebindMode {
         self.as_object().options().rebind
     }
 
-    /// Connects, and finds the place of the object, following forwards whatever [`with_rebind`](Self::with_rebind) says: calls that follow go there.
+    /// Connects and locates the object. Follows forwards regardless of [`with_rebind`](Self::with_rebind).
+    /// Subsequent calls use that location.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if the server does not have the object; what connecting brought; TIMEOUT.
+    /// OBJECT_NOT_EXIST if the server does not have the object; errors of connecting; TIMEOUT.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Dropping the future has no effect on the reference.
     ///
     /// Source clause: "Validating Connection" (`validate_connection`).
     #[doc(alias = "_validate_connection")]
@@ -130,8 +135,9 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         operations::validate_connection(self.as_object())
     }
 
-    /// The same object, of a server that takes no longer messages: the connection that is called over sends all requests of GIOP 1.2 that are larger than
-    /// this in fragments of so many bytes, for all objects that are called over it, `@stream` arguments included.
+    /// Returns a reference for a server that does not accept longer messages. Its connection sends all GIOP
+    /// 1.2 requests that exceed `bytes` in fragments of that size, for all objects that are called over it,
+    /// including `@stream` arguments.
     #[must_use]
     fn with_fragment_size(&self, bytes: usize) -> Self {
         let object = self.as_object().change(|options| options.fragment_size = Some(bytes));
@@ -141,27 +147,29 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         Self::from_object(object)
     }
 
-    /// The same object; its oneways complete at that scope.
+    /// Returns a reference whose oneways complete at that scope.
     #[must_use]
     fn with_sync_scope(&self, scope: SyncScope) -> Self {
         Self::from_object(self.as_object().change(|options| options.scope = scope))
     }
 
-    /// The same object; what came beside each reply is left in `info`.
+    /// Returns a reference that stores additional information of each reply in `info`.
     #[must_use]
     fn with_reply_info(&self, info: &ReplyInfo) -> Self {
         Self::from_object(self.as_object().change(|options| options.info = Some(info.clone())))
     }
 
-    /// The reference as another interface. The object is asked (`_is_a`) only where its type id does not tell.
+    /// Returns the reference as another interface. The object is asked (`_is_a`) only if its type id does not
+    /// answer the question.
     ///
     /// # Errors
-    /// [`NarrowError::WrongInterface`] names both repository ids; [`NarrowError::Call`] is what asking brought.
+    /// [`NarrowError::WrongInterface`] with both repository ids; [`NarrowError::Call`] if asking failed.
     fn narrow<R: Reference>(&self) -> impl Future<Output = Result<R, NarrowError>> + Send {
         resolve::narrow(self.as_object().clone())
     }
 
-    /// The repository id in the reference: a hint that may be empty, or a base or derived interface of what it is narrowed to.
+    /// Returns the repository id in the reference. It is a hint: it may be empty, or name a base or derived
+    /// interface of the object's.
     fn repository_id(&self) -> &str {
         &self.as_object().ior().type_id
     }
@@ -169,65 +177,71 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     /// Asks the object whether it has that interface (`_is_a`).
     ///
     /// # Errors
-    /// What the call brought.
+    /// Errors of the call.
     fn is_a(&self, repository_id: &str) -> impl Future<Output = Result<bool, SystemException>> + Send {
         operations::is_a(self.as_object(), repository_id)
     }
 
-    /// Asks whether the object is gone for good (`_non_existent`).
+    /// Asks whether the object is permanently gone (`_non_existent`).
     ///
     /// # Errors
-    /// What the call brought, but not OBJECT_NOT_EXIST: that is `true`.
+    /// Errors of the call, except OBJECT_NOT_EXIST, which gives `true`.
     fn non_existent(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
         operations::non_existent(self.as_object())
     }
 
-    /// Asks the server where the object is (LocateRequest), following forwards: `true` if it is there.
+    /// Asks the server for the location of the object (LocateRequest), following forwards. Returns `true` if
+    /// the object exists.
     ///
     /// # Errors
-    /// What the call brought.
+    /// Errors of the call.
     fn locate(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
         operations::locate(self.as_object())
     }
 
-    /// Waits until the operating system has all oneways sent so far over the connection of this reference.
+    /// Waits until the operating system has accepted all oneways sent so far over the connection of this
+    /// reference.
     ///
-    /// Success does not say that the server received or executed them: for that use [`SyncScope::Server`] or [`SyncScope::Target`], or make a
+    /// Success does not imply that the server received or executed them. For that, use [`SyncScope::Server`]
+    /// or [`SyncScope::Target`], or make a call that has a reply.
     /// call that has a reply.
     ///
     /// # Errors
-    /// * COMM_FAILURE, COMPLETED_MAYBE: oneways may be lost. The connection was closed before all of them were written, or it broke and no
-    ///   later call over it was answered. A loss over an earlier connection of this reference is reported once.
-    /// * TIMEOUT, COMPLETED_MAYBE: the server has not taken all of them before the deadline that a call made now would have. They stay
-    ///   queued.
+    /// * COMM_FAILURE, COMPLETED_MAYBE: oneways may be lost. The connection was closed before all of them
+    ///   were written, or it broke and no later call over it was answered. A loss over an earlier connection
+    ///   of this reference is reported once.
+    /// * TIMEOUT, COMPLETED_MAYBE: not all of them were accepted before the deadline that a call made now
+    ///   would have. They stay queued.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the connection goes on writing.
+    /// If the future is dropped, the connection continues writing.
     fn flush(&self) -> impl Future<Output = Result<(), SystemException>> + Send {
         operations::flush(self.as_object())
     }
 
-    /// Whether both surely mean the same object: the key of their first profiles is the same, and one of their addresses. `false` proves
-    /// nothing. The server is not asked.
+    /// Returns whether both certainly refer to the same object: the keys of their first profiles are equal,
+    /// and they share an address. `false` proves nothing. The server is not asked.
     fn is_equivalent<R: Reference>(&self, other: &R) -> bool {
         self.as_object().same_place(other.as_object())
     }
 
-    /// A number from 0 to `max` that is the same for references that are [equivalent](Self::is_equivalent), in every process: for tables
-    /// that are kept.
+    /// Returns a number from 0 to `max` that is the same for [equivalent](Self::is_equivalent) references, in
+    /// every process. Suitable for persistent tables.
     ///
-    /// `Hash` and `==` are stricter: they compare the references octet for octet.
+    /// `Hash` and `==` are stricter: they compare the references byte for byte.
     #[doc(alias = "_hash")]
     fn equivalence_hash(&self, max: u32) -> u32 {
         let hash = self.as_object().place_hash();
-        // At most `max`.
+        // The result is at most `max`.
         (hash % (u64::from(max) + 1)) as u32
     }
 
-    /// A URL of the object that people can read, with all its addresses; `None` where it has no address that a URL can hold.
+    /// Returns a readable URL of the object with all its addresses; `None` if it has no address that a URL
+    /// can hold.
     ///
-    /// It names neither the interface, which is asked for by whoever resolves it, nor what else the reference says: without the
-    /// server's code sets text is in ISO 8859-1. The stringified reference (`Display`) holds all.
+    /// The URL does not contain the interface, which is queried when it is resolved, nor other data of the
+    /// reference. Without the code sets of the server, text is sent in ISO 8859-1. The stringified reference
+    /// (`Display`) contains everything.
     ///
     /// ```
     /// # use orb_runtime::{ObjectRef, Orb, Reference};
@@ -241,18 +255,18 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().corbaloc().map(|url| url.to_string())
     }
 
-    /// The interoperable reference behind it.
+    /// Returns the interoperable reference.
     fn ior(&self) -> &Ior {
         self.as_object().ior()
     }
 
-    /// Its untyped twin, with the same options.
+    /// Returns the untyped reference with the same options.
     fn to_object(&self) -> ObjectRef {
         self.as_object().clone()
     }
 }
 
-/// What calls through one reference do differently.
+/// The options of calls through one reference.
 #[derive(Debug, Clone)]
 pub(crate) struct CallOptions {
     /// `None`: the ORB's default; `Some(None)`: no limit.
@@ -262,7 +276,7 @@ pub(crate) struct CallOptions {
     pub(crate) contexts: Arc<[ServiceContext]>,
     pub(crate) info: Option<ReplyInfo>,
     pub(crate) rebind: RebindMode,
-    /// No call lasts longer than to then.
+    /// The latest deadline of any call.
     pub(crate) until: Option<Instant>,
     pub(crate) fragment_size: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! The untyped reference and what it remembers of its connection.
+//! The untyped reference and the state of its connection.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,8 @@ use crate::serve::entry::Entry;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
-/// Cheap to clone; clones share the connection. Two are equal when their IORs are byte for byte; see [`Reference::is_equivalent`].
+/// Cheap to clone; clones share the connection. Two references are equal if their IORs are equal byte for
+/// byte; see [`Reference::is_equivalent`].
 #[derive(Clone)]
 pub struct ObjectRef {
     core: Opaque<RefCore>,
@@ -34,80 +35,81 @@ pub struct ObjectRef {
 struct RefCore {
     ior: Ior,
     orb: Arc<OrbCore>,
-    /// Of an object of this ORB.
+    /// Set for an object of this ORB.
     own: Option<Own>,
     profiles: OnceLock<Vec<IiopProfile>>,
     binding: ArcSwapOption<Binding>,
-    /// Where the server sent us: profiles to use in place of the reference's own.
+    /// Profiles of the forward target, used in place of the reference's own.
     forward: ArcSwapOption<Vec<IiopProfile>>,
-    /// A server said where the object is, or that it is with itself.
+    /// A server has confirmed the location of the object, or forwarded the reference to it.
     located: AtomicBool,
-    /// It was bound once.
+    /// Set once it has been bound.
     bound: AtomicBool,
-    /// Oneways over an earlier connection may be lost, which no flush has reported yet.
+    /// Oneways over an earlier connection may be lost, and no flush has reported that yet.
     lost_oneways: AtomicBool,
-    /// It comes from a URL, so that a server of zorb's is asked for more.
+    /// It was created from a URL, so that a zorb server is asked for the rest of the reference.
     url: Option<Url>,
-    /// It has not been asked yet.
+    /// The server is still to be asked.
     asks: AtomicBool,
-    /// What it takes of connections, if not whatever there is.
+    /// The required form of connections, if there is one.
     demand: Option<Demand>,
-    /// As whom it calls, if not as its ORB.
+    /// The credentials of its calls, if they differ from those of the ORB.
     #[cfg(feature = "csi")]
     credentials: Option<crate::csi::Credentials>,
 }
 
-/// What the URL of a reference says.
+/// Whether the URL of a reference contains a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Url {
-    /// No version: the server may name any.
+    /// It has no version: the server may choose any.
     Unversioned,
-    /// A version, which stays.
+    /// It has a version, which is kept.
     Versioned,
 }
 
-/// The form that all requests through a reference have: only connections that take it will do.
+/// The required form of all requests through a reference. Connections of another form are not used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand {
     pub(crate) version: Version,
     pub(crate) code_sets: CodeSets,
 }
 
-/// The key of an object of this ORB, and the object, while it is active.
+/// The key of an object of this ORB, and its entry while it is active.
 struct Own {
     key: ObjectKey,
     entry: ArcSwapOption<Entry>,
 }
 
-/// The connection over which a reference calls, and how.
+/// The connection of a reference, and the parameters of its requests.
 #[derive(Debug)]
 pub(crate) struct Binding {
-    /// Weak, so that the socket of a connection that ended is closed although references remember it.
+    /// Weak, so that the socket of a connection that ended is closed while references still have the binding.
     pub(crate) link: Weak<Link>,
-    /// What became of its oneways, when the link is gone.
+    /// Set when the link is dropped and oneways may be lost.
     pub(crate) loss: Arc<AtomicBool>,
-    /// A flush has reported it.
+    /// A flush has reported the loss.
     pub(crate) loss_reported: AtomicBool,
     pub(crate) runtime: tokio::runtime::Id,
     pub(crate) version: Version,
     pub(crate) key: ObjectKey,
     pub(crate) profile: IiopProfile,
     pub(crate) code_sets: CodeSets,
-    /// Tells the server the code sets, and that lists of blocks are read, until its first reply.
+    /// Contexts that announce the code sets and the support of block lists, sent until the first reply.
     pub(crate) announce: Vec<ServiceContext>,
-    /// What each request says: who calls.
+    /// Contexts of every request: the caller's identity.
     pub(crate) always: Vec<ServiceContext>,
-    /// The server reads lists of blocks.
+    /// The server supports block lists.
     pub(crate) blocks: bool,
-    /// It reads derived values as [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases) has them.
+    /// The server needs derived values in the form of
+    /// [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
     pub(crate) ends_bases: bool,
-    /// The form of address that the server asked for.
+    /// The address form that the server asked for.
     pub(crate) addressing: AskedFor,
-    /// Its requests ask the server for the reference of the object, as long as [`ObjectRef::asks`] says so.
+    /// Requests ask the server for the reference of the object while [`ObjectRef::asks`] returns `true`.
     pub(crate) asks: bool,
 }
 
-/// A form of address that a server asked for; the object key until it does.
+/// The address form that a server asked for. Initially the object key.
 #[derive(Debug, Default)]
 pub(crate) struct AskedFor(AtomicU8);
 
@@ -122,7 +124,8 @@ impl AskedFor {
         }
     }
 
-    /// Remembers it for this request and those that follow; `false`: it was asked for before.
+    /// Sets the form for this request and the following ones. Returns `false` if the server had asked for it
+    /// before.
     pub(crate) fn set(&self, form: AddressingDisposition) -> bool {
         let number = match form {
             AddressingDisposition::Profile => 1,
@@ -133,59 +136,60 @@ impl AskedFor {
     }
 }
 
-/// When calls are made again after a failure.
+/// The rule for repeating failed calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retry {
-    /// Only what surely was not executed (COMPLETED_NO), once for each address.
+    /// Repeats only requests that were certainly not executed (COMPLETED_NO), once for each address.
     #[default]
     NotExecuted,
-    /// The operations may be executed twice: after a lost connection they are made again up to so many times.
+    /// The operations may be executed twice: after a lost connection, calls are repeated up to that many
+    /// times.
     Idempotent(u32),
-    /// Never.
+    /// Never repeats.
     Never,
 }
 
 impl Retry {
-    /// The operations may be executed more than once: the only way past COMPLETED_MAYBE.
+    /// Allows operations to be executed more than once. Only this rule repeats calls with COMPLETED_MAYBE.
     #[must_use]
     pub fn idempotent(times: u32) -> Self {
         Self::Idempotent(times)
     }
 }
 
-/// When a oneway completes for its caller (`Messaging::SyncScope`).
+/// The point at which a oneway completes for its caller (`Messaging::SyncScope`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SyncScope {
-    /// When it is queued; the queue is bounded, and a later failure is reported by `flush`.
+    /// It is queued. The queue is bounded, and `flush` reports a later failure.
     #[default]
     #[doc(alias = "SYNC_NONE")]
     Queued,
-    /// When the operating system has it.
+    /// The operating system has accepted it.
     #[doc(alias = "SYNC_WITH_TRANSPORT")]
     Transport,
-    /// When the server has it.
+    /// The server has received it.
     #[doc(alias = "SYNC_WITH_SERVER")]
     Server,
-    /// When the servant is done.
+    /// The servant has returned.
     #[doc(alias = "SYNC_WITH_TARGET")]
     Target,
 }
 
-/// What came beside the last reply: see [`Reference::with_reply_info`].
+/// Additional information of the last reply: see [`Reference::with_reply_info`].
 #[derive(Debug, Clone, Default)]
 pub struct ReplyInfo {
     contexts: Arc<Mutex<Vec<ServiceContext>>>,
 }
 
 impl ReplyInfo {
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The service contexts of the last reply.
+    /// Returns the service contexts of the last reply.
     #[must_use]
     pub fn contexts(&self) -> Vec<ServiceContext> {
         self.contexts.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -208,19 +212,19 @@ static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
 });
 
 impl ObjectRef {
-    /// A reference to what the IOR names; to the object itself where it lives in this ORB.
+    /// Creates a reference to the object of the IOR. An object of this ORB is called directly.
     pub(crate) fn new(orb: &Arc<OrbCore>, ior: Ior) -> Self {
         let own = profiles(&ior).next().filter(|profile| orb.is_own(profile));
         let own = own.map(|profile| Own::new(profile.object_key, None));
         Self::with_own(orb, ior, own)
     }
 
-    /// A reference to an object of this ORB: to that of the key, where the entry stands for many.
+    /// Creates a reference to the object of this ORB with that key. The entry may serve several objects.
     pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>, key: &[u8]) -> Self {
         Self::of_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
     }
 
-    /// A reference to an object of this ORB that may not be active.
+    /// Creates a reference to an object of this ORB that may not be active.
     pub(crate) fn of_key(
         orb: &Arc<OrbCore>,
         type_id: &str,
@@ -228,17 +232,17 @@ impl ObjectRef {
         entry: Option<Arc<Entry>>,
     ) -> Self {
         let ior = orb.ior(type_id, key.as_slice());
-        // An ORB that does not listen: a reference without a profile, good inside this process.
+        // In an ORB that does not listen, the reference has no profile and is valid only in this process.
         let ior = ior.unwrap_or_else(|| Ior { type_id: type_id.to_owned(), profiles: Vec::new() });
         Self::with_own(orb, ior, Some(Own::new(key, entry)))
     }
 
-    /// A reference to an object of this ORB, of which the IOR is known.
+    /// Creates a reference to an object of this ORB whose IOR is known.
     pub(crate) fn of_own(orb: &Arc<OrbCore>, ior: Ior, key: ObjectKey) -> Self {
         Self::with_own(orb, ior, Some(Own::new(key, None)))
     }
 
-    /// A reference that leads nowhere.
+    /// Creates a nil reference.
     pub(crate) fn nowhere(orb: &Arc<OrbCore>) -> Self {
         Self::with_own(orb, Ior::nil(), None)
     }
@@ -267,7 +271,7 @@ impl ObjectRef {
         Self { core: Arc::new(core).into(), options: None }
     }
 
-    /// The reference that a URL is.
+    /// Creates a reference from a URL.
     pub(super) fn of_url(orb: &Arc<OrbCore>, ior: Ior, url: Url) -> Self {
         let mut object = Self::new(orb, ior);
         if let Some(core) = object.core.get_mut() {
@@ -277,17 +281,19 @@ impl ObjectRef {
         object
     }
 
-    /// Whether the server is to be asked for the reference of the object: all that is known is a URL.
+    /// Returns whether the server is to be asked for the reference of the object, because only a URL is
+    /// known.
     pub(crate) fn asks(&self) -> bool {
         self.core.asks.load(Ordering::Relaxed)
     }
 
-    /// The server has answered a request that asked, and told nothing.
+    /// Records that the server was asked and its answer was not used.
     pub(crate) fn set_asked(&self) {
         self.core.asks.store(false, Ordering::Relaxed);
     }
 
-    /// Takes in what a server that was asked tells of the object. `false`: it sends the call elsewhere.
+    /// Updates the reference with the answer of a server that was asked. Returns `false` if the server
+    /// forwards to another object.
     pub(crate) fn learn(&self, called: &IiopProfile, reference: &Ior) -> bool {
         let raises = self.core.url == Some(Url::Unversioned);
         let Some(profile) = crate::invoke::told(called, reference, raises) else { return false };
@@ -297,7 +303,8 @@ impl ObjectRef {
         true
     }
 
-    /// Another reference to the same object, with a binding of its own and the credentials of this one.
+    /// Returns another reference to the same object, with a binding of its own and the credentials of this
+    /// one.
     fn anew(&self, demand: Option<Demand>) -> Self {
         let own = self.core.own.as_ref().map(|own| Own::new(own.key.clone(), None));
         #[cfg_attr(
@@ -312,7 +319,7 @@ impl ObjectRef {
         Self { options: self.options.clone(), ..same }
     }
 
-    /// Another reference to the same object, which calls as somebody else.
+    /// Returns another reference to the same object, with other credentials.
     #[cfg(feature = "csi")]
     pub(crate) fn calling_as(&self, credentials: &crate::csi::Credentials) -> Self {
         let mut same = self.anew(self.core.demand);
@@ -324,18 +331,18 @@ impl ObjectRef {
         same
     }
 
-    /// As whom it calls, if not as its ORB.
+    /// Returns the credentials of its calls, if they differ from those of the ORB.
     #[cfg(feature = "csi")]
     pub(crate) fn credentials(&self) -> Option<&crate::csi::Credentials> {
         self.core.credentials.as_ref()
     }
 
-    /// Another reference to the same object, whose requests have that form alone.
+    /// Returns another reference to the same object, whose requests are sent only in that form.
     pub(crate) fn for_bodies(&self, version: Version, code_sets: CodeSets) -> Self {
         self.anew(Some(Demand { version, code_sets }))
     }
 
-    /// The form of its requests, where only one will do.
+    /// Returns the required form of its requests.
     pub(crate) fn demand(&self) -> Option<Demand> {
         self.core.demand
     }
@@ -359,7 +366,8 @@ impl ObjectRef {
         &self.core.orb
     }
 
-    /// The object itself, or what stands for it, while it is active in this ORB: for its own requests until they are done.
+    /// Returns the entry that serves the object while it is active in this ORB. A deactivated object's own
+    /// requests get its entry until they are done.
     #[inline]
     pub(crate) fn home(&self) -> Option<Arc<Entry>> {
         let own = self.core.own.as_ref()?;
@@ -373,24 +381,24 @@ impl ObjectRef {
         }
     }
 
-    /// The object that [`home`](Self::home) gave last, also when it is no longer active.
+    /// Returns the last result of [`home`](Self::home), even if that object is no longer active.
     pub(crate) fn last_home(&self) -> Option<Arc<Entry>> {
         self.core.own.as_ref()?.entry.load_full()
     }
 
-    /// The key, if the object is one of this ORB's.
+    /// Returns the key, if the object belongs to this ORB.
     #[inline]
     pub(crate) fn own_key(&self) -> Option<&[u8]> {
         self.core.own.as_ref().map(|own| own.key.as_slice())
     }
 
-    /// The interoperable reference.
+    /// Returns the interoperable reference.
     #[must_use]
     pub fn ior(&self) -> &Ior {
         &self.core.ior
     }
 
-    /// The profiles to call: where the server sent us, else the reference's own.
+    /// Returns the profiles to call: those of the forward, or else the reference's own.
     pub(crate) fn profiles(&self) -> Vec<IiopProfile> {
         match self.core.forward.load_full() {
             Some(forward) => (*forward).clone(),
@@ -398,12 +406,12 @@ impl ObjectRef {
         }
     }
 
-    /// The reference's own profiles.
+    /// Returns the reference's own profiles.
     pub(super) fn own_profiles(&self) -> &[IiopProfile] {
         self.core.profiles.get_or_init(|| profiles(&self.core.ior).collect())
     }
 
-    /// Calls the place that the server named from now on.
+    /// Forwards calls to that location from now on. Returns `false` if it has no usable profile.
     pub(crate) fn forward_to(&self, ior: &Ior) -> bool {
         let profiles: Vec<IiopProfile> = profiles(ior).collect();
         let usable = !profiles.is_empty();
@@ -415,7 +423,7 @@ impl ObjectRef {
         usable
     }
 
-    /// Goes back from a forwarded place to the reference's own; `false` if it was there already.
+    /// Drops the forward, so that the reference's own profiles are used. Returns `false` if there was none.
     pub(crate) fn go_home(&self) -> bool {
         self.leave_binding(None);
         self.set_located(false);
@@ -426,13 +434,13 @@ impl ObjectRef {
         was_away
     }
 
-    /// The key, if the object is one of this ORB's and nobody has sent us elsewhere.
+    /// Returns the key, if the object belongs to this ORB and was not forwarded.
     pub(crate) fn called_here(&self) -> Option<ObjectKey> {
         let own = self.core.own.as_ref()?;
         self.core.forward.load().is_none().then(|| own.key.clone())
     }
 
-    /// Whether a server was asked where the object is.
+    /// Returns whether a server has confirmed the location of the object.
     pub(crate) fn is_located(&self) -> bool {
         self.core.located.load(Ordering::Relaxed)
     }
@@ -446,7 +454,7 @@ impl ObjectRef {
         self.core.binding.load_full()
     }
 
-    /// Whether it was bound since that was forgotten last.
+    /// Returns whether it was bound since the last call of [`forget_bound`](Self::forget_bound).
     pub(crate) fn was_bound(&self) -> bool {
         self.core.bound.load(Ordering::Relaxed)
     }
@@ -460,14 +468,14 @@ impl ObjectRef {
         self.leave_binding(Some(binding));
     }
 
-    /// Forgets a connection that is of no more use.
+    /// Forgets a connection that is no longer usable.
     pub(crate) fn unbind(&self, used: &Arc<Binding>) {
         if self.core.binding.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, used)) {
             self.leave_binding(None);
         }
     }
 
-    /// Replaces the binding, and remembers whether oneways over the one before may be lost.
+    /// Replaces the binding, and records whether oneways over the previous one may be lost.
     fn leave_binding(&self, next: Option<Arc<Binding>>) {
         let unreported =
             |before: &Binding| !before.loss_reported.load(Ordering::Relaxed) && before.lost_oneways();
@@ -476,14 +484,14 @@ impl ObjectRef {
         }
     }
 
-    /// Whether oneways over an earlier connection may be lost. Returns it once.
+    /// Returns whether oneways over an earlier connection may be lost. Clears the flag.
     pub(super) fn take_lost_oneways(&self) -> bool {
         self.core.lost_oneways.swap(false, Ordering::Relaxed)
     }
 }
 
 impl Binding {
-    /// Whether its connection ended and oneways may be lost.
+    /// Returns whether its connection ended and oneways may be lost.
     pub(super) fn lost_oneways(&self) -> bool {
         match self.link.upgrade() {
             Some(link) => link.lost_oneways(),
@@ -517,7 +525,7 @@ impl Reference for ObjectRef {
     }
 }
 
-/// The stringified IOR; of an object in an ORB that does not listen a note that says so.
+/// Writes the stringified IOR, or a note for an object of an ORB that does not listen.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.core.own.is_some() && self.core.ior.profiles.is_empty() {
@@ -593,7 +601,7 @@ impl Nilable for ObjectRef {
         if ior.is_nil() {
             return Ok(None);
         }
-        // Only messages of an ORB hold references; decoding octets without one can not make them.
+        // Decoders of an ORB's messages have it as context. Decoding other bytes cannot create references.
         let orb = d.context::<Arc<OrbCore>>().ok_or_else(|| DecodeError::new(DecodeErrorKind::NoOrb, at))?;
         Ok(Some(Self::new(orb, ior)))
     }

@@ -1,4 +1,4 @@
-//! The operations that every object has.
+//! The operations of every object.
 
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ pub(super) async fn non_existent(target: &ObjectRef) -> Result<bool, SystemExcep
     }
     let asked = ask(target, &NON_EXISTENT).await;
     let asked = match asked {
-        // Servers of GIOP 1.0 times know it by its old name.
+        // Servers of GIOP 1.0 know it under its old name only.
         Err(error) if error.kind == SystemExceptionKind::BadOperation => ask(target, &NOT_EXISTENT).await,
         other => other,
     };
@@ -87,7 +87,7 @@ pub(super) async fn flush(target: &ObjectRef) -> Result<(), SystemException> {
             written
         }
     };
-    // Both are reported by one error.
+    // Clear the flag before returning: one error reports both losses.
     let lost_before = target.take_lost_oneways();
     written?;
     if lost_before { Err(lost("an earlier connection broke")) } else { Ok(()) }

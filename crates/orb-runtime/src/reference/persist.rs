@@ -1,4 +1,4 @@
-//! References as `corbaloc:` URLs, which people can read and write.
+//! References as readable `corbaloc:` URLs.
 
 use giop_codec::ior::MAX_PROFILES;
 use giop_codec::url::{Corbaloc, IiopAddress};
@@ -6,7 +6,7 @@ use giop_codec::url::{Corbaloc, IiopAddress};
 use super::ObjectRef;
 
 impl ObjectRef {
-    /// The URL of the first profile's key at all addresses that have it.
+    /// Returns the URL of the first profile's key, with all addresses of that key.
     pub(crate) fn corbaloc(&self) -> Option<Corbaloc> {
         let profiles = self.own_profiles();
         let first = profiles.first()?;
@@ -60,7 +60,8 @@ mod tests {
                 vec![profile("a", b"k").with_component(alternate("b")), profile("c", b"k")],
                 Some("corbaloc:iiop:1.2@a:7,iiop:1.2@b:8,iiop:1.2@c:7/k"),
             ),
-            // Another key is another object as far as a URL can tell, and hosts that have no URL are left out.
+            // A URL has only one key, so profiles with other keys are left out. So are hosts that a URL
+            // cannot hold.
             (
                 vec![profile("a", b"k"), profile("b", b"other"), profile("c d", b"k")],
                 Some("corbaloc:iiop:1.2@a:7/k"),

@@ -1,4 +1,4 @@
-//! From texts to references, and from one interface to another.
+//! Resolution of texts to references, and narrowing of references.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use super::object::Url;
 use super::{ObjectRef, Reference};
 use crate::orb::{Orb, OrbCore};
 
-/// How deep URLs may lead to further URLs, by `file:` and `rir:`.
+/// The maximum nesting depth of URLs that lead to further URLs, by `file:` and `rir:`.
 const NESTING: usize = 10;
 
-/// Why a reference is not of the interface asked for.
+/// An error of narrowing a reference.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum NarrowError {
@@ -32,24 +32,24 @@ pub enum NarrowError {
         /// The repository id in the reference.
         found: String,
     },
-    /// The object could not be asked.
+    /// Asking the object failed.
     #[error("cannot ask the object whether it is of {wanted}: {source}")]
     Call {
         /// The repository id asked for.
         wanted: &'static str,
-        /// What the call brought.
+        /// The error of the call.
         source: SystemException,
     },
 }
 
-/// Why a text gives no reference.
+/// An error of resolving a text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {
     /// The text is malformed.
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// It is a reference to nothing.
+    /// The reference is nil.
     #[error("`{0}` is a nil reference")]
     Nil(String),
     /// The file cannot be read.
@@ -57,16 +57,16 @@ pub enum ResolveError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A URL leads to a URL, and so on.
+    /// Too many URLs lead to further URLs.
     #[error("{NESTING} URLs lead from one to the next: is there a circle?")]
     Nesting,
-    /// An initial reference is not known.
+    /// The initial reference is unknown.
     #[error(transparent)]
     InvalidName(#[from] InvalidName),
-    /// The object is of another interface, or cannot be asked.
+    /// The object has another interface, or cannot be asked.
     #[error(transparent)]
     Narrow(#[from] NarrowError),
     /// The naming service did not resolve the name.
@@ -78,14 +78,14 @@ pub enum ResolveError {
     Naming {
         /// The name.
         name: String,
-        /// Where it was looked up.
+        /// The naming context of the look-up.
         context: String,
-        /// What the call brought.
+        /// The error of the call.
         source: SystemException,
     },
 }
 
-/// An initial reference that nothing was said about (`CORBA::ORB::InvalidName`).
+/// The initial reference is not configured (`CORBA::ORB::InvalidName`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no initial reference `{0}`: give its URL by OrbBuilder::init_ref or -ORBInitRef {0}=URL")]
 pub struct InvalidName(
@@ -94,12 +94,13 @@ pub struct InvalidName(
 );
 
 impl Orb {
-    /// The reference that a text means: `IOR:...`, `corbaloc:...`, `corbaname:...` or `file:...`.
+    /// Resolves a text to a reference: `IOR:...`, `corbaloc:...`, `corbaname:...` or `file:...`.
     ///
-    /// The object is asked for its interface only where the text does not tell: `corbaloc:` never does.
+    /// The object is asked for its interface only if the text does not contain it. A `corbaloc:` URL never
+    /// does.
     ///
     /// # Errors
-    /// [`ResolveError`] says what is wrong, with the character's position in malformed texts.
+    /// [`ResolveError`] describes the problem, with the position of the character in malformed texts.
     ///
     /// # Cancel safety
     /// Dropping the future leaves at most an open connection.
@@ -109,30 +110,32 @@ impl Orb {
         Ok(narrow(object).await?)
     }
 
-    /// The same without asking for the interface: a wrong one answers BAD_OPERATION.
+    /// Resolves a text to a reference without checking the interface. If the object has another interface,
+    /// calls raise BAD_OPERATION.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve).
+    /// Those of [`resolve`](Self::resolve).
     pub async fn resolve_unchecked<R: Reference>(&self, text: &str) -> Result<R, ResolveError> {
         Ok(R::from_object(resolve_text(self.core(), text.to_owned(), 0).await?))
     }
 
-    /// The object that an interoperable reference names; `None` for a nil one. Nobody is asked anything.
+    /// Creates a reference from an IOR; `None` for a nil one. No message is sent.
     pub fn object(&self, ior: Ior) -> Option<ObjectRef> {
         (!ior.is_nil()).then(|| ObjectRef::new(self.core(), ior))
     }
 
-    /// An initial reference: what `init_ref` or `-ORBInitRef` named so, else the name behind `-ORBDefaultInitRef`.
+    /// Resolves an initial reference, set by `init_ref` or `-ORBInitRef`, or else its name appended to
+    /// `-ORBDefaultInitRef`.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve), and [`ResolveError::InvalidName`].
+    /// Those of [`resolve`](Self::resolve), and [`ResolveError::InvalidName`].
     #[doc(alias = "resolve_initial_references")]
     pub async fn initial<R: Reference>(&self, name: &str) -> Result<R, ResolveError> {
         let url = initial_url(self.core(), name)?;
         self.resolve(&url).await
     }
 
-    /// The names of all initial references that `init_ref` or `-ORBInitRef` set, sorted.
+    /// Returns the names of all initial references that `init_ref` or `-ORBInitRef` set, sorted.
     #[doc(alias = "list_initial_services")]
     pub fn initial_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.core().config.initial.keys().cloned().collect();
@@ -196,7 +199,7 @@ async fn resolve_corbaloc(
             let ior = url.to_ior()?;
             let address = text.split_once('/').map_or(text, |(address, _)| address);
             let unversioned = !address.contains('@');
-            // In GIOP 1.0 nothing that the server could tell would count.
+            // A server of GIOP 1.0 cannot return anything that would be used.
             let asks =
                 unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
             let url = if unversioned { Url::Unversioned } else { Url::Versioned };

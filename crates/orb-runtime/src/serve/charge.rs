@@ -1,24 +1,26 @@
-//! What the arguments of a request take in memory, counted against the memory of all connections while it is served.
+//! The memory of a request's arguments, counted against the receive memory of the ORB while the request is
+//! served.
 
 use std::sync::Arc;
 
 use giop_proto::pool::BufferPool;
 
-/// Arguments that take less are not counted: all requests of an endpoint together then take no more uncounted than its pool may hold.
+/// Arguments smaller than this are not counted. All uncounted arguments of an endpoint together take at most
+/// the capacity of its pool.
 const WORTH: usize = 16 * 1024;
 
-/// Octets that are counted until it is dropped.
+/// A number of bytes that are counted until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Charge(Option<(Arc<BufferPool>, usize)>);
 
 impl Charge {
-    /// Whether so many octets are worth being counted.
+    /// Returns whether arguments of this size are counted.
     #[inline]
     pub(crate) fn is_worth(octets: usize) -> bool {
         octets >= WORTH
     }
 
-    /// Counts so many octets.
+    /// Counts `octets` bytes.
     #[cold]
     pub(crate) fn new(pool: &Arc<BufferPool>, octets: usize) -> Self {
         pool.charge_outside(octets);

@@ -1,21 +1,21 @@
-//! How many requests of an object are under way, and whether it is still to be had: one word.
+//! In-flight request counter and deactivated flag of an object, packed in one atomic word.
 //!
-//! Whoever waits for the last request sets a bit in the word that requests count in, so he misses none that was just about
-//! to start, and the last one knows that somebody waits.
+//! A task that waits for the last request sets a bit in the word that counts requests. Therefore it misses no
+//! request that is starting, and the last request knows that a task waits.
 
 use super::atomic::{AtomicU32, Ordering};
 
-/// The object is out of the map: nothing enters it any more.
+/// The object is deactivated: no request enters it any more.
 const GONE: u32 = 1 << 31;
-/// Somebody waits until no request is under way.
+/// A task waits until no request is active.
 const WATCHED: u32 = 1 << 30;
-/// Requests under way. Connections times their requests at once are far fewer.
+/// Mask of the number of active requests. The number of connections times their requests is far smaller.
 const REQUESTS: u32 = WATCHED - 1;
 
-/// The count of one object.
+/// The request count of one object.
 ///
-/// Entering and then looking at a gate is sequentially consistent with closing the gate and then looking at counts: either the
-/// request sees the closed gate, or who closed it sees the request.
+/// Entering and then reading a gate is sequentially consistent with closing the gate and then reading counts.
+/// Either the request sees the closed gate, or the task that closed it sees the request.
 #[derive(Debug)]
 pub(crate) struct Count(AtomicU32);
 
@@ -24,36 +24,39 @@ impl Count {
         Self(AtomicU32::new(0))
     }
 
-    /// Counts a request; says whether the object is there. Whatever it says, [`leave`](Self::leave) comes after it.
+    /// Counts a request. Returns whether the object is active. In both cases [`leave`](Self::leave) must
+    /// follow.
     #[inline]
     pub(crate) fn enter(&self) -> bool {
         self.0.fetch_add(1, Ordering::SeqCst) & GONE == 0
     }
 
-    /// Counts a request that one under way makes, whatever became of the object since: it does not end before that one. Says whether any was
-    /// under way. Whatever it says, [`leave`](Self::leave) comes after it.
+    /// Counts a request made by an active request, even if the object was deactivated since. The outer
+    /// request outlasts it. Returns whether any request was active. In both cases [`leave`](Self::leave) must
+    /// follow.
     pub(crate) fn enter_again(&self) -> bool {
         self.0.fetch_add(1, Ordering::SeqCst) & REQUESTS != 0
     }
 
-    /// A request is done. Says whether those that wait for the last one are to be told.
+    /// Counts a request as completed. Returns whether the tasks that wait for the last one must be woken.
     #[inline]
     pub(crate) fn leave(&self) -> bool {
         let before = self.0.fetch_sub(1, Ordering::SeqCst);
         before & REQUESTS == 1 && before & (GONE | WATCHED) != 0
     }
 
-    /// Takes the object out of service; says whether this is who did it.
+    /// Deactivates the object. Returns whether this call did it.
     pub(crate) fn retire(&self) -> bool {
         self.0.fetch_or(GONE, Ordering::SeqCst) & GONE == 0
     }
 
-    /// Has the last request tell that it is done; says whether any is under way.
+    /// Requests a wake-up after the last request. Returns whether any request is active.
     pub(crate) fn watch(&self) -> bool {
         self.0.fetch_or(WATCHED, Ordering::SeqCst) & REQUESTS != 0
     }
 
-    /// Nobody waits any more, if nothing is under way: somebody who waits for a request that came since is still told.
+    /// Clears the wake-up request if no request is active. A task that waits for a later request is still
+    /// woken.
     pub(crate) fn unwatch(&self) {
         let _ = self.0.compare_exchange(WATCHED, 0, Ordering::SeqCst, Ordering::SeqCst);
     }

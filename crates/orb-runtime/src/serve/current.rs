@@ -1,4 +1,4 @@
-//! The request being served, for the servant: [`request`].
+//! The request that the current servant serves: [`request`].
 
 use std::cell::RefCell;
 use std::fmt;
@@ -31,11 +31,11 @@ thread_local! {
     static CURRENT: RefCell<Option<Request>> = const { RefCell::new(None) };
 }
 
-/// The request that the running servant serves. It is set around each poll of the servant's future; clone it for
-/// tasks that the servant spawns.
+/// Returns the request that the running servant serves. It is set around each poll of the servant's future.
+/// Clone it for tasks that the servant spawns.
 ///
 /// # Panics
-/// Outside a servant. [`try_request`] does not.
+/// Panics outside a servant. [`try_request`] does not.
 #[must_use]
 #[expect(clippy::panic, reason = "a mistake of the program, like tokio's Handle::current outside a runtime")]
 pub fn request() -> Request {
@@ -44,14 +44,14 @@ pub fn request() -> Request {
     })
 }
 
-/// The request that the running servant serves, `None` outside one.
+/// Returns the request that the running servant serves, or `None` outside a servant.
 #[must_use]
 pub fn try_request() -> Option<Request> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// The deadline that a call made here inherits. A servant that makes one no longer holds up later requests for its object: the call may lead
-/// back to that object.
+/// Returns the deadline that a call made here inherits. From its first call on, a servant does not delay
+/// later requests for its object, because the call may lead back to that object.
 #[inline]
 pub(crate) fn deadline_for_call() -> Option<Instant> {
     CURRENT.with_borrow(|current| {
@@ -61,20 +61,21 @@ pub(crate) fn deadline_for_call() -> Option<Instant> {
     })
 }
 
-/// The trace that calls made here go on with.
+/// Returns the trace that calls made here continue.
 #[cfg(feature = "tracing")]
 #[inline]
 pub(crate) fn current_trace() -> Option<telemetry::TraceContext> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(|request| request.trace().cloned()))
 }
 
-/// Whether what runs here has that turn already.
+/// Returns whether the current request, or one of its callers, holds that turn.
 pub(crate) fn has_turn(turn: &Turn) -> bool {
     let has = |entry: &Entry| entry.poa.turn.as_ref().is_some_and(|own| Arc::ptr_eq(own, turn));
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(|request| request.within(has).is_some()))
 }
 
-/// The object of that ORB and key that a servant activator ends as soon as what runs here is done.
+/// Returns the object with that key if the current request delays its etherealization: the object is
+/// deactivated, and its servant activator runs after this request.
 #[cold]
 pub(crate) fn ending_behind_us(orb: &Arc<OrbCore>, key: &[u8]) -> Option<Arc<Entry>> {
     let is = |entry: &Entry| entry.is_at(key) && entry.is_gone() && entry.poa.policies.has_activator();
@@ -99,26 +100,26 @@ struct Info {
     #[cfg(feature = "csi")]
     caller: crate::csi::Caller,
     deadline: Option<Instant>,
-    /// Its callers in this process.
+    /// The chain of callers of a collocated call.
     callers: Option<Arc<Callers>>,
     cancelled: AtomicBool,
     cancel: Notify,
-    /// The servant has made a call.
+    /// Whether the servant has made a call.
     calls: AtomicBool,
-    /// Of the connection's driver, where the servant runs elsewhere.
+    /// Waker of the connection's driver, if the servant runs in another task or thread.
     driver: AtomicWaker,
     extras: Mutex<Extras>,
-    /// Spares the lock where nothing was set.
+    /// Saves taking the lock while no extras are set.
     has_extras: AtomicBool,
-    /// Room for the headers of large requests.
+    /// Buffer for the headers of large requests, reused.
     headers: BytesMut,
-    /// Of the operation, where it was found with the object.
+    /// Number of the operation, if it was found together with the object.
     number: Option<u16>,
-    /// For who looks on at it.
+    /// The telemetry of the request.
     seen: Seen,
 }
 
-/// What few requests have.
+/// Data that few requests have.
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) contexts: Vec<ServiceContext>,
@@ -133,7 +134,7 @@ struct Target {
 
 enum Source {
     Wire(IncomingRequest),
-    /// Of the operation; the key where the entry stands for many objects.
+    /// Name of the operation; the key if the entry is shared by many objects.
     Local(&'static str, Option<ObjectKey>),
 }
 
@@ -161,15 +162,16 @@ impl Request {
         Self { info: Arc::new(info).into() }
     }
 
-    /// A description of no request yet, of the same connection.
+    /// Returns an idle description for the same connection.
     pub(crate) fn fresh(&self) -> Self {
         let Info { orb, peer, session, .. } = &*self.info;
         Self::idle(Arc::clone(orb), peer.clone(), session.clone())
     }
 
-    /// Makes this the description of another request: in place unless somebody still holds it. Gives the arguments of a large
-    /// one, so that the description, which a servant may keep, does not keep its message. `caller`: the login that the request is
-    /// made with, and what the reply says of it.
+    /// Makes this the description of another request, in place unless a clone exists.
+    ///
+    /// Returns the arguments of a large request. A servant may keep the description, which must not keep the
+    /// message. `caller`: the login of the request, and what the reply says about it.
     pub(crate) fn renew(
         &mut self,
         entry: &Arc<Entry>,
@@ -182,7 +184,7 @@ impl Request {
         }
         let mut incoming = incoming;
         let info = self.info.get_mut()?;
-        // The last request's headers, so that their room is free.
+        // Dropping the headers of the last request frees their buffer.
         let target = info.target.take().filter(|target| Arc::ptr_eq(&target.entry, entry));
         let entry = target.map_or_else(|| Arc::clone(entry), |target| target.entry);
         let arguments = incoming.take_arguments(&mut info.headers);
@@ -191,7 +193,7 @@ impl Request {
         *info.cancelled.get_mut() = false;
         *info.calls.get_mut() = false;
         if std::mem::take(info.has_extras.get_mut()) {
-            // Of a request that had no reply to put them into.
+            // Extras left by a request without a reply.
             *info.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
         }
         #[cfg(feature = "csi")]
@@ -206,7 +208,7 @@ impl Request {
         arguments
     }
 
-    /// Whoever looks on sees that it begins. Nobody else holds the description yet.
+    /// Starts the telemetry of the request. The description has no clones yet.
     #[cfg(feature = "tracing")]
     #[inline]
     pub(crate) fn look_on(&mut self) {
@@ -220,13 +222,13 @@ impl Request {
         }
     }
 
-    /// What whoever looks on is told of.
+    /// Returns the telemetry of the request.
     #[inline]
     pub(crate) fn seen(&self) -> &Seen {
         &self.info.seen
     }
 
-    /// Whoever looks on sees that it is over, also where somebody holds on to its description.
+    /// Ends the telemetry of the request, even if a clone of the description is still held.
     #[inline]
     pub(crate) fn look_away(&mut self) {
         self.info.seen.count();
@@ -235,15 +237,16 @@ impl Request {
         }
     }
 
-    /// The trace that the request belongs to, with the span that calls made by its servant are below. `None`: none, or another tracing system has
-    /// the ids of this one ([`telemetry::Propagate`]) and the request brought none.
+    /// Returns the trace of the request, with the span that is the parent of the servant's calls. `None`: the
+    /// request has no trace. Also `None` if another tracing system provides the ids
+    /// ([`telemetry::Propagate`]) and the request carried no trace.
     #[cfg(feature = "tracing")]
     #[must_use]
     pub fn trace(&self) -> Option<&telemetry::TraceContext> {
         self.info.seen.trace()
     }
 
-    /// Forgets the request, so that its message's buffer is free.
+    /// Drops the request, which frees the buffer of its message.
     pub(crate) fn retire(&mut self) {
         if self.info.target.is_some()
             && let Some(info) = self.info.get_mut()
@@ -270,7 +273,7 @@ impl Request {
         request
     }
 
-    /// Its callers and itself, as far as it matters to those whom it calls.
+    /// Returns the chain of callers, and this request if it is relevant to its callees.
     fn callers(&self) -> Option<Arc<Callers>> {
         let outer = self.info.callers.clone();
         match self.entry() {
@@ -281,7 +284,8 @@ impl Request {
         }
     }
 
-    /// The object that it is for, or one that a caller is in, for which that holds.
+    /// Returns the innermost object for which `is` holds, among this request's object and those of its
+    /// callers.
     fn within(&self, is: impl Fn(&Entry) -> bool) -> Option<&Arc<Entry>> {
         let own = self.entry().filter(|entry| is(entry));
         own.or_else(|| self.info.callers.as_ref()?.find(is))
@@ -294,12 +298,12 @@ impl Request {
         }
     }
 
-    /// Whether the servant has made a call.
+    /// Returns whether the servant has made a call.
     pub(crate) fn calls(&self) -> bool {
         self.info.calls.load(Ordering::Acquire)
     }
 
-    /// Wakes that task when the servant makes its first call.
+    /// Wakes the driver when the servant makes its first call.
     pub(crate) fn wake_at_call(&self, driver: &Waker) {
         self.info.driver.register(driver);
     }
@@ -317,7 +321,7 @@ impl Request {
         telemetry::within(self.info.seen.kept(), f)
     }
 
-    /// The same without a counted reference: `current` is moved there and back. `f` must not unwind.
+    /// Runs `f` with `current` as the current request, moved instead of cloned. `f` must not unwind.
     pub(crate) fn lend<R>(current: &mut Option<Self>, f: impl FnOnce() -> R) -> R {
         let Some(kept) = current.as_ref().map(|current| current.info.seen.kept()) else { return f() };
         CURRENT.with_borrow_mut(|running| std::mem::swap(running, current));
@@ -326,7 +330,7 @@ impl Request {
         result
     }
 
-    /// Octets of the request that come as a stream.
+    /// Returns the number of bytes of the request that are received as a stream.
     pub(crate) fn coming(&self) -> usize {
         match self.info.target.as_ref().map(|target| &target.source) {
             Some(Source::Wire(incoming)) => incoming.coming(),
@@ -334,7 +338,7 @@ impl Request {
         }
     }
 
-    /// A decoder before the first argument, if the request is not a large one.
+    /// Returns a decoder of the arguments, if the request is not a large one.
     #[inline]
     pub(crate) fn arguments(&self) -> Decoder<'_> {
         match self.info.target.as_ref().map(|target| &target.source) {
@@ -343,7 +347,7 @@ impl Request {
         }
     }
 
-    /// The arguments as they came, if the request is not a large one.
+    /// Returns the arguments as received, if the request is not a large one.
     pub(crate) fn raw_body(&self) -> Option<RawBody> {
         match &self.info.target.as_ref()?.source {
             Source::Wire(incoming) => Some(incoming.raw_body()),
@@ -351,13 +355,13 @@ impl Request {
         }
     }
 
-    /// What references are made with.
+    /// Returns the ORB, with which references are created.
     #[inline]
     pub(crate) fn core(&self) -> &Arc<OrbCore> {
         &self.info.orb
     }
 
-    /// What the reply is to have, or to be.
+    /// Takes what the servant set for the reply.
     #[inline]
     pub(crate) fn take_extras(&self) -> Extras {
         if !self.info.has_extras.swap(false, Ordering::Relaxed) {
@@ -366,14 +370,15 @@ impl Request {
         std::mem::take(&mut *self.extras())
     }
 
-    /// The servant that a locator gave for this request.
+    /// Sets the servant that a servant locator returned for this request.
     pub(crate) fn set_servant(&self, servant: Servant) {
         self.extras().servant = Some(servant);
         self.info.has_extras.store(true, Ordering::Relaxed);
     }
 
-    /// The reply becomes one that says where the object is, whatever the operation returns: the caller makes the call there, and, as long as that
-    /// answers, those that follow. A oneway whose caller does not wait for it is lost.
+    /// Replies with the location of the object, regardless of the result of the operation. The caller repeats
+    /// the call there, and sends later calls there as long as that location answers. A oneway whose sender
+    /// does not wait for it is lost.
     ///
     /// Source clause: "GIOP Message Formats / Reply Message" (`LOCATION_FORWARD`).
     pub fn forward(&self, forward: ForwardRequest) {
@@ -386,7 +391,7 @@ impl Request {
         self.info.cancel.notify_waiters();
     }
 
-    /// A reference to the object that is called.
+    /// Returns a reference to the object that is called.
     ///
     /// # Panics
     /// Never for the interface that the servant was activated as, or one of its bases.
@@ -399,13 +404,13 @@ impl Request {
         R::from_object(object)
     }
 
-    /// The ORB that serves.
+    /// Returns the ORB that serves the request.
     #[must_use]
     pub fn orb(&self) -> Orb {
         Orb::from_core(&self.info.orb)
     }
 
-    /// The key of the object, as references to it carry it.
+    /// Returns the object key as references to the object contain it.
     #[must_use]
     pub fn object_key(&self) -> &[u8] {
         match &self.info.target {
@@ -416,14 +421,14 @@ impl Request {
         }
     }
 
-    /// The id of the object within its POA; of an object under a plain key that key.
+    /// Returns the id of the object within its POA. For an object with a plain key, that is the key.
     #[must_use]
     #[doc(alias = "get_object_id")]
     pub fn object_id(&self) -> &[u8] {
         self.info.target.as_ref().map_or(&[], |target| target.entry.id_in(self.object_key()))
     }
 
-    /// The POA of the object; `None` where nothing is served.
+    /// Returns the POA of the object. `None` if no request is being served.
     #[must_use]
     #[doc(alias = "get_POA")]
     pub fn poa(&self) -> Option<Poa> {
@@ -431,7 +436,7 @@ impl Request {
         Some(Poa::new(Arc::clone(&target.entry.poa), &self.info.orb))
     }
 
-    /// The servant that serves; `None` where nothing is served.
+    /// Returns the servant of the request. `None` if no request is being served.
     #[must_use]
     #[doc(alias = "get_servant")]
     pub fn servant(&self) -> Option<Servant> {
@@ -444,12 +449,12 @@ impl Request {
         Some(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
     }
 
-    /// What serves the object.
+    /// Returns the entry of the object.
     pub(crate) fn entry(&self) -> Option<&Arc<Entry>> {
         self.info.target.as_ref().map(|target| &target.entry)
     }
 
-    /// The operation's name on the wire, also where its number came.
+    /// Returns the operation's name as in GIOP messages, even if the request contained its number.
     #[must_use]
     pub fn operation(&self) -> &str {
         let info = &*self.info;
@@ -462,7 +467,7 @@ impl Request {
         }
     }
 
-    /// The operation's number in its skeleton, where it was found with the object.
+    /// Returns the operation's number in its skeleton, if it was found together with the object.
     pub(crate) fn number(&self) -> Option<u16> {
         self.info.number
     }
@@ -475,13 +480,14 @@ impl Request {
         }
     }
 
-    /// Who calls.
+    /// Returns the address of the caller.
     #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.info.peer
     }
 
-    /// The TLS session that the call came over, with what the caller proved to be. `None`: it came without TLS, or from this process.
+    /// Returns the TLS session of the connection, with the verified identity of the caller. `None`: the call
+    /// came without TLS, or from this process.
     #[cfg(feature = "tls")]
     #[must_use]
     #[doc(alias = "SSLIOP::Current")]
@@ -489,8 +495,9 @@ impl Request {
         self.info.session.as_ref()
     }
 
-    /// Who calls: somebody whom a trusted caller speaks for, else who logged in, else who showed a certificate by TLS. `None`: nobody
-    /// knows, or the call came from this process.
+    /// Returns the identity of the caller: the one asserted by a trusted caller, else that of the login, else
+    /// that of the TLS certificate. `None`: the caller is not authenticated, or the call came from this
+    /// process.
     #[cfg(feature = "csi")]
     #[must_use]
     pub fn principal(&self) -> Option<Arc<crate::csi::Principal>> {
@@ -500,13 +507,13 @@ impl Request {
         crate::csi::by_certificate(self.info.session.as_deref())
     }
 
-    /// When the caller stops waiting, where that is known: for collocated calls.
+    /// Returns the deadline of the caller. It is known only for collocated calls.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.info.deadline
     }
 
-    /// The service contexts that came with the request.
+    /// Returns the service contexts of the request.
     #[must_use]
     pub fn contexts(&self) -> ServiceContexts<'_> {
         match self.info.target.as_ref().map(|target| &target.source) {
@@ -515,7 +522,7 @@ impl Request {
         }
     }
 
-    /// Adds a service context to the reply, in place of one with the same id.
+    /// Adds a service context to the reply. Replaces one with the same id.
     pub fn set_reply_context(&self, context: ServiceContext) {
         let mut extras = self.extras();
         extras.contexts.retain(|other| other.id != context.id);
@@ -523,7 +530,7 @@ impl Request {
         self.info.has_extras.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the caller cancelled the request or its connection is gone.
+    /// Returns whether the caller cancelled the request or its connection is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.info.cancelled.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! How an ORB finds what a request is for: the ways to POAs, objects and operations.
+//! The strategies by which an ORB finds POAs, objects and operations.
 
 use std::collections::HashMap;
 
@@ -9,75 +9,82 @@ use super::optable::OpTable;
 use super::request::ServerRequest;
 use crate::orb::OrbCore;
 
-/// How a server finds the operation that a request names. For comparison: nothing is as fast as the default, or less safe.
+/// The strategy by which a server finds the operation of a request. For comparison: no other one is faster or
+/// safer than the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OperationDemux {
-    /// By a perfect hash that is made at compile time: one hash and one comparison, however many operations there are.
+    /// Perfect hash, generated at compile time: one hash and one comparison, independent of the number of
+    /// operations.
     #[default]
     Perfect,
-    /// Name by name, in the order of the IDL.
+    /// Linear search in the order of the IDL.
     Linear,
-    /// By a binary search among the sorted names.
+    /// Binary search among the sorted names.
     Sorted,
-    /// In a hash table that is made when it is first needed.
+    /// Hash table, built on first use.
     Hash,
-    /// As a decimal number that the client writes in place of the name, one array access; names are found as by
-    /// [`Perfect`](Self::Perfect). Servers with it say so in their references (component 0x5A4F5202), and clients that know the
-    /// interface by the same operations write numbers.
+    /// Decimal number that the client sends in place of the name: one array access. Names are found as by
+    /// [`Perfect`](Self::Perfect). Servers announce this in their references (component 0x5A4F5202). Clients
+    /// send numbers if they know the interface with the same operations.
     Numeric,
 }
 
 impl OperationDemux {
-    /// Every way.
+    /// All strategies.
     pub const ALL: [Self; 5] = [Self::Perfect, Self::Linear, Self::Sorted, Self::Hash, Self::Numeric];
 }
 
-/// How a POA finds the object of an id. For comparison: nothing is as fast as the default.
+/// The strategy by which a POA finds the object of an id. For comparison: no other one is faster than the
+/// default.
 ///
-/// What is found is the same with all of them; ids that POAs choose, and object keys, have other forms.
+/// All strategies find the same objects. Generated ids and object keys differ in form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ObjectDemux {
-    /// By an index with a generation in the object key, one array access, where a transient POA chooses the ids and serves only what is active;
-    /// ids that programs choose, and that outlive the program, in a hash table.
+    /// Array access by an index with a generation in the object key. Applies to transient POAs that choose
+    /// the ids and serve only active objects. Other ids are looked up in a hash table.
     #[default]
     Active,
-    /// In a hash table of each POA, whoever chose the id.
+    /// Hash table of each POA, for all ids.
     Hash,
-    /// One object after the other, in the order in which they were activated.
+    /// Linear search in the order of activation.
     Linear,
 }
 
-/// How an ORB finds the POA of a request. For comparison: nothing is as fast as the default.
+/// The strategy by which an ORB finds the POA of a request. For comparison: no other one is faster than the
+/// default.
 ///
-/// What is found is the same with all of them.
+/// All strategies find the same POAs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum PathDemux {
-    /// Whatever the depth, by one look: the object key has the index of the object or of its POA, or the names of a persistent POA, which
-    /// are looked up together.
+    /// One look-up, independent of depth. The object key contains the index of the object or of its POA, or
+    /// the names of a persistent POA as one hash key.
     #[default]
     Flat,
-    /// From the root down, a look for each name in the object key, under a lock of each POA. Then the object in its POA, then the operation.
+    /// From the root down: one look-up for each name in the object key, under a lock of each POA. The object
+    /// and the operation follow.
     Layered,
-    /// One look-up, in a hash table, of object key and name of the operation together. The table has an element for each operation of each
-    /// active object. What is not in it is found as by [`Flat`](Self::Flat): objects that a default servant or a servant manager
-    /// stands for, operations that every object has, and operations by number.
+    /// One look-up of object key and operation name together, in a hash table. The table has an element for
+    /// each operation of each active object. Other requests are found as by [`Flat`](Self::Flat): those for
+    /// default servants and servant managers, for operations that every object has, and for operations by
+    /// number.
     DeLayered,
 }
 
 impl ObjectDemux {
-    /// Every way.
+    /// All strategies.
     pub const ALL: [Self; 3] = [Self::Active, Self::Hash, Self::Linear];
 }
 
 impl PathDemux {
-    /// Every way.
+    /// All strategies.
     pub const ALL: [Self; 3] = [Self::Flat, Self::Layered, Self::DeLayered];
 }
 
-/// How an ORB finds what a request is for: see [`OrbBuilder::demux`](crate::OrbBuilder::demux).
+/// The strategies by which an ORB finds the target of a request: see
+/// [`OrbBuilder::demux`](crate::OrbBuilder::demux).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Demux {
     pub(crate) operations: OperationDemux,
@@ -86,35 +93,35 @@ pub struct Demux {
 }
 
 impl Demux {
-    /// What an ORB does that is not told otherwise.
+    /// Returns the default strategies.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The way to operations.
+    /// Sets the strategy for operations.
     #[must_use]
     pub fn operations(self, operations: OperationDemux) -> Self {
         Self { operations, ..self }
     }
 
-    /// The way to objects in their POAs.
+    /// Sets the strategy for objects in their POAs.
     #[must_use]
     pub fn objects(self, objects: ObjectDemux) -> Self {
         Self { objects, ..self }
     }
 
-    /// The way to POAs.
+    /// Sets the strategy for POAs.
     #[must_use]
     pub fn path(self, path: PathDemux) -> Self {
         Self { path, ..self }
     }
 }
 
-/// What the ways but the perfect hash look into, made when one of them is first taken.
+/// The tables of the other strategies, built when one of them is first used.
 #[derive(Debug)]
 pub(super) struct Others {
-    /// The numbers of the names, in the order of the names.
+    /// The operation numbers, sorted by name.
     sorted: Vec<u16>,
     by_name: HashMap<&'static [u8], u16>,
 }
@@ -145,7 +152,7 @@ pub(super) fn linear(names: &[&str], name: &[u8]) -> Option<usize> {
     names.iter().position(|known| known.as_bytes() == name)
 }
 
-/// The number of which these are the digits, as a client writes it: no name in IDL starts with a digit.
+/// Parses an operation number in the form in which clients send it. IDL names do not start with a digit.
 pub(super) fn number(name: &[u8]) -> Option<usize> {
     let written = match name {
         [b'0'] => true,
@@ -155,25 +162,26 @@ pub(super) fn number(name: &[u8]) -> Option<usize> {
     written.then(|| name.iter().fold(0, |number, digit| 10 * number + usize::from(digit & 15)))
 }
 
-/// The operations of a skeleton by their numbers: those of the first base first, its own last. Generated.
+/// The operations of a skeleton by number: those of the first base first, its own last. Generated.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations {
-    /// Their names on the wire.
+    /// Their names in GIOP messages.
     pub names: &'static [&'static str],
-    /// How many are of each interface, in the same order.
+    /// The number of operations of each interface, in the same order.
     pub counts: &'static [usize],
 }
 
 impl Operations {
-    /// The name of an operation that a request calls by its number; what it says where it is none.
+    /// Returns the name of an operation that a request calls by number. Returns `operation` unchanged if it
+    /// is not the number of an operation.
     #[must_use]
     pub fn name_of<'a>(&self, operation: &'a str) -> &'a str {
         let name = number(operation.as_bytes()).and_then(|number| self.names.get(number));
         name.copied().unwrap_or(operation)
     }
 
-    /// What clients are told of the numbers; `ids` are those of the interfaces, the most derived first. `None`: there is nothing
-    /// to tell, or too much.
+    /// Returns the operation numbers to announce to clients. `ids` are the repository ids of the interfaces,
+    /// the most derived one first. `None`: there are no operations, or too many interfaces.
     #[must_use]
     pub fn numbers(&self, ids: &[&str]) -> Option<OperationNumbers> {
         let (mut interfaces, mut first) = (Vec::new(), 0);
@@ -189,7 +197,7 @@ impl Operations {
     }
 }
 
-/// An interface as its stubs know it: by its id and its own operations. Generated.
+/// An interface as its stubs know it, by its id and its own operations. Generated.
 #[derive(Debug)]
 pub struct Interface {
     id: u64,
@@ -197,7 +205,8 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// From the repository id and the names of its operations on the wire, in the order of their numbers.
+    /// Creates the description from the repository id and the operations' names in GIOP messages, in the
+    /// order of their numbers.
     #[must_use]
     pub const fn new(repository_id: &str, operations: &[&str]) -> Self {
         Self {
@@ -206,14 +215,15 @@ impl Interface {
         }
     }
 
-    /// The number that the operation has at a server with these; `None` where the server does not know it as the client does.
+    /// Returns the number that the operation has at a server with `numbers`. `None`: the server's interface
+    /// differs from the client's.
     pub(crate) fn number(&self, numbers: &OperationNumbers, index: u32) -> Option<u32> {
         numbers.first_of(self.id, self.digest)?.checked_add(index)
     }
 }
 
 impl ServerRequest {
-    /// The number of the operation that is called.
+    /// Returns the number of the operation that is called.
     #[inline]
     #[must_use]
     pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
@@ -235,7 +245,7 @@ impl ServerRequest {
     }
 }
 
-/// The name of the operation that a request calls, which may have come as a number.
+/// Returns the name of the operation that a request calls, which may be sent as a number.
 #[inline]
 pub(crate) fn name_of<'a>(orb: &OrbCore, entry: &Entry, operation: &'a str) -> &'a str {
     match orb.config.demux.operations {
@@ -244,7 +254,7 @@ pub(crate) fn name_of<'a>(orb: &OrbCore, entry: &Entry, operation: &'a str) -> &
     }
 }
 
-/// The same before the object is looked up, for the wire log.
+/// Returns the name of the operation before the object is looked up, for the wire log.
 #[cold]
 pub(crate) fn shown<'a>(orb: &OrbCore, key: &[u8], operation: &'a str) -> &'a str {
     match orb.config.demux.operations {

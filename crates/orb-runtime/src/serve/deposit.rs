@@ -1,4 +1,4 @@
-//! The bytes of a `@stream` parameter or result read straight to their place.
+//! The bytes of a `@stream` parameter or result, read directly to their destination.
 
 use std::error::Error;
 use std::fmt;
@@ -16,12 +16,14 @@ use giop_proto::{AlignedBuffer, DepositTarget, Loan};
 use super::stream::ByteStream;
 use crate::link::stream::Lent;
 
-/// How long a stream waits before it asks the pool for memory again.
+/// Interval at which a stream retries to take memory from the pool.
 const RETRY_MEMORY: Duration = Duration::from_millis(5);
 
-/// Why [`ByteStream::deposit_into`] came to nothing: the target failed, or the stream broke off. It carries the target.
+/// The reason why [`ByteStream::deposit_into`] failed: the target failed, or the stream broke off. Contains
+/// the target.
 ///
-/// As a system exception it is what broke the stream off, or NO_RESOURCES, COMPLETED_MAYBE, with the target's error as its cause.
+/// Converts to the system exception of the stream, or to NO_RESOURCES, COMPLETED_MAYBE, with the target's
+/// error as its cause.
 pub struct DepositError<T> {
     target: Option<Box<T>>,
     deposited: u64,
@@ -34,20 +36,21 @@ enum Cause {
 }
 
 impl ByteStream {
-    /// All octets that are left, in one piece whose first octet lies at a multiple of `align`: a power of two up to 64 KiB, 4096
-    /// for a page.
+    /// Returns all remaining bytes in one buffer that starts at a multiple of `align`. `align` must be a
+    /// power of two up to 64 KiB; 4096 is a page.
     ///
-    /// What had come when it was called, up to 64 KiB if no chunks were taken before, is copied there; all that follows is read
-    /// there by the socket. The memory is the receive pool's, as much of it as four times what has come, or as the largest message
-    /// that the connection has brought so far. While the pool has none, this waits; what it has begun it ends, past the pool's cap
-    /// if need be.
+    /// Bytes received before the call are copied: up to 64 KiB if no chunks were taken before. The socket
+    /// reads all following bytes directly into the buffer. The memory comes from the receive pool. It grows
+    /// with the bytes received: up to four times their number, or to the size of the largest message of the
+    /// connection so far. While the pool has no memory, this waits. Once begun, it completes, past the pool's
+    /// cap if necessary.
     ///
     /// # Errors
-    /// As [`next`](Self::next); IMP_LIMIT, COMPLETED_NO, if there are more octets than `limit`; BAD_PARAM, COMPLETED_NO, for an
-    /// alignment that is none.
+    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if more than `limit` bytes remain. BAD_PARAM,
+    /// COMPLETED_NO, for an invalid alignment.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the stream up: its rest is skipped.
+    /// Dropping the future abandons the stream: its rest is skipped.
     ///
     /// ```
     /// # use orb_runtime::{ByteStream, SystemException};
@@ -68,7 +71,7 @@ impl ByteStream {
             self.settle().await?;
             return Ok(std::mem::take(&mut self.first));
         }
-        // Without a pool nothing is counted.
+        // Without a pool no memory is counted.
         let pool = self.pool.clone().unwrap_or_else(|| Arc::new(BufferPool::new(0)));
         let granted = self.rest.as_ref().map_or(len, |rest| rest.link.granted());
         let buffer = loop {
@@ -80,19 +83,20 @@ impl ByteStream {
         Ok(self.deposit_into(buffer).await?.into_bytes())
     }
 
-    /// Moves all bytes that are left into memory of the caller's own, and gives it back.
+    /// Moves all remaining bytes into memory of the caller, and returns it.
     ///
-    /// What had come when it was called, up to 64 KiB if no chunks were taken before, is copied there; all that follows is read
-    /// there by the socket: the kernel writes straight into what [`DepositTarget::room`] gives. `Stats::copied` counts the rest.
-    /// The target is moved in. Its methods run in this future, and `room` also where the connection is read.
+    /// Bytes received before the call are copied: up to 64 KiB if no chunks were taken before. The kernel
+    /// writes all following bytes directly into the memory returned by [`DepositTarget::room`].
+    /// `Stats::copied` counts the copied ones. The target is moved in. Its methods run in this future. `room`
+    /// also runs where the connection is read.
     ///
     /// # Errors
-    /// The target fails or has no room, or the stream breaks off as in [`next`](Self::next). The rest of the octets is skipped, and
-    /// the connection goes on if it can.
+    /// The target fails or has no capacity, or the stream breaks off as in [`next`](Self::next). The rest of
+    /// the bytes is skipped, and the connection stays usable if possible.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the stream up: its rest is skipped. The target is dropped with it, or, where the kernel writes to
-    /// it, as soon as the kernel has let go of it.
+    /// Dropping the future abandons the stream: its rest is skipped. The target is dropped with it. If the
+    /// kernel is writing to the target, it is dropped after the kernel has released it.
     ///
     /// ```
     /// # use orb_runtime::{ByteStream, SystemException, SystemExceptionKind};
@@ -151,7 +155,7 @@ impl ByteStream {
                 return Err(DepositError::refused(target, at, error));
             }
             if useless {
-                // All there is are chunks.
+                // Only chunks are available.
                 let chunk = match self.next().await {
                     Some(Ok(chunk)) => chunk,
                     Some(Err(exception)) => return Err(DepositError::broken(Some(target), at, exception)),
@@ -168,7 +172,7 @@ impl ByteStream {
         }
     }
 
-    /// Copies octets that were handed out into the target, behind the first `at` ones.
+    /// Copies bytes that were handed out into the target, at position `at`.
     fn copy_into<T: DepositTarget>(&self, target: &mut T, mut at: u64, chunk: &[u8]) -> io::Result<()> {
         let mut chunk = chunk;
         while !chunk.is_empty() {
@@ -192,7 +196,7 @@ impl ByteStream {
     async fn lend(&mut self, loan: Box<Loan>) -> Lent {
         let mut loan = Some(loan);
         poll_fn(|cx| {
-            // Where it fails, the connection ends, and with it the loan.
+            // If it fails, the connection ends, and the loan with it.
             let _ = self.poll_settled(cx);
             match &self.rest {
                 Some(rest) => rest.link.poll_lent(rest.of, &mut loan, cx),
@@ -202,7 +206,7 @@ impl ByteStream {
         .await
     }
 
-    /// How many octets are left, if that is within the limit.
+    /// Returns the number of remaining bytes, if it is within the limit.
     pub(super) fn len_within(&self, limit: usize) -> Result<usize, SystemException> {
         usize::try_from(self.left).ok().filter(|len| *len <= limit).ok_or_else(|| {
             let text = format!("{} octets are more than the limit of {limit}", self.left);
@@ -224,19 +228,19 @@ impl<T> DepositError<T> {
         Self { target, deposited, cause: Cause::Stream(exception) }
     }
 
-    /// The target. `None` only where a runtime ended while the kernel wrote to it.
+    /// Returns the target. `None` only if a runtime ended while the kernel wrote to the target.
     #[must_use]
     pub fn into_target(self) -> Option<T> {
         self.target.map(|target| *target)
     }
 
-    /// How many octets are in the target.
+    /// Returns the number of bytes in the target.
     #[must_use]
     pub fn deposited(&self) -> u64 {
         self.deposited
     }
 
-    /// What the target said; `None` where the stream broke off.
+    /// Returns the target's error. `None` if the stream broke off.
     #[must_use]
     pub fn target_error(&self) -> Option<&io::Error> {
         match &self.cause {

@@ -1,4 +1,4 @@
-//! Keys of this ORB's that lead to objects elsewhere.
+//! Object keys of this ORB that are forwarded to objects elsewhere.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::request::OBJECT_ID;
 use super::{DispatchSlot, ServerRequest, Skeleton};
 use crate::poa::ForwardRequest;
 
-/// Answers every request by where the object is.
+/// Skeleton that answers every request with the location of the object.
 pub(crate) struct Elsewhere(pub(crate) ForwardRequest);
 
 impl Skeleton for Elsewhere {
@@ -23,6 +23,6 @@ impl Skeleton for Elsewhere {
         Some(&self.0)
     }
 
-    /// There is nothing here to be called: collocated calls come as requests too.
+    /// Has no local servant: collocated calls are dispatched as requests too.
     fn local(self: Arc<Self>, _: &mut dyn Any) {}
 }

@@ -1,4 +1,4 @@
-//! An activated object, as the way of a request sees it.
+//! An activated object, as request dispatch uses it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,55 +11,56 @@ use super::skeleton::Skeleton;
 use crate::poa::core::PoaCore;
 use crate::poa::{ObjectId, ThreadModel};
 
-/// How the requests of an object are run.
+/// The execution mode of an object's requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RunMode {
-    /// On a bounded pool of threads of their own.
+    /// Runs on a bounded pool of separate threads.
     pub(crate) blocking: bool,
-    /// Each in a task of its own.
+    /// Runs each request in a separate task.
     pub(crate) spawned: bool,
-    /// A oneway need not be done before the object's next request starts.
+    /// The object's next request may start while a oneway is still running.
     pub(crate) concurrent: bool,
-    /// They take turns: the POA's thread model.
+    /// Requests run one after the other, because of the POA's thread model.
     pub(crate) serial: bool,
-    /// They run where `Orb::run_until` does.
+    /// Requests run on the thread that calls `Orb::run_until`.
     pub(crate) main: bool,
 }
 
 impl RunMode {
-    /// Whether requests run where the connection's task does.
+    /// Returns whether requests run in the connection's task.
     #[inline]
     pub(crate) fn is_plain(self) -> bool {
         !(self.blocking | self.spawned | self.serial)
     }
 }
 
-/// An activated object, or what stands for many: a default servant, a servant locator.
+/// An activated object, or an entry shared by many objects: a default servant or a servant locator.
 ///
-/// 64 octets, so that with its counts it is one allocation of 80, and a key that the ORB made lies within.
+/// The size is 64 bytes, which makes one allocation of 80 together with the reference counts. A generated key
+/// is stored inline.
 pub(crate) struct Entry {
-    /// Of an active key within.
+    /// Stored inline if it is a generated (active) key.
     key: ObjectId,
     pub(crate) skeleton: Arc<dyn Skeleton>,
     pub(crate) poa: Arc<PoaCore>,
     count: Count,
-    /// Where it is among the objects that are found by index, [`NO_SLOT`] if it is not.
+    /// Index among the objects that are found by index. [`NO_SLOT`] if the object is found by id.
     pub(crate) slot: u32,
-    /// Where the object id begins in the key.
+    /// Position of the object id in the key.
     id_at: u16,
     pub(crate) mode: RunMode,
-    /// It stands for all objects of its POA; its key is what their keys have in common.
+    /// Whether the entry serves all objects of its POA. Then its key is their common prefix.
     pub(crate) shared: bool,
 }
 
-/// Of an entry that is found by its id.
+/// The slot of an entry that is found by its id.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
-/// Keeps an entry's count of requests under way.
+/// Guard that counts an active request of an entry.
 pub(crate) struct InFlight<E: Deref<Target = Entry> = Arc<Entry>>(E);
 
 impl Entry {
-    /// `key` ends with the object id, which begins at `id_at`.
+    /// Creates an entry. `key` ends with the object id, which begins at `id_at`.
     pub(crate) fn new(
         key: &[u8],
         id_at: usize,
@@ -83,50 +84,50 @@ impl Entry {
         }
     }
 
-    /// What stands for all objects whose keys start so.
+    /// Creates an entry for all objects whose keys start with `prefix`.
     pub(crate) fn shared(prefix: &[u8], poa: Arc<PoaCore>, servant: (Arc<dyn Skeleton>, RunMode)) -> Self {
         Self { shared: true, ..Self::new(prefix, prefix.len(), NO_SLOT, poa, servant) }
     }
 
-    /// The key; of a shared one, how the keys of its objects start.
+    /// Returns the key. For a shared entry, returns the common prefix of its objects' keys.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         self.key.as_slice()
     }
 
-    /// The object id in a key of this entry's.
+    /// Returns the object id in a key of this entry.
     pub(crate) fn id_in<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         key.get(usize::from(self.id_at)..).unwrap_or_default()
     }
 
-    /// The object id; empty of a shared one.
+    /// Returns the object id. Empty for a shared entry.
     pub(crate) fn id(&self) -> &[u8] {
         self.id_in(self.key())
     }
 
-    /// Whether a request for that key is for this very object.
+    /// Returns whether this entry is exactly the object with that key.
     #[inline]
     pub(crate) fn is_at(&self, key: &[u8]) -> bool {
         self.key() == key && !self.shared
     }
 
-    /// Tells its servant from others.
+    /// Returns a number that identifies the servant.
     pub(crate) fn servant(&self) -> usize {
         Arc::as_ptr(&self.skeleton).cast::<()>() as usize
     }
 
-    /// Whether the object is no longer in the map.
+    /// Returns whether the object is deactivated.
     #[inline]
     pub(crate) fn is_gone(&self) -> bool {
         self.count.is_gone()
     }
 
-    /// Takes the object out of service; says whether this is who did it.
+    /// Deactivates the object. Returns whether this call did it.
     pub(crate) fn retire(&self) -> bool {
         self.count.retire()
     }
 
-    /// Counts a request as under way until the guard is dropped; `None`: the object is gone.
+    /// Counts an active request until the guard is dropped. `None`: the object is deactivated.
     #[inline]
     pub(crate) fn enter(&self) -> Option<InFlight<&Self>> {
         let there = self.count.enter();
@@ -134,35 +135,36 @@ impl Entry {
         there.then_some(entered)
     }
 
-    /// The same for a request that one under way makes, also when the object is on its way out; `None`: it has ended.
+    /// Counts a request made by an active request of this object, even if the object was deactivated since.
+    /// `None`: no request is active.
     pub(crate) fn enter_again(&self) -> Option<InFlight<&Self>> {
         let under_way = self.count.enter_again();
         let entered = InFlight(self);
         under_way.then_some(entered)
     }
 
-    /// The same with a guard that may outlive the borrow.
+    /// Like [`enter`](Self::enter), with a guard that may outlive the borrow.
     pub(crate) fn enter_owned(self: &Arc<Self>) -> Option<InFlight> {
         let there = self.count.enter();
         let entered = InFlight(Arc::clone(self));
         there.then_some(entered)
     }
 
-    /// Counts a request that has entered once more, whatever became of the object since.
+    /// Counts a request that has entered once more, even if the object was deactivated since.
     pub(crate) fn stay(self: &Arc<Self>) -> InFlight {
         self.count.enter();
         InFlight(Arc::clone(self))
     }
 
-    /// Whether a request is under way.
+    /// Returns whether a request is active.
     pub(crate) fn is_busy(&self) -> bool {
         self.count.is_busy()
     }
 
-    /// Waits until no request is under way.
+    /// Waits until no request is active.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Dropping the future loses nothing.
     pub(crate) async fn idle(&self) {
         loop {
             let notified = self.poa.idle.notified();
@@ -175,7 +177,7 @@ impl Entry {
 }
 
 impl InFlight {
-    /// Whether it counts for that entry.
+    /// Returns whether it counts a request of that entry.
     #[inline]
     pub(crate) fn is(&self, entry: &Arc<Entry>) -> bool {
         Arc::ptr_eq(&self.0, entry)

@@ -1,4 +1,5 @@
-//! Items that are received one by one: `@stream` results that are no sequences of octets, numbers or characters.
+//! Items that are received one by one: `@stream` results that are not sequences of bytes, numbers or
+//! characters.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,15 +19,16 @@ use super::stream::{ByteStream, Start, too_large};
 use crate::orb::OrbCore;
 use crate::source::ItemSource;
 
-/// The largest alignment of a value.
+/// The largest alignment of a value, in bytes.
 const ALIGN: usize = 8;
 
-/// The items of a `@stream` result as a client takes them: one by one, in memory that does not grow with their number.
+/// The items of a `@stream` result, which a client takes one by one. Memory use does not grow with their
+/// number.
 ///
-/// Connections, flow control, deadlines and dropping are as for [`ByteStream`]. Memory holds the current item, of at most
-/// `Limits::max_message_size` bytes, and up to four chunks of 256 KiB.
+/// Connections, flow control, deadlines and dropping are as for [`ByteStream`]. Memory holds the current
+/// item, of at most `Limits::max_message_size` bytes, and up to four chunks of 256 KiB.
 ///
-/// A mock or a test makes one of a `Vec<T>` or an [`ItemSource`].
+/// A mock or test can create one from a `Vec<T>` or an [`ItemSource`].
 ///
 /// ```
 /// # use orb_runtime::{ItemStream, SystemException};
@@ -39,41 +41,42 @@ const ALIGN: usize = 8;
 /// }
 /// ```
 pub struct ItemStream<T> {
-    /// Items that were not handed out.
+    /// Number of items that were not handed out.
     left: u64,
     from: Origin<T>,
 }
 
 enum Origin<T> {
-    /// They are decoded as they come.
+    /// Items decoded as they are received.
     Reply(Box<Incoming<T>>),
-    /// They are taken from the source of a servant in this process. Only the stream has it: the mutex is never locked.
+    /// Items of a servant in this process, taken from its source. The mutex is never locked: only the stream
+    /// owns it.
     Source(Mutex<ItemSource<T>>, Option<Box<Served>>),
     Nowhere,
 }
 
-/// Items that are being received.
+/// The state of items that are being received.
 struct Incoming<T> {
     octets: ByteStream,
     /// Bytes of the body. The first one is at a multiple of eight in the message.
     buffer: Bytes,
-    /// Where the next item begins in these.
+    /// Position of the next item in `buffer`.
     at: usize,
-    /// Chunks that follow the buffer and were not joined to it yet.
+    /// Chunks that follow the buffer and are not joined to it yet.
     more: Vec<Bytes>,
-    /// Bytes in `more`.
+    /// Number of bytes in `more`.
     waiting: usize,
-    /// All bytes have been received.
+    /// Whether all bytes have been received.
     is_whole: bool,
-    /// The next item has more bytes than this.
+    /// Number of bytes that did not suffice to decode the next item.
     tried: usize,
-    /// Bytes that have been received.
+    /// Number of bytes received.
     came: u64,
     terms: Terms,
     decode: fn(&mut Decoder<'_>) -> Result<T, DecodeError>,
 }
 
-/// What all items are decoded by.
+/// The parameters for decoding all items.
 struct Terms {
     order: ByteOrder,
     version: Version,
@@ -85,18 +88,19 @@ struct Terms {
 }
 
 impl<T: Send + 'static> ItemStream<T> {
-    /// Items that were not handed out yet.
+    /// Returns the number of items that were not handed out yet.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.left
     }
 
-    /// The next item; `None` after the last.
+    /// Returns the next item, or `None` after the last.
     ///
     /// # Errors
-    /// Once: those of [`ByteStream::next`] at a client; MARSHAL, COMPLETED_MAYBE, for an item that does not decode; IMP_LIMIT,
-    /// COMPLETED_MAYBE, for one of more than `Limits::max_message_size`, and where the items of a result in fragments have more bytes in all
-    /// than `Limits::max_stream_size`.
+    /// Returned once. At a client, those of [`ByteStream::next`]. MARSHAL, COMPLETED_MAYBE, for an item that
+    /// cannot be decoded. IMP_LIMIT, COMPLETED_MAYBE, for an item larger than `Limits::max_message_size`.
+    /// IMP_LIMIT, COMPLETED_MAYBE, if the items of a fragmented result together exceed
+    /// `Limits::max_stream_size`.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -104,19 +108,19 @@ impl<T: Send + 'static> ItemStream<T> {
         std::future::poll_fn(|cx| self.poll_item(cx)).await
     }
 
-    /// All items that are left.
+    /// Returns all remaining items.
     ///
     /// # Errors
-    /// As [`next`](Self::next); IMP_LIMIT, COMPLETED_NO, if there are more than `limit`.
+    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if there are more than `limit`.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the stream up.
+    /// Dropping the future abandons the stream.
     pub async fn collect(mut self, limit: usize) -> Result<Vec<T>, SystemException> {
         if self.left > limit as u64 {
             let text = format!("{} items are more than the limit of {limit}", self.left);
             return Err(refusal(CompletionStatus::No, text));
         }
-        // Memory is taken for what has come, not for what is announced.
+        // Memory is allocated for received items, not for the announced number.
         let mut items = Vec::new();
         while let Some(item) = self.next().await {
             items.push(item?);
@@ -143,7 +147,7 @@ impl<T: Send + 'static> ItemStream<T> {
                 if let (0, Origin::Reply(incoming)) = (self.left, &mut self.from)
                     && let Poll::Ready(Ok(())) = incoming.poll_end(cx)
                 {
-                    // The connection is free again.
+                    // Releases the connection.
                     self.from = Origin::Nowhere;
                 }
                 Poll::Ready(Some(Ok(item)))
@@ -155,7 +159,7 @@ impl<T: Send + 'static> ItemStream<T> {
         }
     }
 
-    /// The result of a servant in this process, as it is taken.
+    /// Wraps the result of a servant in this process.
     pub(crate) fn served(source: ItemSource<T>, served: Option<Served>) -> Self {
         let left = source.len();
         Self { left, from: Origin::Source(Mutex::new(source), served.map(Box::new)) }
@@ -177,7 +181,8 @@ impl<T> Incoming<T> {
                     Err(_) => self.tried = here,
                 }
             }
-            // Decoded again from its start when there is twice as much, or when no more is there now.
+            // An item is decoded again from its start after its bytes have doubled, or when no more are
+            // available now.
             while self.waiting < self.tried.max(1) && !self.is_whole {
                 match self.octets.poll_chunk(cx) {
                     Poll::Pending if self.waiting < least_more(self.tried) => return Poll::Pending,
@@ -189,7 +194,7 @@ impl<T> Incoming<T> {
         }
     }
 
-    /// Waits until an argument is sent that went out beside the items.
+    /// Waits until an argument that is being sent beside the items is complete.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
         self.octets.poll_end(cx)
     }
@@ -223,7 +228,7 @@ impl<T> Incoming<T> {
         Ok(())
     }
 
-    /// Joins the chunks to what is left of the buffer.
+    /// Joins the chunks to the rest of the buffer.
     fn join(&mut self) {
         let kept = self.at - self.at % ALIGN;
         if kept == self.buffer.len()
@@ -253,14 +258,16 @@ impl<T> Incoming<T> {
     }
 }
 
-/// The number of bytes that must be added to an item of which so many did not suffice, before it is decoded again.
+/// Returns how many bytes must be added to an item before it is decoded again, if `tried` bytes did not
+/// suffice.
 ///
-/// A peer that sends a large item byte by byte could otherwise make this side copy and decode all of it for each byte.
+/// Otherwise a peer that sends a large item byte by byte could cause a copy and a decoding attempt of the
+/// whole item for each byte.
 fn least_more(tried: usize) -> usize {
     (tried / 16).max(1)
 }
 
-/// Whether the error may be due to bytes that have not been received.
+/// Returns whether the error may be due to bytes that have not been received.
 fn is_short(error: &DecodeError) -> bool {
     matches!(error.kind, DecodeErrorKind::EndOfData | DecodeErrorKind::LengthBeyondData)
 }
@@ -282,7 +289,7 @@ impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
     fn of(results: Results) -> Result<Self, BadResults> {
         let orb = Arc::clone(results.orb());
         if !results.reply.is_in_one_piece() {
-            // How its values are aligned is known of the whole alone.
+            // The alignment of its values is known only for the whole result.
             return Ok(Vec::<T>::decode(&mut results.body().with_context(&orb))?.into());
         }
         let mut d = results.body();
@@ -334,14 +341,14 @@ impl<T: Send + 'static> Stream for ItemStream<T> {
     }
 }
 
-/// A stream of items that are taken from their source as they are asked for.
+/// A stream of items that are taken from their source on demand.
 impl<T: Send + 'static> From<ItemSource<T>> for ItemStream<T> {
     fn from(source: ItemSource<T>) -> Self {
         Self::served(source, None)
     }
 }
 
-/// A stream of items that are all there.
+/// A stream of items that are all available.
 impl<T: Send + 'static> From<Vec<T>> for ItemStream<T> {
     fn from(items: Vec<T>) -> Self {
         ItemSource::from(items).into()

@@ -1,7 +1,7 @@
-//! The server side: objects, requests, and the skeletons that bring them together.
+//! The server side: object tables, requests and skeletons.
 
 pub(crate) mod adapter;
-/// Under a name of their own: in the models of `loom/`, loom's stand here.
+/// A module of its own, because the models in `loom/` replace it with loom's atomics.
 mod atomic {
     pub(super) use std::sync::atomic::{AtomicU32, Ordering};
 }

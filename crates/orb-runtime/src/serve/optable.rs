@@ -1,20 +1,21 @@
-//! Operation names to numbers by a perfect hash that is made at compile time, and by other ways to compare with.
+//! Mapping of operation names to numbers, by a perfect hash generated at compile time and by alternatives for
+//! comparison.
 
 use std::sync::OnceLock;
 
 use super::demux::{OperationDemux, Others, linear, number};
 
-/// A table of `N` operation names. A look-up hashes once and compares once, however many names there are.
+/// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`.
 ///
 /// `SLOTS` is a power of two of at least `2 * N`.
 #[derive(Debug)]
 pub struct OpTable<const N: usize, const SLOTS: usize> {
     names: [&'static str; N],
-    /// For each bucket, what is mixed into the hash of its names so that no two meet in a slot.
+    /// The seed of each bucket, mixed into the hashes of its names so that none of them collide.
     seeds: [u32; SLOTS],
-    /// The number of the name in each slot, plus one; zero is an empty slot.
+    /// The number of the name in each slot, plus one. Zero is an empty slot.
     slots: [u16; SLOTS],
-    /// For the ways that are there to compare with.
+    /// Tables of the alternative strategies.
     others: OnceLock<Others>,
 }
 
@@ -22,7 +23,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
     /// Builds the table.
     ///
     /// # Panics
-    /// At compile time, where a name stands twice or `SLOTS` is too small.
+    /// At compile time, if a name occurs twice or `SLOTS` is too small.
     #[must_use]
     #[expect(
         clippy::panic,
@@ -46,7 +47,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
             }
             i += 1;
         }
-        // The fullest buckets choose first.
+        // Place the largest buckets first.
         let mut size = largest;
         while size > 0 {
             let mut bucket = 0;
@@ -91,7 +92,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
         Self { names, seeds, slots, others: OnceLock::new() }
     }
 
-    /// The number of the operation of that name.
+    /// Returns the number of the operation of that name.
     #[inline]
     #[must_use]
     pub fn find(&self, name: impl AsRef<[u8]>) -> Option<usize> {
@@ -103,7 +104,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
         (self.names.get(index)?.as_bytes() == name).then_some(index)
     }
 
-    /// The same in the way that is asked for.
+    /// Returns the number of the operation of that name, found by strategy `way`.
     #[cold]
     #[must_use]
     pub fn find_by(&self, way: OperationDemux, name: &[u8]) -> Option<usize> {
@@ -120,7 +121,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
         }
     }
 
-    /// The names, in the order of their numbers.
+    /// Returns the names in the order of their numbers.
     #[must_use]
     pub const fn names(&'static self) -> &'static [&'static str] {
         &self.names
@@ -193,7 +194,7 @@ mod tests {
     const NAMES: usize = 24;
 
     fn names() -> impl Strategy<Value = [&'static str; NAMES]> {
-        // Short ones that often have the beginning of others, and some as attributes have them.
+        // Short names that are often prefixes of others, and names of attribute accessors.
         prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES).prop_map(|names| {
             let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
             names.try_into().unwrap()

@@ -1,7 +1,8 @@
-//! Results that are encoded while their reply leaves: what a servant gives for a `@stream` result goes out piece by piece.
+//! Results that are encoded while their reply is sent: the elements of a `@stream` result leave in parts.
 //!
-//! Up to the size of a piece it becomes a reply like any other. Behind that its start is queued, and the source is asked for more only while
-//! less than a piece of it waits; the request is under way until the last one is queued. Before GIOP 1.2 a reply is encoded whole.
+//! Up to the size of one part, the result becomes an ordinary reply. A longer one is started, and its source
+//! is polled only while less than one part is queued. The request stays active until the last part is queued.
+//! Before GIOP 1.2 a reply is encoded whole.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -20,16 +21,16 @@ use crate::link::Link;
 use crate::source::{LastResult, Produce, Produced};
 use crate::trace::{self, Way};
 
-/// Octets that are queued before the other requests of the connection get their turn.
+/// Number of bytes queued before the task yields to other requests of the connection.
 const BURST: usize = 256 * 1024;
 
 impl ServerRequest {
-    /// A `@stream` result, sent while it is made.
+    /// Replies with a `@stream` result, which is sent while it is produced.
     ///
     /// # Cancel safety
-    /// Dropping the future in the middle of the reply closes the connection.
+    /// Dropping the future during the reply closes the connection.
     pub fn reply_streamed(self, result: impl Into<LastResult>) -> LocalFuture<'static, Outcome> {
-        // Boxed, so that the other operations of the interface need no room for it.
+        // Boxed, so that the futures of the interface's other operations do not grow.
         match result.into().0 {
             Produced::Source(source) => Box::pin(self.flow_out(source)),
             Produced::Octets(octets, unit) => {
@@ -72,7 +73,7 @@ impl ServerRequest {
             (Made::Failed(exception), _) => return self.fails(exception),
             (Made::Unwanted, _) => return self.unanswered(),
             (Made::Full, Some(link)) => link,
-            // Without a link nothing is ever full.
+            // Without a link the size is unlimited.
             (Made::Whole | Made::Full, _) => {
                 return match finish_message(&mut self.encoder, head.size_at) {
                     Ok(_) => Outcome { token: to.token, encoder: self.encoder, failed: None },
@@ -126,31 +127,31 @@ impl ServerRequest {
         self.unanswered()
     }
 
-    /// Replies by an exception that the source of the result raised.
+    /// Replies with an exception raised by the source of the result.
     fn fails(self, exception: SystemException) -> Outcome {
         self.current.seen().system_exception(&exception);
         self.to.system_exception(self.encoder, exception)
     }
 
-    /// The reply has left, or no client waits for it.
+    /// Ends the request without another reply: the reply was sent, or no client waits for it.
     fn unanswered(mut self) -> Outcome {
         self.encoder.reset(self.to.order, self.to.version);
         self.to.nothing(self.encoder)
     }
 }
 
-/// How far a source got.
+/// The result of encoding part of a source.
 enum Made {
-    /// There is more than what was asked for.
+    /// The position was reached, and more follows.
     Full,
-    /// There is no more.
+    /// The source is exhausted.
     Whole,
-    /// The client gave the call up, or is gone.
+    /// The client cancelled the call, or its connection is gone.
     Unwanted,
     Failed(SystemException),
 }
 
-/// Encodes up to that position.
+/// Encodes until the encoder reaches position `until`.
 async fn more(
     source: &mut dyn Produce,
     encoder: &mut Encoder,
@@ -170,7 +171,7 @@ async fn more(
     .await
 }
 
-/// Lets others run.
+/// Yields to other tasks once.
 async fn pause() {
     let mut paused = false;
     poll_fn(|cx| {
@@ -183,7 +184,7 @@ async fn pause() {
     .await;
 }
 
-/// A reply that is begun. If it is not whole when this is dropped, it can never be.
+/// A reply that was begun. If it is incomplete when this is dropped, it cannot be completed.
 struct Begun<'a> {
     link: &'a Link,
     token: ServeToken,

@@ -1,4 +1,4 @@
-//! The buffer of a reply, and replies that leave while they are encoded.
+//! The buffer of a reply, and replies that are sent while they are encoded.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use giop_proto::ServeToken;
 use crate::link::Link;
 use crate::opaque::Opaque;
 
-/// An encoder that is used again for the replies of a connection.
+/// A reusable encoder for the replies of a connection.
 #[derive(Debug)]
 pub(crate) struct ReplyBuffer {
     encoder: Encoder,
-    /// Where long replies may go before they are whole.
+    /// The connection over which long replies may be sent before they are complete.
     link: Option<Opaque<Link>>,
-    /// Not this one.
+    /// The next reply must be sent whole.
     whole: bool,
 }
 
@@ -27,18 +27,19 @@ impl ReplyBuffer {
         Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, whole: false })
     }
 
-    /// Where replies go.
+    /// Returns the connection over which replies are sent.
     pub(crate) fn link(&self) -> Option<&Opaque<Link>> {
         self.link.as_ref()
     }
 
-    /// The next reply is sent as a whole, however long it is.
+    /// Causes the next reply to be sent whole, regardless of its size.
     pub(crate) fn stay_whole(&mut self) {
         self.whole = true;
     }
 
-    /// Encodes the results behind the header of a reply. Where they have a long run of structs, they are measured first, and then
-    /// leave while they are encoded: then the encoder is empty afterwards, and the second value is true.
+    /// Encodes the results after the header of a reply. Results with a long sequence of structs are measured
+    /// first, then sent while they are encoded. In that case the returned value is true, and the encoder is
+    /// empty.
     #[inline]
     pub(crate) fn put_results(
         &mut self,
@@ -64,7 +65,8 @@ impl ReplyBuffer {
     }
 }
 
-/// Goes back to where the results begin, which are measured, and sends them from there. `false`: they are to be encoded whole.
+/// Returns to the start of the measured results and sends them from there. `false`: they must be encoded
+/// whole.
 #[cold]
 fn flow(
     link: &Opaque<Link>,
@@ -75,7 +77,7 @@ fn flow(
     results: &dyn Fn(&mut Encoder) -> Result<(), EncodeError>,
 ) -> Result<bool, EncodeError> {
     let octets = encoder.position();
-    // Values refer to each other. What has bulk elsewhere may be announced block by block.
+    // Value types refer to each other. Bulk data in separate memory may be announced in blocks.
     let flows = encoder.chunk_count() == 0 && !encoder.has_values();
     if flows {
         finish_message(encoder, size_at)?;

@@ -1,4 +1,4 @@
-//! A request as generated code and servants see it.
+//! A request as generated code and servants use it.
 
 use std::cell::Cell;
 
@@ -21,29 +21,29 @@ use crate::invoke;
 use crate::orb::backpressure::LARGE_REPLY;
 use crate::poa::{ForwardRequest, Refusal};
 
-/// A request that waits to be served: its message, the buffer of its reply and what `zorb::request()` tells of it.
+/// A request to be served: its message, its reply buffer and its description (`zorb::request()`).
 #[derive(Debug)]
 pub struct ServerRequest {
     pub(crate) to: ReplyTo,
     pub(crate) encoder: Box<ReplyBuffer>,
     pub(crate) current: Request,
-    /// Where they are not with `current`: of a large request.
+    /// The arguments of a large request. Those of other requests are in `current`.
     pub(crate) arguments: Option<Arguments>,
-    /// What its decoded arguments take.
+    /// The memory of the decoded arguments.
     pub(crate) charge: Charge,
 }
 
-/// What a dispatched request leaves: the encoded reply, or that there is none.
+/// The result of a dispatched request: the encoded reply, or none.
 #[derive(Debug)]
 pub struct Outcome {
     pub(crate) token: ServeToken,
-    /// The whole message; empty where no reply is sent, or it is sent already.
+    /// The whole message. Empty if no reply is sent, or if it was sent already.
     pub(crate) encoder: Box<ReplyBuffer>,
-    /// A oneway's servant failed: nobody is told but the log.
+    /// The failure of a oneway, which is only logged.
     pub(crate) failed: Option<SystemException>,
 }
 
-/// The facts by which a reply to a request is addressed.
+/// The data needed to address a reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyTo {
     pub(crate) token: ServeToken,
@@ -51,23 +51,25 @@ pub(crate) struct ReplyTo {
     pub(crate) version: Version,
     pub(crate) order: giop_codec::ByteOrder,
     pub(crate) wanted: bool,
-    /// The client reads lists of blocks.
+    /// Whether the client supports lists of blocks.
     pub(crate) blocks: bool,
 }
 
 impl ServerRequest {
-    /// The operation's name on the wire: `_get_balance` for an attribute.
+    /// Returns the operation's name as in GIOP messages: `_get_balance` for an attribute.
     #[inline]
     #[must_use]
     pub fn operation(&self) -> &[u8] {
         self.current.operation_octets()
     }
 
-    /// Decodes the arguments by `f`, which runs twice where that makes views of sequences of structs. The arguments of a large
-    /// request are gone then but for views of them: its buffer is free as soon as these are dropped.
+    /// Decodes the arguments with `f`. `f` runs twice if sequences of structs become views.
+    ///
+    /// This drops the arguments of a large request, except for views of them. Its buffer is freed after the
+    /// last view is dropped.
     ///
     /// # Errors
-    /// What `f` returns; [`bad_arguments`](Self::bad_arguments) tells the client.
+    /// Those of `f`. Report them to the client with [`bad_arguments`](Self::bad_arguments).
     #[inline]
     pub fn decode<R>(
         &mut self,
@@ -93,7 +95,7 @@ impl ServerRequest {
         decoded
     }
 
-    /// Bytes of the arguments that are not decoded yet.
+    /// Returns the number of bytes of the arguments that are not decoded yet.
     pub(crate) fn argument_bytes(&self) -> usize {
         match &self.arguments {
             Some(arguments) => arguments.decoder().remaining(),
@@ -101,7 +103,7 @@ impl ServerRequest {
         }
     }
 
-    /// The arguments as they came; `None` of a call that has none, because it is not marshalled.
+    /// Returns the arguments as received. `None` for a call that is not marshalled.
     pub(crate) fn raw_body(&self) -> Option<RawBody> {
         match &self.arguments {
             Some(arguments) => Some(arguments.raw_body()),
@@ -109,7 +111,7 @@ impl ServerRequest {
         }
     }
 
-    /// A reply with that body as it came, and with these contexts.
+    /// Replies with a body as received, and with these contexts.
     pub(crate) fn pass_on(
         mut self,
         status: ReplyStatus,
@@ -142,14 +144,14 @@ impl ServerRequest {
         }
     }
 
-    /// Results, encoded by `encode`, which runs twice where they are long; none for a oneway. Long runs of structs leave while they are
-    /// encoded.
+    /// Replies with results encoded by `encode`. `encode` runs twice if the results are long, and not at all
+    /// for a oneway. Long sequences of structs are sent while they are encoded.
     #[inline]
     pub fn reply(self, encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>) -> Outcome {
         self.answer(ReplyStatus::NoException, encode)
     }
 
-    /// An exception of the operation's raises clause.
+    /// Replies with an exception of the operation's raises clause.
     #[cold]
     pub fn user_exception<X: UserException>(self, exception: &X) -> Outcome {
         self.current.seen().user_exception(X::REPOSITORY_ID);
@@ -162,7 +164,7 @@ impl ServerRequest {
         outcome
     }
 
-    /// The same of one that is an any.
+    /// Replies with a user exception that is contained in an any.
     #[cold]
     pub fn raise(self, exception: &Any) -> Outcome {
         self.current.seen().user_exception(exception.type_code().id().unwrap_or_default());
@@ -172,7 +174,7 @@ impl ServerRequest {
         outcome
     }
 
-    /// No servant serves it: the exception, or where the object is.
+    /// Replies for a request without a servant: with the exception, or with the location of the object.
     #[cold]
     pub(crate) fn refuse(self, refusal: Refusal) -> Outcome {
         match refusal {
@@ -181,7 +183,7 @@ impl ServerRequest {
         }
     }
 
-    /// A system exception.
+    /// Replies with a system exception.
     #[cold]
     pub fn system_exception(self, exception: SystemException) -> Outcome {
         self.current.seen().system_exception(&exception);
@@ -189,21 +191,22 @@ impl ServerRequest {
         self.to.system_exception_with(self.encoder, exception, &contexts)
     }
 
-    /// The arguments do not decode: `MARSHAL`, `COMPLETED_NO`.
+    /// Replies with `MARSHAL`, `COMPLETED_NO`: the arguments cannot be decoded.
     #[cold]
     pub fn bad_arguments(self, error: DecodeError) -> Outcome {
         let exception = error.system(CompletionStatus::No);
         self.system_exception(exception)
     }
 
-    /// The operations that every object has (`_is_a`, `_non_existent`, ...), `BAD_OPERATION` for all others.
+    /// Serves the operations that every object has (`_is_a`, `_non_existent`, ...). All others get
+    /// `BAD_OPERATION`.
     #[cold]
     pub fn other_operation(self, ids: &'static [&'static str]) -> Outcome {
         let interface = ids.first().copied().unwrap_or(OBJECT_ID);
         self.operation_of_every_object(interface, |id| id == OBJECT_ID || ids.contains(&id))
     }
 
-    /// The same of an interface that is known by its repository id and its bases.
+    /// Serves the operations that every object has, for an interface with this repository id and these bases.
     pub(crate) fn operation_of_every_object(
         mut self,
         interface: &str,
@@ -219,7 +222,7 @@ impl ServerRequest {
             },
             b"_non_existent" | b"_not_existent" => self.reply(|e| false.encode(e)),
             b"_repository_id" => self.reply(|e| e.put_str(interface)),
-            // No interface repository and no component behind this object: nil.
+            // Without interface repository and component: nil.
             b"_component" => self.reply(|e| Ior::nil().encode(e)),
             b"_interface" => {
                 let source = self.current.core().known.source();
@@ -268,7 +271,7 @@ impl ServerRequest {
         }
         match to.put(&mut self.encoder, status, &contexts, encode) {
             Ok(()) => {
-                // One that has left already, while it was encoded, leaves nothing.
+                // The encoder is empty if the reply was sent while it was encoded.
                 let len = self.encoder.len();
                 if len.wrapping_sub(1) >= LARGE_REPLY {
                     self.current.core().note_large_reply(self.current.operation_octets(), len);
@@ -293,20 +296,20 @@ fn not_described(has_repository: bool) -> SystemException {
     SystemException::new(SystemExceptionKind::IntfRepos, minor, CompletionStatus::No).because(text)
 }
 
-/// Where the header of a reply with these contexts ends before GIOP 1.2.
+/// Returns where the header of a reply with these contexts ends in GIOP versions before 1.2.
 fn reply_end(contexts: &[ServiceContext]) -> usize {
     let end = |at: usize, context: &ServiceContext| at.next_multiple_of(4) + 8 + context.data.len();
-    // The message's header and the number of contexts; id and status.
+    // Before: message header and number of contexts. After: request id and status.
     contexts.iter().fold(16, end).next_multiple_of(4) + 8
 }
 
-/// Places in the start of a reply.
+/// Positions in the start of a reply.
 pub(super) struct Head {
-    /// Where the message's size is put.
+    /// Position of the message size.
     pub(super) size_at: usize,
     /// The end of the header.
     end: Mark,
-    /// Where the body begins.
+    /// Start of the body.
     pub(super) body: usize,
 }
 
@@ -325,20 +328,20 @@ impl ReplyTo {
         }
     }
 
-    /// No reply. The encoder is an empty one.
+    /// Ends the request without a reply. The encoder must be empty.
     pub(crate) fn nothing(self, encoder: Box<ReplyBuffer>) -> Outcome {
         debug_assert!(encoder.is_empty(), "nothing is encoded where no reply is wanted");
         Outcome { token: self.token, encoder, failed: None }
     }
 
-    /// The empty reply that tells the sender of a oneway that the server has it (`SYNC_WITH_SERVER`).
+    /// Encodes the empty reply that confirms a oneway to its sender (`SYNC_WITH_SERVER`).
     #[cold]
     pub(crate) fn received(self, encoder: &mut ReplyBuffer) {
         let written = self.put(encoder, ReplyStatus::NoException, &[], |_| Ok(())).is_ok();
         debug_assert!(written, "three numbers always encode");
     }
 
-    /// The reply to `_non_existent` that the object is gone.
+    /// Replies to `_non_existent` that the object does not exist.
     #[cold]
     pub(crate) fn non_existent(self, mut encoder: Box<ReplyBuffer>) -> Outcome {
         let written = self.put(&mut encoder, ReplyStatus::NoException, &[], |e| true.encode(e)).is_ok();
@@ -346,13 +349,13 @@ impl ReplyTo {
         Outcome { token: self.token, encoder, failed: None }
     }
 
-    /// A reply that carries a system exception; for a oneway only a note of it.
+    /// Replies with a system exception. For a oneway, only records it.
     #[cold]
     pub(crate) fn system_exception(self, encoder: Box<ReplyBuffer>, exception: SystemException) -> Outcome {
         self.system_exception_with(encoder, exception, &[])
     }
 
-    /// The same with what else the reply says.
+    /// Replies with a system exception and these contexts. For a oneway, only records the exception.
     #[cold]
     pub(crate) fn system_exception_with(
         self,
@@ -370,19 +373,19 @@ impl ReplyTo {
         Outcome { token: self.token, encoder, failed: None }
     }
 
-    /// The same where the request's own encoder is gone.
+    /// Replies with a system exception if the request's encoder is lost.
     #[cold]
     pub(crate) fn failed(self, exception: SystemException) -> Outcome {
         self.system_exception(ReplyBuffer::new(None), exception)
     }
 
-    /// A reply that says where the object is.
+    /// Replies with the location of the object.
     #[cold]
     pub(crate) fn forward(self, encoder: Box<ReplyBuffer>, forward: &ForwardRequest) -> Outcome {
         self.forward_with(encoder, forward, &[])
     }
 
-    /// The same with what else the reply says.
+    /// Replies with the location of the object and these contexts.
     #[cold]
     pub(crate) fn forward_with(
         self,
@@ -411,7 +414,7 @@ impl ReplyTo {
         }
     }
 
-    /// Encodes what stands before the results.
+    /// Encodes the message header and the reply header.
     #[inline]
     pub(super) fn put_head(
         self,
@@ -430,7 +433,7 @@ impl ReplyTo {
         Ok(Head { size_at, end, body: encoder.position() })
     }
 
-    /// Encodes a whole reply message; one that has left already leaves the encoder empty.
+    /// Encodes a whole reply message. If it was sent while it was encoded, the encoder is empty.
     fn put(
         self,
         encoder: &mut ReplyBuffer,
@@ -439,7 +442,8 @@ impl ReplyTo {
         encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         match self.put_once(encoder, status, contexts, &encode) {
-            // There is a custom value among them that came in the other order, and stays as it came.
+            // The results contain a custom value that was received in the other byte order and is passed on
+            // unchanged.
             Err(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 Self { order: self.order.swapped(), ..self }.put_once(encoder, status, contexts, &encode)
             }
@@ -459,7 +463,7 @@ impl ReplyTo {
             return Ok(());
         }
         if encoder.position() == body {
-            encoder.rewind(end); // no body, no padding for one
+            encoder.rewind(end); // no padding without a body
         }
         if self.blocks && encoder.chunk_count() > 1 {
             announce_blocks(encoder);
@@ -469,21 +473,21 @@ impl ReplyTo {
     }
 }
 
-/// An exception that the client can not know.
+/// Creates the exception for a user exception that the client does not know.
 #[cold]
 pub(crate) fn unlisted(text: String) -> SystemException {
     SystemException::new(SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION, CompletionStatus::Maybe)
         .because(text)
 }
 
-/// A servant's exception that an operation without it in its raises clause passes on.
+/// Creates the exception for a servant's exception that is not in the operation's raises clause.
 #[cold]
 pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 'static) -> SystemException {
     SystemException::new(SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION, CompletionStatus::Maybe)
         .with_source(exception)
 }
 
-/// A panic of a servant: `UNKNOWN`, `COMPLETED_MAYBE`.
+/// Creates the exception for a panic of a servant: `UNKNOWN`, `COMPLETED_MAYBE`.
 #[cold]
 pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> SystemException {
     let text = payload

@@ -14,15 +14,16 @@ use super::stream::{ByteStream, Start, too_large};
 use crate::orb::{Lease, OrbCore};
 use crate::source::Payload;
 
-/// What the stub of an operation with a `@stream` result gives.
+/// The return type of a stub with a `@stream` result.
 pub trait ResultStream: Sized {
-    /// Whether GIOP 1.1 fragments are taken as they are received. The alignment of values in them is not known.
+    /// Whether GIOP 1.1 fragments are taken as they are received. The alignment of values in them is not
+    /// known.
     const NAMELESS: bool;
 
-    /// The results as a stream.
+    /// Creates the stream.
     ///
     /// # Errors
-    /// They do not decode, or this side does not take so much.
+    /// The results cannot be decoded, or exceed a limit of this side.
     fn of(results: Results) -> Result<Self, BadResults>;
 }
 
@@ -37,10 +38,10 @@ pub struct Results {
     pub(crate) orb: Arc<OrbCore>,
 }
 
-/// Why results are not taken.
+/// The reason why results are not accepted.
 #[derive(Debug)]
 pub enum BadResults {
-    /// They do not decode.
+    /// They cannot be decoded.
     Malformed(DecodeError),
     /// They are too large.
     Refused(SystemException),
@@ -53,12 +54,12 @@ impl From<DecodeError> for BadResults {
 }
 
 impl Results {
-    /// A decoder before the count of elements.
+    /// Returns a decoder positioned before the number of elements.
     pub(super) fn body(&self) -> Decoder<'_> {
         self.reply.body()
     }
 
-    /// The number of bytes of the reply that follow, or `usize::MAX` if it is not known.
+    /// Returns the number of bytes of the reply that follow, or `usize::MAX` if it is not known.
     pub(super) fn coming(&self) -> usize {
         self.reply.coming()
     }
@@ -67,7 +68,7 @@ impl Results {
         &self.orb
     }
 
-    /// The stream that begins so; `at`: where its count stands.
+    /// Returns the stream that begins with `start`. `at`: position of its element count.
     pub(super) fn stream(self, start: Start, at: usize) -> Result<ByteStream, BadResults> {
         let coming = self.coming();
         let here = start.first.len();

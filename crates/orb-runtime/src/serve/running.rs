@@ -1,7 +1,8 @@
-//! Requests under way on one connection: polled in place, kept aside when they wait, in the promised order.
+//! The active requests of one connection: polled in place, suspended while they wait, and kept in order.
 //!
-//! Order is per connection and object: requests start as they arrive, and a oneway is done before that object's next
-//! request starts, unless the servant was activated as concurrent, or makes a call, which may lead back to the object.
+//! Order is per connection and object. Requests start in the order of arrival, and a oneway completes before
+//! the next request of its object starts. The latter does not apply to servants activated as concurrent. It
+//! also ceases to apply when the servant makes a call, because the call may lead back to the object.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -24,48 +25,48 @@ use super::request::{Outcome, ReplyTo, ServerRequest, panicked};
 use super::skeleton::DispatchSlot;
 use crate::link::Link;
 
-/// Slots kept for the next requests.
+/// Maximum number of slots and encoders kept for reuse.
 pub(crate) const SPARE_SLOTS: usize = 32;
 
 /// The requests of one connection.
 pub(crate) struct Running {
     link: Arc<Link>,
     template: Request,
-    /// Of the operation of the request that starts next, where it was found with the object.
+    /// Operation number of the next request, if it was found together with the object.
     pub(crate) number: Option<u16>,
-    /// Who makes the request that starts next.
+    /// The caller of the next request.
     #[cfg(feature = "csi")]
     pub(crate) caller: crate::csi::Caller,
-    /// Where requests run that are not served in place; `None`: where the driver runs.
+    /// The runtime for requests that are not served in place. `None`: that of the driver.
     home: Option<Handle>,
     spare: Vec<Seat>,
-    /// Several requests are started one after the other: what they have in common is let go of behind the last.
+    /// Whether a batch is being started. State that its requests share is released after the last one.
     gathering: bool,
-    /// Then the object whose requests are being started.
+    /// During a batch: the object whose requests are being started.
     busy: Option<InFlight>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     encoders: Vec<Box<ReplyBuffer>>,
-    /// Bulk results are shared, not copied into their reply.
+    /// Whether bulk results are shared instead of copied into their reply.
     shares: bool,
     aside: FuturesUnordered<Aside>,
-    /// Objects whose oneway is not done, with what came after it.
+    /// Objects with an incomplete oneway, and the requests that follow it.
     waiting: Vec<Queue>,
-    /// Requests set aside, for cancelling.
+    /// Descriptions of suspended requests, for cancellation.
     asides: Vec<(ServeToken, Request)>,
-    /// Requests that a finished oneway lets start.
+    /// Requests that may start because a oneway has completed.
     released: VecDeque<IncomingRequest>,
 }
 
-/// A slot with what belongs to it, used again and again.
+/// A reusable dispatch slot with its request description.
 struct Seat {
     slot: DispatchSlot,
-    /// What `zorb::request()` tells; `None` while it is told.
+    /// The description for `zorb::request()`. `None` while it is set as the current one.
     current: Option<Request>,
-    /// The interface whose futures the slot has room for.
+    /// The interface for whose futures the slot is sized.
     kind: usize,
 }
 
-/// A request that did not complete at once.
+/// A suspended request: one that did not complete at its first poll.
 struct Aside {
     seat: Option<Seat>,
     to: ReplyTo,
@@ -74,21 +75,21 @@ struct Aside {
 }
 
 struct Queue {
-    /// The oneway, and its description.
+    /// Token of the oneway. Its description follows.
     token: ServeToken,
     oneway: Option<Request>,
     entry: Arc<Entry>,
-    /// The object, where the entry stands for many.
+    /// The object's key, if the entry is shared by many objects.
     key: Option<Box<[u8]>>,
     requests: VecDeque<IncomingRequest>,
 }
 
-/// Why a request may not start.
+/// The reason why a request may not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shut {
-    /// The object is out of the map since it was looked up.
+    /// The object was deactivated after it was looked up.
     Gone,
-    /// Its POA does not let requests start now.
+    /// The POA does not let requests start at present.
     Closed,
 }
 
@@ -119,12 +120,13 @@ impl Running {
         }
     }
 
-    /// Whether no request is under way.
+    /// Returns whether no request is active.
     pub(crate) fn is_idle(&self) -> bool {
         self.aside.is_empty()
     }
 
-    /// Counts a request for the object as under way; gathered ones are counted once, until [`rest`](Self::rest).
+    /// Counts an active request of the object. Requests of a batch are counted once, until
+    /// [`rest`](Self::rest).
     #[inline]
     pub(crate) fn enter<'e>(&mut self, entry: &'e Arc<Entry>) -> Result<Option<InFlight<&'e Entry>>, Shut> {
         let mut entered = None;
@@ -134,7 +136,8 @@ impl Running {
             self.busy = None;
             self.busy = Some(entry.enter_owned().ok_or(Shut::Gone)?);
         }
-        // Behind the counting: who closes the gate and then looks at counts misses nothing.
+        // Checked after counting, so that a task that closes the gate and then reads the counts misses no
+        // request.
         if !entry.poa.is_open() {
             self.busy = None;
             return Err(Shut::Closed);
@@ -142,7 +145,8 @@ impl Running {
         Ok(entered)
     }
 
-    /// Starts a request, or queues it behind the object's oneway. Gives the outcome if it completed at once.
+    /// Starts a request, or queues it after the object's oneway. Returns the outcome if the request completed
+    /// at once.
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
@@ -221,7 +225,7 @@ impl Running {
         }
     }
 
-    /// The next request that completed after waiting.
+    /// Returns the outcome of the next suspended request that has completed.
     pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
         let Poll::Ready(Some((mut aside, outcome))) = Pin::new(&mut self.aside).poll_next(cx) else {
             self.release_behind_callers();
@@ -232,14 +236,15 @@ impl Running {
         if !aside.to.wanted
             && let Some(at) = self.waiting.iter().position(|queue| queue.token == aside.to.token)
         {
-            // The first of them that is a oneway and waits makes the rest wait again.
+            // If a released request is a oneway that does not complete at once, the requests after it are
+            // queued again.
             self.released.extend(self.waiting.swap_remove(at).requests);
         }
         self.keep(seat);
         Some(outcome)
     }
 
-    /// Lets requests start that wait for oneways whose servants have made calls.
+    /// Releases the requests queued after oneways whose servants have made calls.
     fn release_behind_callers(&mut self) {
         let Self { waiting, released, .. } = self;
         waiting.retain_mut(|queue| {
@@ -251,12 +256,12 @@ impl Running {
         });
     }
 
-    /// Takes the requests that need not wait for a oneway any more, in order.
+    /// Takes the released requests, in order.
     pub(crate) fn released(&mut self) -> impl DoubleEndedIterator<Item = IncomingRequest> {
         self.released.drain(..)
     }
 
-    /// Tells the servant that the caller gave up. Says whether the request is dropped, because it had not started.
+    /// Cancels a request. Returns whether it was dropped because it had not started.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
         for queue in &mut self.waiting {
             if let Some(at) = queue.requests.iter().position(|incoming| incoming.token() == token) {
@@ -270,26 +275,27 @@ impl Running {
         false
     }
 
-    /// Tells all servants that the connection is gone.
+    /// Notifies all servants that the connection is gone.
     pub(crate) fn cancel_all(&mut self) {
         for (_, request) in &self.asides {
             request.cancel();
         }
     }
 
-    /// Takes back an encoder whose message is queued, unless it was made for that message: it sends none in pieces.
+    /// Takes back an encoder whose message is queued. One without a link was created for a single reply and
+    /// is not kept, because it cannot stream replies.
     pub(crate) fn keep_encoder(&mut self, encoder: Box<ReplyBuffer>) {
         if encoder.link().is_some() && self.encoders.len() < SPARE_SLOTS {
             self.encoders.push(encoder);
         }
     }
 
-    /// Frees encoders that keep more memory than that.
+    /// Frees encoders that hold more than `most` bytes.
     pub(crate) fn release(&mut self, most: usize) {
         self.encoders.retain(|encoder| encoder.capacity() <= most);
     }
 
-    /// An encoder for a reply without a servant.
+    /// Returns an encoder for a reply.
     pub(crate) fn encoder(&mut self) -> Box<ReplyBuffer> {
         let mut encoder =
             self.encoders.pop().unwrap_or_else(|| ReplyBuffer::new(Some(Arc::clone(&self.link))));
@@ -322,12 +328,13 @@ impl Running {
         }
     }
 
-    /// Several requests follow, then [`rest`](Self::rest).
+    /// Begins a batch of requests, which [`rest`](Self::rest) ends.
     pub(crate) fn gather(&mut self) {
         self.gathering = true;
     }
 
-    /// Lets go of the objects and messages of gathered requests that are done. Not under a lock: it may be a servant's end.
+    /// Releases the objects and messages of completed requests of the batch. Must not run under a lock,
+    /// because it may drop a servant.
     pub(crate) fn rest(&mut self) {
         (self.gathering, self.busy) = (false, None);
         self.spare.iter_mut().filter_map(|seat| seat.current.as_mut()).for_each(Request::retire);
@@ -351,7 +358,7 @@ impl Future for Aside {
     }
 }
 
-/// Polls the servant with its request as the current one; a panic costs this request only.
+/// Polls the servant with its request as the current one. A panic affects only this request.
 fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome> {
     let Seat { slot, current, .. } = seat;
     match Request::lend(current, || catch_unwind(AssertUnwindSafe(|| slot.poll(cx)))) {
@@ -367,7 +374,7 @@ fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome
     }
 }
 
-/// Runs the request in a task or on a thread of its own, or when its turn comes.
+/// Runs the request in a separate task or thread, or when it has its turn.
 fn elsewhere(
     seat: &mut Seat,
     skeleton: Arc<dyn super::Skeleton>,

@@ -1,5 +1,5 @@
-//! Elements that come in chunks: what a servant gets for a `@stream` parameter that is no sequence of octets, and a client for such a
-//! result.
+//! Elements that are received in chunks: `@stream` parameters at a servant, and `@stream` results at a
+//! client, that are not sequences of bytes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,16 +17,16 @@ use super::results::{BadResults, ResultStream, Results};
 use super::stream::{ByteStream, Start};
 use crate::source::{ByteSource, SeqSource};
 
-/// Chunks of up to this size are copied together with an element of which a part came before.
+/// Maximum size of a chunk that is copied together with a divided element, in bytes.
 const SMALL: usize = 4 * 1024;
 
-/// The elements of a `@stream` parameter as a servant takes them, or of a `@stream` result as a client takes them: chunk by chunk, in
-/// memory that does not grow with them.
+/// The elements of a `@stream` parameter at a servant, or of a `@stream` result at a client, taken in chunks.
+/// Memory use does not grow with their number.
 ///
-/// It is a [`ByteStream`] whose octets are numbers or characters: what is said there of sizes, of waiting and of connections holds
-/// here. Chunks have whole elements only, up to 256 KiB of them, in the byte order of this machine: views of what was received
-/// where the order is the same, else one pass over each chunk. An element that was cut by a read is copied, alone or with a
-/// small chunk.
+/// This is a [`ByteStream`] whose bytes are numbers or characters. Its rules for sizes, flow control and
+/// connections apply here. Chunks contain only whole elements, up to 256 KiB of them, in native byte order.
+/// They are views of the received data if its byte order is native. Otherwise each chunk is converted in one
+/// pass. An element divided by a read is copied, alone or together with a small chunk.
 ///
 /// ```
 /// # use orb_runtime::{SeqStream, SystemException};
@@ -40,38 +40,38 @@ const SMALL: usize = 4 * 1024;
 /// ```
 pub struct SeqStream<T> {
     octets: ByteStream,
-    /// Padding that stands before the first element.
+    /// Padding before the first element, in bytes, that is not received yet.
     padding: usize,
-    /// What was taken and not handed out: less than an element, or a chunk.
+    /// Bytes taken and not handed out: part of an element, or a chunk.
     taken: Bytes,
     order: ByteOrder,
     marker: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> SeqStream<T> {
-    /// Octets of an element.
+    /// The size of an element in bytes.
     const SIZE: usize = size_of::<T>();
 
     fn new(octets: ByteStream, padding: usize, order: ByteOrder) -> Self {
         Self { octets, padding, taken: Bytes::new(), order, marker: PhantomData }
     }
 
-    /// Elements as bytes in the byte order of this machine.
+    /// Creates a stream of elements in native byte order.
     pub(crate) fn of_octets(octets: ByteStream) -> Self {
         Self::new(octets, 0, ByteOrder::NATIVE)
     }
 
-    /// Elements that were not handed out yet.
+    /// Returns the number of elements that were not handed out yet.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         let octets = self.octets.remaining() + self.taken.len() as u64;
         octets.saturating_sub(self.padding as u64) / Self::SIZE as u64
     }
 
-    /// The next chunk; `None` behind the last. There are no empty ones.
+    /// Returns the next chunk, or `None` after the last. Chunks are never empty.
     ///
     /// # Errors
-    /// As [`ByteStream::next`].
+    /// Those of [`ByteStream::next`].
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -79,23 +79,23 @@ impl<T: Element> SeqStream<T> {
         std::future::poll_fn(|cx| self.poll_elements(cx)).await
     }
 
-    /// All elements that are left, in one piece of memory. Those of which nothing was taken are read straight to their place, as by
-    /// [`ByteStream::into_aligned`]; in the other byte order one pass follows.
+    /// Returns all remaining elements in one buffer. If nothing was taken before, they are read directly to
+    /// their destination, as by [`ByteStream::into_aligned`]. Foreign byte order takes one more pass.
     ///
     /// # Errors
-    /// As [`next`](Self::next); IMP_LIMIT, COMPLETED_NO, if there are more elements than `limit`.
+    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if there are more elements than `limit`.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the stream up: its rest is skipped.
+    /// Dropping the future abandons the stream: its rest is skipped.
     pub async fn collect(mut self, limit: usize) -> Result<Seq<T>, SystemException> {
         let octets = limit.saturating_mul(Self::SIZE).saturating_add(self.padding);
         self.octets.len_within(octets.saturating_sub(self.taken.len()))?;
         if self.padding == 0 && self.taken.is_empty() {
-            // A pass that swaps them reads them wherever they lie.
+            // The pass that swaps byte order works at any alignment.
             let align = if self.order.is_foreign() { 1 } else { align_of::<T>() };
             return elements(self.octets.into_aligned(align, octets).await?, self.order);
         }
-        // Memory is taken for what has come, not for what is announced.
+        // Memory is allocated for received elements, not for the announced number.
         let mut items = Vec::new();
         while let Some(chunk) = self.next().await {
             items.extend_from_slice(&chunk?);
@@ -124,7 +124,7 @@ impl<T: Element> SeqStream<T> {
         }
     }
 
-    /// A chunk of octets came. Gives the elements that begin with what came before.
+    /// Handles a received chunk. Returns elements if the first of them began in an earlier chunk.
     fn took(&mut self, mut chunk: Bytes) -> Option<Result<Seq<T>, SystemException>> {
         let padding = self.padding.min(chunk.len());
         chunk.advance(padding);
@@ -151,13 +151,13 @@ impl<T: Element> SeqStream<T> {
     }
 }
 
-/// Whole elements as a view, or by one pass.
+/// Returns whole elements, as a view or converted in one pass.
 fn elements<T: Element>(octets: Bytes, order: ByteOrder) -> Result<Seq<T>, SystemException> {
     let mut d = Decoder::from_bytes(&octets, order, Version::V1_2);
     d.read_seq(octets.len() / size_of::<T>()).map_err(no_memory)
 }
 
-/// Whole elements onto the end of others.
+/// Appends whole elements to `to`.
 fn read_into<T: Element>(octets: &[u8], order: ByteOrder, to: &mut Vec<T>) -> Result<(), SystemException> {
     let mut d = Decoder::new(octets, order, Version::V1_2);
     d.read_fixed_into(octets.len() / size_of::<T>(), to).map_err(no_memory)
@@ -176,7 +176,7 @@ impl<T: Element> Stream for SeqStream<T> {
     }
 }
 
-/// A stream of elements that are all there, or that come from their source as they are taken.
+/// A stream of elements that are available already, or are read from their source on demand.
 impl<T: Element> From<SeqSource<T>> for SeqStream<T> {
     fn from(source: SeqSource<T>) -> Self {
         Self::of_octets(ByteSource::from(source).into())
@@ -189,13 +189,13 @@ impl<T: Element> fmt::Debug for SeqStream<T> {
     }
 }
 
-/// The start of a stream of elements, as it stands among the arguments.
+/// The start of a stream of elements, decoded from the arguments.
 #[derive(Debug)]
 pub struct SeqStart<T> {
-    /// Octets of all elements, and of the padding before them that is still to come.
+    /// Number of bytes of all elements, and of the padding before them that is not received yet.
     octets: u64,
     padding: usize,
-    /// Octets that came with the request.
+    /// The bytes received with the request.
     first: Bytes,
     at: usize,
     order: ByteOrder,
@@ -210,7 +210,7 @@ impl<T: Element> CdrDecode for SeqStart<T> {
         let count = d.read_u32()?;
         let at = d.position() - 4;
         let octets = u64::from(count) * size_of::<T>() as u64;
-        // The start of the request may end in it.
+        // The start of the request may end within the padding.
         let padding = if count > 0 { d.begin_run(<T as FixedLayout>::LAYOUT.align()) } else { 0 };
         let here = usize::try_from(octets).unwrap_or(usize::MAX).min(d.remaining());
         Ok(Self {
@@ -226,7 +226,8 @@ impl<T: Element> CdrDecode for SeqStart<T> {
 }
 
 impl<T> SeqStart<T> {
-    /// Checks that the padding after the count has been received. How much of it the next GIOP 1.1 fragment would have is not known.
+    /// Checks that the padding after the count has been received. It is not known how much of it the next
+    /// GIOP 1.1 fragment would contain.
     fn check_padding(&self, coming: usize) -> Result<(), DecodeError> {
         let unknown = self.version == Version::V1_1 && coming == usize::MAX;
         if self.first.is_empty() && self.octets > 0 && unknown {
@@ -235,17 +236,17 @@ impl<T> SeqStart<T> {
         Ok(())
     }
 
-    /// The offset of the next byte in an element.
+    /// Returns the offset of the next byte in an element.
     fn phase(&self) -> usize {
         self.first.len().wrapping_sub(self.padding)
     }
 }
 
 impl ServerRequest {
-    /// The last argument as a stream of elements.
+    /// Returns the last argument as a stream of elements.
     ///
     /// # Errors
-    /// The count is of more elements than the message has.
+    /// The count exceeds the elements in the message.
     pub fn seq_stream<T: Element>(&self, start: SeqStart<T>) -> Result<SeqStream<T>, DecodeError> {
         start.check_padding(self.current.coming())?;
         let phase = start.phase();
@@ -283,12 +284,12 @@ mod tests {
         e.into_bytes()[4 + padding_of::<T>()..].to_vec()
     }
 
-    /// The padding behind a count at offset 0.
+    /// The padding after a count at offset 0.
     fn padding_of<T: Element>() -> usize {
         4_usize.wrapping_neg() % <T as FixedLayout>::LAYOUT.align()
     }
 
-    /// What a stream gives of octets that come in these pieces.
+    /// Returns the chunks of a stream that is received in these pieces.
     fn taken<T: Element>(pieces: Vec<Vec<u8>>, padding: usize, order: ByteOrder) -> Vec<Seq<T>> {
         let len = pieces.iter().map(|piece| piece.len() as u64).sum();
         let pieces = pieces.into_iter().map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
@@ -349,7 +350,7 @@ mod tests {
     fn large_chunks_behind_a_cut_element_are_not_copied() {
         let items: Seq<u64> = (0..5_000).collect();
         let octets = items.bytes();
-        // The second piece lies where its elements are aligned.
+        // The second piece starts at an address that is aligned for its elements.
         let (a, b) = (octets.slice(..16_004), octets.slice(16_004..));
         let pieces = [a.clone(), b.clone()].map(Ok::<_, Infallible>);
         let source = ByteSource::stream(40_000, futures_util::stream::iter(pieces));

@@ -1,10 +1,10 @@
-//! What methods of servants return.
+//! The bound for the return types of servant methods.
 
 use std::future::Future;
 
-/// The future that a method of a servant returns. Each future is one: a servant's method is an `async fn`.
+/// The future that a servant method returns. All futures implement it: a servant method is an `async fn`.
 ///
-/// The trait exists for its message where a method is not `async`.
+/// The trait exists for its error message about methods that are not `async`.
 #[diagnostic::on_unimplemented(
     message = "a method of a servant must be an `async fn`",
     label = "`{Self}` is not a future",

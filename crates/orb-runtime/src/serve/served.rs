@@ -1,4 +1,5 @@
-//! `@stream` results of servants in this process. The caller that takes the result polls its source, as a part of the request.
+//! `@stream` results of servants in this process. The caller that takes the result polls its source as part
+//! of the request.
 
 use std::fmt;
 use std::future::Future;
@@ -25,7 +26,8 @@ impl Served {
         Self { request, deadline, timer: None }
     }
 
-    /// Polls the source with the current request, the panic guard and the deadline of the call. A source that is ready is not late.
+    /// Polls the source with the current request, the panic guard and the deadline of the call. A source that
+    /// is ready does not time out.
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What generated skeletons implement, and the place where their futures are polled.
+//! The interface of generated skeletons, and the slot in which their futures are polled.
 
 use std::any::Any;
 use std::future::Future;
@@ -14,46 +14,48 @@ use super::request::{Outcome, ServerRequest};
 use crate::poa::ForwardRequest;
 use crate::reference::Reference;
 
-/// A servant behind its interface's operations. Generated for each interface.
+/// A servant, called by operation. Generated for each interface.
 pub trait Skeleton: Send + Sync + 'static {
-    /// The repository ids of the interface, the most derived first, then every base; `CORBA::Object` is implied.
+    /// Returns the repository ids of the interface, the most derived first, then those of all bases.
+    /// `CORBA::Object` is implied.
     fn repository_ids(&self) -> &'static [&'static str];
 
-    /// The repository id of the interface.
+    /// Returns the repository id of the interface.
     fn repository_id(&self) -> &str {
         self.repository_ids().first().copied().unwrap_or(super::request::OBJECT_ID)
     }
 
-    /// Whether the interface is that one or has it as a base. `None`: only a request tells.
+    /// Returns whether the interface is `repository_id` or derived from it. `None`: only a request can
+    /// determine it.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         Some(repository_id == super::request::OBJECT_ID || self.repository_ids().contains(&repository_id))
     }
 
-    /// Tells the types of skeletons apart whose futures need different slots.
+    /// Returns a number that distinguishes types of skeletons whose futures need different slots.
     fn seat_kind(&self) -> usize {
         self.repository_ids().as_ptr().addr()
     }
 
-    /// Sets the future that serves the request into the slot. One type of future for all operations of a servant
-    /// type, so that the slot's memory is used again.
+    /// Sets the future that serves the request into the slot. All operations of a servant type have the same
+    /// type of future, so that the slot's memory is reused.
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
 
-    /// The operations whose last argument is a stream, as they are named on the wire.
+    /// Returns the operations whose last argument is a stream, by their names in GIOP messages.
     fn streamed(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether requests are passed on as octets.
+    /// Returns whether requests are passed on as bytes.
     fn passes_on(&self) -> bool {
         false
     }
 
-    /// All operations by their numbers.
+    /// Returns all operations by number.
     fn operations(&self) -> Operations {
         Operations::default()
     }
 
-    /// Where the object is, if nothing of it is here: callers are told so.
+    /// Returns the location to which callers are forwarded, if the object is not in this process.
     #[doc(hidden)]
     fn elsewhere(&self) -> Option<&ForwardRequest> {
         None
@@ -63,21 +65,22 @@ pub trait Skeleton: Send + Sync + 'static {
     fn local(self: Arc<Self>, out: &mut dyn Any);
 }
 
-/// Which servants a reference type can stand for: the bound for code that activates any interface,
+/// The servants for which a reference type can stand. It is the bound for code that activates any interface:
 /// `fn publish<R: Serves<S>, S>(orb: &Orb, servant: S) -> Result<R, ActivateError>`.
 ///
-/// Generated: `impl<S: AccountServant> Serves<S> for AccountRef`. Nothing else implements it.
+/// Generated: `impl<S: AccountServant> Serves<S> for AccountRef`. There are no other implementations.
 #[diagnostic::on_unimplemented(
     message = "`{S}` is not a servant of the interface of `{Self}`",
     note = "implement the interface's `...Servant` trait for it, and annotate the reference type that `activate` returns"
 )]
 pub trait Serves<S>: Reference {
-    /// The servant as a skeleton.
+    /// Wraps the servant in its skeleton.
     #[doc(hidden)]
     fn skeleton(servant: S) -> Arc<dyn Skeleton>;
 }
 
-/// A servant of any interface, erased: what POAs and servant managers are given. Clones are the same servant, and compare equal.
+/// A servant of any interface, type-erased, for POAs and servant managers. Clones are the same servant and
+/// compare equal.
 ///
 /// `Servant::of::<bank::AccountRef>(MyAccount::default())`
 #[doc(alias = "PortableServer::Servant")]
@@ -88,13 +91,13 @@ pub struct Servant {
 }
 
 impl Servant {
-    /// The servant of the interface of `R`.
+    /// Wraps a servant of the interface of `R`.
     #[must_use]
     pub fn of<R: Serves<S>, S>(servant: S) -> Self {
         Self { skeleton: R::skeleton(servant), mode: RunMode::default() }
     }
 
-    /// Its requests run on a bounded pool of threads, for servants that sleep, lock or compute for long
+    /// Runs its requests on a bounded pool of threads. For servants that sleep, lock or compute for long
     /// (`OrbBuilder::blocking_threads`).
     #[must_use]
     pub fn blocking(mut self) -> Self {
@@ -102,26 +105,27 @@ impl Servant {
         self
     }
 
-    /// Each of its requests runs in a task of its own, so that one connection's requests run on several workers.
+    /// Runs each of its requests in a separate task, so that the requests of one connection run on several
+    /// workers.
     #[must_use]
     pub fn spawned(mut self) -> Self {
         self.mode.spawned = true;
         self
     }
 
-    /// Lifts the order: a request may start while an earlier oneway of the same connection is not done.
+    /// Allows a request to start while an earlier oneway of the same connection is running.
     #[must_use]
     pub fn concurrent(mut self) -> Self {
         self.mode.concurrent = true;
         self
     }
 
-    /// Tells servants apart: clones are the same one.
+    /// Returns a number that identifies the servant. Clones have the same one.
     pub(crate) fn identity(&self) -> usize {
         Arc::as_ptr(&self.skeleton).cast::<()>() as usize
     }
 
-    /// The repository id of its interface.
+    /// Returns the repository id of its interface.
     #[must_use]
     pub fn repository_id(&self) -> &str {
         self.skeleton.repository_id()
@@ -148,20 +152,20 @@ pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync
     const REPOSITORY_ID: &'static str;
 }
 
-/// A place for one dispatch future, whose memory is used again for the next of the same type.
+/// A slot for one dispatch future. The next future of the same type reuses its memory.
 #[derive(Debug)]
 pub struct DispatchSlot {
     future: ReusableBoxFuture<'static, Outcome>,
 }
 
 impl DispatchSlot {
-    /// An empty slot: it allocates when its first future is set.
+    /// Creates an empty slot. It allocates when its first future is set.
     pub(crate) fn new() -> Self {
-        // A future of no size: boxing it does not allocate.
+        // Boxing a zero-sized future does not allocate.
         Self { future: ReusableBoxFuture::new(std::future::pending()) }
     }
 
-    /// Puts a future into the slot, in place of the one before.
+    /// Replaces the future in the slot.
     pub fn set(&mut self, future: impl Future<Output = Outcome> + Send + 'static) {
         self.future.set(future);
     }

@@ -1,4 +1,4 @@
-//! Bytes that come in chunks: what a servant gets for a `@stream` parameter, and a client for a `@stream` result.
+//! Bytes that are received in chunks: `@stream` parameters at a servant, and `@stream` results at a client.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,24 +21,29 @@ use crate::link::{Fed, Link, now};
 use crate::orb::Lease;
 use crate::source::{ByteSource, Given, Payload};
 
-/// The most bytes of a result that are skipped when its stream is dropped. For more, the connection is closed.
+/// Maximum number of bytes of a result that are skipped when its stream is dropped. If more are left, the
+/// connection is closed.
 const SHORT_REST: u64 = 64 * 1024;
 
-/// The bytes of a `@stream` parameter as a servant takes them, or of a `@stream` result as a client takes them: chunk by chunk, in
-/// memory that does not grow with them.
+/// The bytes of a `@stream` parameter at a servant, or of a `@stream` result at a client, taken in chunks.
+/// Memory use does not grow with their number.
 ///
-/// A sequence of more than 64 KiB is handed out while it still comes. Nothing more is read until chunks are asked for; they have up to
-/// 256 KiB, and when four of them wait, the connection is not read until one is taken, so the sender waits as well. Nothing else comes
-/// through the connection until all bytes are taken or the stream is dropped; only between the fragments of one that comes in fragments
-/// there may be other messages. Smaller sequences and those in the memory of this process are one chunk.
+/// A sequence of more than 64 KiB is handed out while it is received. Reading continues only on demand. A
+/// chunk has up to 256 KiB. While four chunks are queued, the connection is not read, which applies
+/// back-pressure to the sender. The connection carries nothing else until all bytes are taken or the stream
+/// is dropped. The exception is a sequence in fragments: other messages may arrive between them. Smaller
+/// sequences, and those in the memory of this process, are one chunk.
 ///
-/// Beside chunks and [`collect`](Self::collect), the bytes may be read straight to their place:
-/// [`into_aligned`](Self::into_aligned) memory of the ORB's, or memory of its taker's by [`deposit_into`](Self::deposit_into).
+/// Instead of taking chunks or calling [`collect`](Self::collect), the bytes can be read directly to their
+/// destination: memory of the ORB with [`into_aligned`](Self::into_aligned), or of the caller with
+/// [`deposit_into`](Self::deposit_into).
 ///
-/// At a servant it may outlive the request: what is not taken when the reply is sent can still be taken. Dropping it skips the rest.
+/// At a servant the stream may outlive the request: bytes that are left when the reply is sent can still be
+/// taken. Dropping the stream skips the rest.
 ///
-/// At a client it has a connection for itself. The deadline of the call covers all of it: a stream of which not all has come then fails by
-/// TIMEOUT. Dropping it closes that connection, unless no more than 64 KiB are left, which are skipped.
+/// At a client the stream has an exclusive connection. The deadline of the call covers the whole stream. If
+/// it passes before all bytes are received, the stream fails with TIMEOUT. Dropping the stream closes the
+/// connection, unless at most 64 KiB are left, which are skipped.
 ///
 /// ```
 /// # use orb_runtime::{ByteStream, SystemException};
@@ -52,64 +57,66 @@ const SHORT_REST: u64 = 64 * 1024;
 /// ```
 pub struct ByteStream {
     pub(super) first: Bytes,
-    /// Bytes that were not handed out, those in `first` included.
+    /// Number of bytes that were not handed out, including those in `first`.
     pub(super) left: u64,
     pub(super) rest: Option<Rest>,
-    /// Where memory for all of it may come from.
+    /// The pool for buffers that hold the whole sequence.
     pub(super) pool: Option<Arc<BufferPool>>,
-    /// Why it is not taken: it is too large.
+    /// The exception that the stream returns next: it is too large, or an argument failed.
     refused: Option<Box<SystemException>>,
-    /// It ends with its message: `left` is only an upper bound.
+    /// The stream ends with its message. `left` is only an upper bound.
     pub(super) is_open_ended: bool,
-    /// The source in this process. Only the stream has it: the mutex is never locked.
+    /// The source in this process. The mutex is never locked: only the stream owns it.
     source: Option<Mutex<Payload>>,
-    /// That source is a result's.
+    /// The request, if the source in this process is that of a result.
     served: Option<Box<Served>>,
 }
 
-/// Where the bytes after the first ones are received.
+/// The connection on which the bytes after `first` are received.
 pub(super) struct Rest {
     pub(super) link: Arc<Link>,
     pub(super) of: StreamOf,
     results: Option<Box<Remains>>,
 }
 
-/// What a stream of results owns.
+/// The state of a stream of results.
 struct Remains {
     deadline: Option<Instant>,
-    /// An argument that is still being sent. Only the stream has it: the mutex is never locked.
+    /// An argument that is still being sent. The mutex is never locked: only the stream owns it.
     argument: Option<Mutex<Payload>>,
     /// Closes or keeps the connection when it is dropped.
     _lease: Lease,
 }
 
-/// The beginning of a stream.
+/// The start of a stream.
 pub(super) struct Start {
     /// The number of its bytes, or an upper bound if it [is open-ended](Self::is_open_ended).
     pub(super) octets: u64,
     pub(super) is_open_ended: bool,
-    /// Those that have been received.
+    /// The bytes that have been received.
     pub(super) first: Bytes,
-    /// The offset of the next one in an element; `None` for bytes.
+    /// The offset of the next byte in an element. `None` for a stream of bytes.
     pub(super) phase: Option<usize>,
 }
 
 impl ByteStream {
-    /// Octets that were not handed out yet.
+    /// Returns the number of bytes that were not handed out yet.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.left
     }
 
-    /// The next chunk; `None` behind the last. There are no empty ones.
+    /// Returns the next chunk, or `None` after the last. Chunks are never empty.
     ///
     /// # Errors
-    /// Once: COMM_FAILURE, COMPLETED_MAYBE, when the connection ended before the bytes did, or the caller gave the request up;
-    /// MARSHAL, COMPLETED_MAYBE, when the message did.
-    /// * At a servant IMP_LIMIT, COMPLETED_NO, if a sequence in fragments has more bytes than `Limits::max_stream_size`; from a caller in
-    ///   this process BAD_PARAM, COMPLETED_MAYBE, when its source failed.
-    /// * At a client TIMEOUT, COMPLETED_MAYBE, when the deadline of the call passed; BAD_PARAM, COMPLETED_MAYBE, when the source of an
-    ///   argument failed that is still being sent; from a servant in this process what its source raised.
+    /// Returned once. COMM_FAILURE, COMPLETED_MAYBE, if the connection ended before the bytes did, or the
+    /// caller cancelled the request. MARSHAL, COMPLETED_MAYBE, if the message ended before them.
+    /// * At a servant: IMP_LIMIT, COMPLETED_NO, if a sequence in fragments has more bytes than
+    ///   `Limits::max_stream_size`. From a caller in this process: BAD_PARAM, COMPLETED_MAYBE, if its source
+    ///   failed.
+    /// * At a client: TIMEOUT, COMPLETED_MAYBE, if the deadline of the call passed. BAD_PARAM,
+    ///   COMPLETED_MAYBE, if the source of an argument that is still being sent failed. From a servant in
+    ///   this process: what its source raised.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -117,10 +124,10 @@ impl ByteStream {
         std::future::poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
-    /// All octets that are left, copied together unless they are one chunk.
+    /// Returns all remaining bytes, copied together unless they are one chunk.
     ///
     /// # Errors
-    /// As [`next`](Self::next); IMP_LIMIT, COMPLETED_NO, if there are more than `limit`.
+    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if there are more than `limit`.
     pub async fn collect(mut self, limit: usize) -> Result<Bytes, SystemException> {
         let len = self.len_within(limit)?;
         let first = self.next().await.transpose()?.unwrap_or_default();
@@ -128,7 +135,7 @@ impl ByteStream {
             self.settle().await?;
             return Ok(first);
         }
-        // Memory is taken for what has come, not for what is announced.
+        // Memory is allocated for received bytes, not for the announced number.
         let mut octets = first.to_vec();
         while let Some(chunk) = self.next().await {
             octets.extend_from_slice(&chunk?);
@@ -157,14 +164,15 @@ impl ByteStream {
             if let Some(chunk) = self.took(chunk).transpose() {
                 return Poll::Ready(Some(chunk));
             }
-            // It ended.
+            // The stream ended.
         }
         ready!(settled);
         self.rest = None;
         Poll::Ready(None)
     }
 
-    /// Sends on what is left of an argument, which goes out while the result comes. What fails there is what the stream gives next.
+    /// Continues to send an argument that is sent while the result is received. A failure is returned by the
+    /// next call for a chunk.
     pub(super) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(Rest { link, results: Some(results), .. }) = &mut self.rest else { return Poll::Ready(()) };
         let Some(argument) = &mut results.argument else { return Poll::Ready(()) };
@@ -177,23 +185,23 @@ impl ByteStream {
         Poll::Ready(())
     }
 
-    /// Sends all that is left of an argument.
+    /// Waits until the argument is sent completely.
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
         ready!(self.poll_settled(cx));
         Poll::Ready(self.refused.take().map_or(Ok(()), |refused| Err(*refused)))
     }
 
-    /// The same.
+    /// Waits until the argument is sent completely, see [`poll_end`](Self::poll_end).
     pub(super) async fn settle(&mut self) -> Result<(), SystemException> {
         std::future::poll_fn(|cx| self.poll_end(cx)).await
     }
 
-    /// Skips the first bytes: they are taken already.
+    /// Skips the first bytes, which are taken already.
     pub(super) fn skip_first(&mut self) {
         self.left -= std::mem::take(&mut self.first).len() as u64;
     }
 
-    /// The next bytes if they have been received. Reads nothing.
+    /// Returns the next bytes if they have been received. Reads nothing.
     pub(super) fn ready_chunk(&mut self) -> Result<Option<Bytes>, SystemException> {
         if let Some(refused) = self.refused.take() {
             (self.left, self.rest) = (0, None);
@@ -213,7 +221,7 @@ impl ByteStream {
         }
     }
 
-    /// What the connection gave.
+    /// Handles a chunk from the connection.
     fn took(&mut self, chunk: Chunk) -> Result<Option<Bytes>, SystemException> {
         match chunk {
             Chunk::Octets(mut octets) => {
@@ -234,7 +242,7 @@ impl ByteStream {
         }
     }
 
-    /// So many octets were handed out.
+    /// Counts bytes as handed out.
     pub(super) fn advance(&mut self, octets: usize) {
         self.left = self.left.saturating_sub(octets as u64);
         if self.left == 0 {
@@ -242,7 +250,7 @@ impl ByteStream {
         }
     }
 
-    /// Nothing more of it comes by the connection.
+    /// Releases the connection, unless an argument is still being sent over it.
     fn release(&mut self) {
         if !self.rest.as_ref().is_some_and(Rest::is_feeding) {
             self.rest = None;
@@ -271,7 +279,7 @@ impl ByteStream {
         }
     }
 
-    /// The next chunk of a source of this process.
+    /// Returns the next chunk of a source in this process.
     #[cold]
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SystemException>>> {
         let Some(source) = &mut self.source else { return Poll::Ready(None) };
@@ -291,12 +299,12 @@ impl ByteStream {
         Poll::Ready(polled)
     }
 
-    /// The result of a servant in this process, as it is taken.
+    /// Wraps the result of a servant in this process.
     pub(crate) fn served(source: ByteSource, served: Option<Served>) -> Self {
         Self { served: served.map(Box::new), ..Self::from(source) }
     }
 
-    /// The results of a call. The stream owns its connection.
+    /// Creates the stream of a call's results, which owns its connection.
     pub(super) fn of_results(
         start: Start,
         of: StreamOf,
@@ -315,7 +323,7 @@ impl ByteStream {
         let mut stream =
             Self { left: octets, first, rest, pool: Some(pool), is_open_ended, ..Self::default() };
         if octets == here {
-            // What follows in the message is not part of the stream.
+            // The rest of the message is not part of the stream.
             stream.release();
         }
         stream
@@ -336,13 +344,13 @@ impl Rest {
         self.results.as_ref().and_then(|results| results.deadline)
     }
 
-    /// Whether an argument is still being sent.
+    /// Returns whether an argument is still being sent.
     fn is_feeding(&self) -> bool {
         self.results.as_ref().is_some_and(|results| results.argument.is_some())
     }
 }
 
-/// No bytes.
+/// An empty stream.
 impl Default for ByteStream {
     fn default() -> Self {
         Self {
@@ -366,7 +374,7 @@ impl Stream for ByteStream {
     }
 }
 
-/// A stream of octets that are all there, or that are read from their source as they are taken.
+/// A stream of bytes that are available already, or are read from their source on demand.
 impl From<ByteSource> for ByteStream {
     fn from(source: ByteSource) -> Self {
         let left = source.len();
@@ -387,7 +395,8 @@ impl fmt::Debug for ByteStream {
     }
 }
 
-/// Skips what has not been received, and the connection goes on. The connection of a result of which much is missing is closed.
+/// Skips what has not been received, and keeps the connection. If too much of a result is missing, closes its
+/// connection.
 impl Drop for Rest {
     fn drop(&mut self) {
         if self.results.is_some() && self.link.stream_rest(self.of) > SHORT_REST {
@@ -397,12 +406,12 @@ impl Drop for Rest {
     }
 }
 
-/// The start of a stream, as it stands among the arguments.
+/// The start of a stream, decoded from the arguments.
 #[derive(Debug)]
 pub struct StreamStart {
-    /// Octets of the whole sequence.
+    /// Number of bytes of the whole sequence.
     count: usize,
-    /// Those that came with the request.
+    /// The bytes received with the request.
     first: Bytes,
     at: usize,
 }
@@ -418,16 +427,17 @@ impl CdrDecode for StreamStart {
 }
 
 impl ServerRequest {
-    /// The last argument as a stream.
+    /// Returns the last argument as a stream.
     ///
     /// # Errors
-    /// The count is of more octets than the message has.
+    /// The count exceeds the bytes in the message.
     pub fn byte_stream(&self, start: StreamStart) -> Result<ByteStream, DecodeError> {
         let StreamStart { count, first, at } = start;
         self.stream_of(count as u64, first, at, None)
     }
 
-    /// So many octets, of which the first are there; the next one lies at `phase` within an element, where they are elements.
+    /// Creates a stream of `octets` bytes, of which `first` are received. `phase`: offset of the next byte in
+    /// an element, or `None` for a stream of bytes.
     pub(super) fn stream_of(
         &self,
         octets: u64,
@@ -457,7 +467,7 @@ impl ServerRequest {
     }
 }
 
-/// A stream that this side does not take.
+/// Creates the exception for a stream that exceeds the limit.
 #[cold]
 pub(super) fn too_large(octets: u64, limit: u64, completed: CompletionStatus) -> SystemException {
     let text = format!(

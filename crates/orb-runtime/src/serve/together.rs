@@ -1,4 +1,5 @@
-//! Operations of objects in one table: an object key and a name lead to an object and a number.
+//! The combined table of all operations of all objects: object key and operation name lead to object and
+//! number.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use papaya::{Equivalent, Guard};
 
 use super::entry::Entry;
 
-/// Every operation of every active object. Nothing is kept twice: key and name are the object's.
+/// Every operation of every active object. Keys and names are not copied: they belong to the objects.
 #[derive(Default)]
 pub(crate) struct Together(papaya::HashMap<Pair, ()>);
 
@@ -16,7 +17,7 @@ struct Pair {
     number: u16,
 }
 
-/// What a request asks for.
+/// The key and operation name of a request.
 struct Asked<'a> {
     key: &'a [u8],
     operation: &'a [u8],
@@ -29,23 +30,23 @@ impl Together {
         Some((Arc::clone(&pair.entry), pair.number))
     }
 
-    /// Adds an object that is in its POA's map, in place of the one before of its key.
+    /// Adds an object that is in its POA's table. Replaces an earlier object with the same key.
     pub(crate) fn insert(&self, entry: &Arc<Entry>) {
         let table = self.0.pin();
         for (number, name) in (0..=u16::MAX).zip(entry.skeleton.operations().names) {
             let asked = Asked { key: entry.key(), operation: name.as_bytes() };
-            // A key that is there stays the one that it is.
+            // Inserting over an existing key would keep the old key.
             table.remove(&asked);
             table.insert(Pair { entry: Arc::clone(entry), number }, ());
         }
         drop(table);
         if entry.is_gone() {
-            // Who took it out may have looked before.
+            // The task that deactivated the object may have called `remove` before the insertion.
             self.remove(entry);
         }
     }
 
-    /// Removes an object that is out of service, while no other can have its key.
+    /// Removes a retired object, while no other object can have its key.
     pub(crate) fn remove(&self, entry: &Entry) {
         let guard = self.0.guard();
         for name in entry.skeleton.operations().names {

@@ -1,4 +1,4 @@
-//! Thread models: requests that take turns, and requests that run where `Orb::run_until` does.
+//! Thread models: serialized requests, and requests that run on the thread that calls `Orb::run_until`.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -16,17 +16,18 @@ use tokio::sync::{Semaphore, oneshot};
 use super::entry::Entry;
 use super::request::{Outcome, ReplyTo, panicked};
 
-/// Whose turn it is: one permit, given in the order in which it is asked for.
+/// The turn of serialized requests: a semaphore with one permit, which is given in order of arrival.
 pub(crate) type Turn = Arc<Semaphore>;
 
-/// The objects that the callers of a collocated request are in: their turns are not asked for again, nor is their end waited for.
+/// The objects of the callers of a collocated request. Their turns are not acquired again, and their end is
+/// not awaited.
 pub(crate) struct Callers {
     pub(crate) entry: Arc<Entry>,
     pub(crate) outer: Option<Arc<Callers>>,
 }
 
 impl Callers {
-    /// The object for which that holds, the innermost first.
+    /// Returns the innermost object for which `is` holds.
     pub(crate) fn find(&self, is: impl Fn(&Entry) -> bool) -> Option<&Arc<Entry>> {
         let mut callers = Some(self);
         while let Some(Callers { entry, outer }) = callers {
@@ -41,7 +42,8 @@ impl Callers {
 
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The requests of POAs with MAIN_THREAD_MODEL. No more wait than the connections may have under way.
+/// The requests of POAs with MAIN_THREAD_MODEL. Their number is bounded by the requests in flight on the
+/// connections.
 pub(crate) struct MainThread {
     pub(crate) turn: Turn,
     jobs: UnboundedSender<Job>,
@@ -62,7 +64,7 @@ impl Default for MainThread {
 }
 
 impl MainThread {
-    /// Runs a request in the main thread.
+    /// Runs a request on the main thread.
     pub(crate) async fn run(
         &self,
         work: impl Future<Output = Outcome> + Send + 'static,
@@ -71,7 +73,7 @@ impl MainThread {
         let (done, outcome) = oneshot::channel();
         let job = async move {
             let outcome = AssertUnwindSafe(work).catch_unwind().await;
-            // Nobody waits for it where the connection is gone.
+            // If the connection is gone, no task waits for the outcome.
             let _ = done.send(outcome.unwrap_or_else(|panic| to.failed(panicked(&*panic))));
         };
         if self.jobs.send(Box::pin(job)).is_err() {
@@ -80,9 +82,9 @@ impl MainThread {
         outcome.await.unwrap_or_else(|_| to.failed(nobody()))
     }
 
-    /// Runs requests as long as `until` lasts, unless somebody does already.
+    /// Runs requests until `until` completes, unless another call runs them already.
     pub(crate) async fn serve<T>(&self, until: impl Future<Output = T>) -> T {
-        /// Has the next one go on.
+        /// Returns the queue when it is dropped, so that the next call can continue.
         struct Serving<'a>(&'a MainThread, Option<Jobs>);
         impl Drop for Serving<'_> {
             fn drop(&mut self) {
@@ -106,7 +108,7 @@ impl MainThread {
         .await
     }
 
-    /// Lets go of all requests, unless somebody runs them: they hold the ORB that they wait in.
+    /// Drops all requests, unless a call runs them. They hold the ORB, which holds them.
     pub(crate) fn end(&self) {
         let jobs = self.queue().take();
         drop(jobs);

@@ -1,4 +1,4 @@
-//! Requests of one connection that can not start yet, in the order in which they came.
+//! Requests of one connection that cannot start yet, in order of arrival.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::poa::core::{Gate, PoaCore};
 use crate::poa::manager::Held;
 use crate::poa::steps::Making;
 
-/// What a request waits for.
+/// The condition for which a request waits.
 pub(crate) enum Until {
     /// `Orb::accept`.
     Accepting,
-    /// A POA manager that holds.
+    /// The POA manager leaves the holding state.
     Open(Held),
-    /// A step of the object, which its POA's servant activator makes or ends.
+    /// An activator completes a step: incarnation or etherealization of the object, or creation of its POA.
     Made(Held, Making),
-    /// Earlier requests for the same object, which wait.
+    /// Earlier requests for the same object start.
     Turn(Held),
-    /// Who calls: the login is being checked.
+    /// The check of the caller's login completes.
     #[cfg(feature = "csi")]
     Login(crate::csi::Check),
 }
@@ -33,7 +33,7 @@ struct Waits {
     until: Until,
 }
 
-/// The requests that wait.
+/// The pending requests of one connection.
 #[derive(Default)]
 pub(crate) struct Waiting {
     requests: VecDeque<Waits>,
@@ -44,13 +44,13 @@ impl Waiting {
         self.requests.len()
     }
 
-    /// Puts a request behind the others. What it pins of the connection's memory, it has for itself from now on.
+    /// Appends a request. Copies what it references in the connection's buffers.
     pub(crate) fn push(&mut self, mut incoming: IncomingRequest, until: Until) {
         incoming.detach();
         self.requests.push_back(Waits { incoming, until });
     }
 
-    /// Whether a login is being checked: until the caller is known, nothing more of the connection is read.
+    /// Returns whether a login is being checked. Until the caller is known, the connection is not read.
     pub(crate) fn is_for_login(&self) -> bool {
         #[cfg(feature = "csi")]
         return self.requests.iter().any(|waits| matches!(waits.until, Until::Login(_)));
@@ -58,41 +58,42 @@ impl Waiting {
         false
     }
 
-    /// Whether all requests wait, whatever they are for.
+    /// Returns whether a request holds all later ones, regardless of their objects.
     pub(crate) fn is_for_all(&self) -> bool {
         self.requests.iter().any(|waits| waits.until.is_for_all())
     }
 
-    /// Whether one waits for the POA's manager, so that a later one of the manager's may not overtake it.
+    /// Returns whether a request waits for the POA's manager. A later request of the same manager must not
+    /// overtake it.
     pub(crate) fn is_for(&self, poa: &PoaCore) -> bool {
         self.requests.iter().any(|waits| waits.until.is_for(poa))
     }
 
-    /// Whether one waits for that object, so that a later one may not overtake it.
+    /// Returns whether a request waits for that object. A later one for the same object must not overtake it.
     pub(crate) fn is_for_object(&self, poa: &Arc<PoaCore>, key: &[u8]) -> bool {
         self.requests.iter().any(|waits| waits.is_for_object(poa, key))
     }
 
-    /// Gives up one.
+    /// Removes a request. Returns whether it was pending.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
         let at = self.requests.iter().position(|waits| waits.incoming.token() == token);
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
-    /// Whether some wait until somebody lets them start, or it is known who calls.
+    /// Returns whether requests wait for the application to start them, or for a login check.
     pub(crate) fn keeps(&self) -> bool {
         self.requests.iter().any(Waits::is_kept)
     }
 
-    /// Gives these up.
+    /// Removes the requests that wait for the application or a login check, and returns them.
     pub(crate) fn give_up(&mut self) -> Vec<IncomingRequest> {
         let (kept, left): (VecDeque<_>, _) = self.requests.drain(..).partition(Waits::is_kept);
         self.requests = left;
         kept.into_iter().map(|waits| waits.incoming).collect()
     }
 
-    /// The requests that need not wait any more, in order, those with what they get that are not served; `number` is the
-    /// connection's.
+    /// Returns the requests that may continue, in order. Rejected ones have a refusal. `number` is that of
+    /// the connection.
     pub(crate) fn poll(
         &mut self,
         orb: &OrbCore,
@@ -102,7 +103,7 @@ impl Waiting {
         let mut ready = VecDeque::new();
         let mut left: VecDeque<Waits> = VecDeque::new();
         for mut waits in self.requests.drain(..) {
-            // One that became ready between two looks does not overtake.
+            // A request that became ready between two polls must not overtake an earlier one.
             let behind = left.iter().any(|other| waits.is_behind(other));
             match if behind { Poll::Pending } else { waits.until.poll(orb, number, cx) } {
                 Poll::Pending => left.push_back(waits),
@@ -119,7 +120,7 @@ impl Waits {
         match self.until {
             Until::Accepting | Until::Open(_) => true,
             Until::Made(..) | Until::Turn(_) => false,
-            // Nobody says when it is checked.
+            // The duration of the check is not bounded.
             #[cfg(feature = "csi")]
             Until::Login(_) => true,
         }
@@ -139,7 +140,7 @@ impl Waits {
     fn is_behind(&self, other: &Self) -> bool {
         match &self.until {
             Until::Accepting => other.until.is_for_all(),
-            // Nothing gets past it, and it was not behind anything.
+            // It waits only for its check. All later requests wait for it.
             #[cfg(feature = "csi")]
             Until::Login(_) => false,
             Until::Open(held) | Until::Made(held, _) | Until::Turn(held) => {
@@ -150,7 +151,7 @@ impl Waits {
 }
 
 impl Until {
-    /// Whether all of that POA's manager wait behind it.
+    /// Returns whether it holds all later requests of that POA's manager.
     fn is_for(&self, poa: &PoaCore) -> bool {
         match self {
             Self::Accepting => true,
@@ -161,7 +162,7 @@ impl Until {
         }
     }
 
-    /// Whether all requests wait behind it, whatever they are for.
+    /// Returns whether it holds all later requests, regardless of their objects.
     fn is_for_all(&self) -> bool {
         match self {
             Self::Accepting => true,

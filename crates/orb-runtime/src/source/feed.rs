@@ -1,4 +1,4 @@
-//! Where the octets of a source come from.
+//! The inputs from which sources read bytes.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -16,31 +16,31 @@ use super::CHUNK;
 /// An error of a source.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads of one reader that are put together in a chunk.
+/// Maximum number of reads that are combined in one chunk.
 const READS: usize = 64;
 
-/// Memory for less than this is not read into any more, unless no more is to come.
+/// Minimum free memory of a buffer, in bytes, for further reads into it, unless fewer bytes are left.
 const LEAST: usize = 8 * 1024;
 
 /// A source of chunks.
 pub(crate) trait Feed: Send {
-    /// The next octets, at most `left` and [`CHUNK`] of them but for a stream, whose items come as they are; `None` at the end. There
-    /// are `left` to come.
+    /// Returns the next bytes, or `None` at the end. `left` is the number of bytes to come. Returns at most
+    /// `left` and [`CHUNK`] bytes, except for a stream, whose items are returned unchanged.
     fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>>;
 }
 
-/// How much to ask for.
+/// Returns how many bytes to request.
 fn wanted(left: u64) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK)
 }
 
-/// Reads from a reader.
+/// Feed that reads from a reader.
 pub(super) struct ReaderFeed<R> {
     reader: Pin<Box<R>>,
     octets: BytesMut,
-    /// The memory before: used again once its octets are written.
+    /// The previous buffer, reused after its bytes are written.
     other: BytesMut,
-    /// The end came, or an error, when octets before it were not handed out yet.
+    /// The end or an error, received while bytes before it were not handed out.
     end: Option<Option<io::Error>>,
 }
 
@@ -49,7 +49,7 @@ impl<R> ReaderFeed<R> {
         Self { reader: Box::pin(reader), octets: BytesMut::new(), other: BytesMut::new(), end: None }
     }
 
-    /// Makes room for the next octets.
+    /// Provides memory for the next bytes.
     fn make_room(&mut self, want: usize) {
         let room = self.octets.capacity() - self.octets.len();
         if !self.octets.is_empty() || room >= want.min(LEAST) {
@@ -57,7 +57,7 @@ impl<R> ReaderFeed<R> {
         }
         if !self.octets.try_reclaim(want) {
             std::mem::swap(&mut self.octets, &mut self.other);
-            // What it had is written by now; else it gets new memory.
+            // The bytes of this buffer are usually written by now. Otherwise `reserve` allocates.
             self.octets.reserve(want);
         }
     }
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Send> Feed for ReaderFeed<R> {
     }
 }
 
-/// Takes the items of a stream.
+/// Feed that takes the items of a stream.
 pub(super) struct ItemFeed<S> {
     stream: Pin<Box<S>>,
 }
@@ -109,7 +109,7 @@ where
     }
 }
 
-/// Reads a file on tokio's threads for that, one chunk ahead.
+/// Feed that reads a file on tokio's blocking threads, one chunk ahead.
 pub(super) struct FileFeed {
     file: Option<std::fs::File>,
     reading: Option<JoinHandle<(std::fs::File, io::Result<Vec<u8>>)>>,
@@ -120,7 +120,7 @@ impl FileFeed {
         Self { file: Some(file), reading: None }
     }
 
-    /// Starts to read, unless that is under way.
+    /// Starts a read, unless one is running.
     fn start(&mut self, want: usize) {
         if let Some(mut file) = self.file.take() {
             self.reading = Some(tokio::task::spawn_blocking(move || {
@@ -144,7 +144,7 @@ impl Feed for FileFeed {
                 octets
             }
             Ok((_, Err(error))) => return Poll::Ready(Some(Err(error.into()))),
-            // The runtime ends.
+            // The runtime is shutting down.
             Err(error) => return Poll::Ready(Some(Err(error.into()))),
         };
         let left = left.saturating_sub(octets.len() as u64);
@@ -158,7 +158,7 @@ impl Feed for FileFeed {
     }
 }
 
-/// Where an open file stands.
+/// Returns the position of an open file.
 pub(super) async fn position(file: &mut tokio::fs::File) -> io::Result<u64> {
     std::future::poll_fn(|cx| Pin::new(&mut *file).poll_complete(cx)).await?;
     Pin::new(&mut *file).start_seek(io::SeekFrom::Current(0))?;

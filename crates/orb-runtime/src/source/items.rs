@@ -1,4 +1,4 @@
-//! What a servant gives for a `@stream` result: a source that is read, or values that are encoded, while the reply leaves.
+//! Sources of `@stream` results: bytes that are read, or values that are encoded, while the reply is sent.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -14,23 +14,28 @@ use super::feed::BoxError;
 use super::{ByteSource, Given, Payload, SeqSource, SourceError, Unit};
 use crate::serve::{ByteStream, ItemStream, SeqStream, Served};
 
-/// Items of a stream that are encoded before other tasks get their turn.
+/// Number of stream items that are encoded before the task yields.
 const BURST: u32 = 16 * 1024;
 
-/// The elements of a `@stream` result that are no octets, numbers or characters: how many there are, and where they come from.
+/// The elements of a `@stream` result that are not bytes, numbers or characters: their number and their
+/// source.
 ///
-/// They are taken and encoded one by one while the reply leaves, and only as its connection takes it: memory does not grow with them.
-/// CDR has the count before the elements, so that must be known; how many octets they are need not. Where the count is not known either, collect
-/// them first: a `Vec` converts into a source.
+/// Elements are taken and encoded one by one while the reply is sent, and only as its connection accepts
+/// data. Memory use does not grow with their number. In CDR the count precedes the elements, so it must be
+/// known in advance. The number of bytes need not be known. If the count is unknown too, collect the elements
+/// first: a `Vec` converts into a source.
 ///
-/// * A client of GIOP 1.2 gets the reply in fragments of 64 KiB, between which others of the connection are answered; up to 64 KiB it is one
-///   message. For older clients it is encoded as a whole first: then memory grows with it.
-/// * When the stream fails, ends early, or has nothing more to give because the servant panicked, and nothing has left, the client gets the exception: the
-///   stream's error where that is a [`SystemException`], else UNKNOWN, COMPLETED_MAYBE, with the error as its cause. Behind the
-///   first fragment nothing can be said any more: the connection is closed, and the client gets COMM_FAILURE, COMPLETED_MAYBE.
-/// * When the client gives the call up, or its connection is lost, the stream is dropped.
-/// * While the client takes nothing, the stream waits; the connection is closed after `Limits::write_timeout`.
-/// * A caller in the same process takes them from the stream itself, one by one.
+/// * A GIOP 1.2 client receives the reply in fragments of 64 KiB, between which other requests of the
+///   connection are answered. Up to 64 KiB it is one message. For older clients the reply is encoded whole
+///   first, so memory use grows with it.
+/// * If the stream fails, ends early, or ends because the servant panicked, and nothing was sent, the client
+///   receives an exception. It is the stream's error if that is a [`SystemException`], else UNKNOWN,
+///   COMPLETED_MAYBE, with the error as its cause. After the first fragment no exception can be sent: the
+///   connection is closed, and the client receives COMM_FAILURE, COMPLETED_MAYBE.
+/// * If the client cancels the call, or its connection is lost, the stream is dropped.
+/// * While the client accepts nothing, the stream is not polled. The connection is closed after
+///   `Limits::write_timeout`.
+/// * A caller in the same process takes the elements directly from the stream, one by one.
 ///
 /// ```
 /// # use orb_runtime::ItemSource;
@@ -48,7 +53,8 @@ pub struct ItemSource<T> {
 }
 
 impl<T: Send + 'static> ItemSource<T> {
-    /// The items of a stream, which must be at least `len`. Behind these it is not polled again.
+    /// Creates a source of the items of a stream, which must have at least `len`. After these it is not
+    /// polled again.
     pub fn stream<S, E>(len: u64, stream: S) -> Self
     where
         S: Stream<Item = Result<T, E>> + Send + 'static,
@@ -57,7 +63,8 @@ impl<T: Send + 'static> ItemSource<T> {
         Self { len, came: 0, items: Box::pin(stream.map_err(Into::into)) }
     }
 
-    /// What an iterator gives that knows its length. It is asked for more only as the connection takes what it gave.
+    /// Creates a source of an iterator that knows its length. It is advanced only as the connection accepts
+    /// data.
     pub fn iter<I>(items: I) -> Self
     where
         I: IntoIterator<Item = T>,
@@ -68,19 +75,19 @@ impl<T: Send + 'static> ItemSource<T> {
         Self { len, came: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has none.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The next element; `None` behind the last.
+    /// Returns the next element, or `None` after the last.
     pub(crate) fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
         if self.came >= self.len {
             return Poll::Ready(None);
@@ -98,14 +105,14 @@ impl<T: Send + 'static> ItemSource<T> {
     }
 }
 
-/// Elements that are there.
+/// Elements in memory.
 impl<T: Send + 'static> From<Vec<T>> for ItemSource<T> {
     fn from(items: Vec<T>) -> Self {
         Self::iter(items)
     }
 }
 
-/// No elements.
+/// An empty source.
 impl<T: Send + 'static> Default for ItemSource<T> {
     fn default() -> Self {
         Self::from(Vec::new())
@@ -118,7 +125,7 @@ impl<T> fmt::Debug for ItemSource<T> {
     }
 }
 
-/// What a servant's source raises.
+/// Converts the error of a servant's source to an exception.
 #[cold]
 fn raised(error: BoxError) -> SystemException {
     match error.downcast::<SystemException>() {
@@ -136,7 +143,7 @@ fn unknown_bare() -> SystemException {
     SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
 }
 
-/// What failed in a source of octets that a servant gave.
+/// Converts the error of a servant's byte source to an exception.
 #[cold]
 fn broken(error: SourceError) -> SystemException {
     match error {
@@ -145,12 +152,13 @@ fn broken(error: SourceError) -> SystemException {
     }
 }
 
-/// What encodes a `@stream` result bit by bit.
+/// An encoder of a `@stream` result in parts.
 pub(crate) trait Produce: Send {
-    /// Encodes what stands before the elements.
+    /// Encodes the count and padding before the elements.
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException>;
 
-    /// Encodes elements until the encoder is at that position: `false`; or until there are no more.
+    /// Encodes elements. Returns `false` when the encoder has reached position `until`, or `true` after the
+    /// last element.
     fn poll_put(
         &mut self,
         cx: &mut Context<'_>,
@@ -186,7 +194,7 @@ impl<T: CdrEncode + Send + 'static> Produce for ItemSource<T> {
 }
 
 impl Payload {
-    /// The next chunk of a result.
+    /// Returns the next chunk of a result.
     pub(crate) fn poll_result(
         &mut self,
         cx: &mut Context<'_>,
@@ -222,14 +230,14 @@ impl Produce for Payload {
     }
 }
 
-/// A `@stream` result on its way to the reply.
+/// A `@stream` result, to be passed to the reply.
 pub struct LastResult(pub(crate) Produced);
 
-/// What is behind a `@stream` result.
+/// The contents of a `@stream` result.
 pub(crate) enum Produced {
-    /// All of it is there.
+    /// All bytes, in memory.
     Octets(Bytes, Unit),
-    /// It is made while it leaves.
+    /// A source that is encoded while the reply is sent.
     Source(Box<dyn Produce>),
 }
 
@@ -269,23 +277,23 @@ impl fmt::Debug for LastResult {
     }
 }
 
-/// What a servant gives for a `@stream` result, as a caller in this process gets it.
+/// The `@stream` results of servants, as callers in this process take them.
 pub trait ResultSource: Send + Sized {
-    /// What the caller takes it as.
+    /// The type of the stream for the caller.
     type Stream;
 
-    /// Takes all of it into memory.
+    /// Reads all of it into memory.
     ///
     /// # Errors
-    /// What the source raised.
+    /// Those of the source.
     fn collected(self) -> impl Future<Output = Result<Self, SystemException>> + Send;
 
-    /// What the caller takes it as, as a part of the request that it is the result of.
+    /// Converts it to the stream for the caller, which polls it as part of the request `served`.
     #[doc(hidden)]
     fn taken(self, served: Option<TakenFrom>) -> Self::Stream;
 }
 
-/// The request that a result is of.
+/// The request to which a result belongs.
 pub struct TakenFrom(pub(crate) Served);
 
 impl fmt::Debug for TakenFrom {

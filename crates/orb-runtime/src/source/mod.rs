@@ -1,5 +1,5 @@
-//! What a client gives for a `@stream` parameter, and a servant for a `@stream` result: bytes that are there, or a source that they are
-//! read from.
+//! Arguments for `@stream` parameters and `@stream` results of servants: bytes in memory, or a source from
+//! which they are read.
 
 mod feed;
 mod items;
@@ -23,34 +23,40 @@ pub(crate) use payload::{KEPT, Payload, SourceError};
 pub use seq::{LastArgument, SeqSource};
 pub(crate) use seq::{LastGiven, Unit};
 
-/// The most octets that are taken from a source at a time.
+/// Maximum number of bytes taken from a source at a time.
 pub(crate) const CHUNK: usize = 256 * 1024;
 
-/// The octets of a `@stream` parameter as a client gives them: all of them, or where to read them and how many there are.
+/// The bytes of a `@stream` argument: all of them in memory, or a source with a length.
 ///
-/// What is in memory converts into one, and is sent without a copy: `Bytes`, `Vec<u8>`, `&'static [u8]`, `String`. A
-/// [file](Self::file), a [reader](Self::reader) or a [stream](Self::stream) is read while it is sent, up to 256 KiB at a time and
-/// only as the socket takes them, so a call of any length needs the same memory, about 1 MiB.
+/// Values in memory convert to a `ByteSource` and are sent without a copy: `Bytes`, `Vec<u8>`,
+/// `&'static [u8]`, `String`. A [file](Self::file), a [reader](Self::reader) or a [stream](Self::stream) is
+/// read while it is sent: up to 256 KiB at a time, and only as the socket accepts data. Therefore calls of
+/// any length need the same memory, about 1 MiB.
 ///
-/// Such a call takes a connection for itself, one that is idle or a new one: other calls of the reference go on beside it, and
-/// may overtake it. The server sees a plain request of known length, in every version of GIOP.
+/// Such a call has an exclusive connection, an idle or a new one. Other calls of the reference run
+/// concurrently and may overtake it. The server receives an ordinary request of known length, in every
+/// version of GIOP.
 ///
-/// A source can be read once. While no more than 256 KiB were taken, the call is repeated by the same rules as any other; after that
-/// never: it fails with the completion status that is true, and with a text that says so. Before a longer source is read, a
-/// reference that was not asked yet is asked by LocateRequest where its object is, so that a forward comes before the octets.
+/// A source can be read once. While at most 256 KiB were taken, the call is repeated by the same rules as any
+/// other. After that it is never repeated. It then fails with the true completion status and a text that
+/// explains it. Before a longer source is read, a reference that was not used yet locates its object by
+/// LocateRequest. Thus a forward arrives before the bytes are read.
 ///
-/// * When the source fails or ends early, or an item of a stream goes beyond its length, the call fails by BAD_PARAM with the
-///   source's error as its cause, and the connection is closed: COMPLETED_NO if nothing had been sent, else COMPLETED_MAYBE.
-/// * When the servant raises an exception before it got everything, the call fails with that at once, and the connection is closed.
-///   A result that comes before is returned when the rest is sent, since the servant may still take it; at the deadline, or when the
-///   server closes the connection, it is returned without.
-/// * A slow source is limited by the deadline of the call, and by the time that the server gives to a message: zorb's waits
-///   for `Limits::message_timeout` and the time for its length at `Limits::min_message_rate`. A server that takes nothing is
-///   limited by `Limits::write_timeout`.
-/// * A oneway is done when the operating system has all of it.
+/// * If the source fails or ends early, or an item of a stream exceeds its length, the call fails with
+///   BAD_PARAM and the source's error as its cause. The completion status is COMPLETED_NO if nothing had been
+///   sent, else COMPLETED_MAYBE. The connection is closed.
+/// * If the servant raises an exception before it has received everything, the call fails with that exception
+///   at once, and the connection is closed. A result that arrives earlier is returned after the rest is sent,
+///   because the servant may still take it. At the deadline, or when the server closes the connection, it is
+///   returned without the rest.
+/// * A slow source is limited by the deadline of the call, and by the server's timeout for messages. zorb
+///   allows `Limits::message_timeout` plus the time for the message's length at `Limits::min_message_rate`. A
+///   server that accepts nothing is limited by `Limits::write_timeout`.
+/// * A oneway completes when the operating system has accepted all of it.
 ///
-/// A length of 4 GiB or more is refused by IMP_LIMIT, COMPLETED_NO: a GIOP message can not be longer. In a call inside of this process the
-/// servant takes the chunks of the source itself, and gets its error.
+/// A length of 4 GiB or more is rejected with IMP_LIMIT, COMPLETED_NO, because GIOP messages cannot be
+/// longer. In a call within this process the servant takes the chunks directly from the source, and receives
+/// its error.
 ///
 /// ```
 /// # use orb_runtime::ByteSource;
@@ -67,24 +73,24 @@ pub struct ByteSource(Source);
 
 enum Source {
     Octets(Bytes),
-    // A mutex without locking: what is given may be moved between threads, but not shared.
+    // The mutex makes the type `Sync`: a payload may be moved between threads, but not shared.
     Payload(Mutex<Payload>),
 }
 
-/// What is behind a source.
+/// The contents of a source.
 pub(crate) enum Given {
     Octets(Bytes),
     Payload(Payload),
 }
 
 impl ByteSource {
-    /// The next `len` octets of a reader. What it has behind them is not read.
+    /// Creates a source of the next `len` bytes of a reader. Bytes after them are not read.
     pub fn reader(len: u64, reader: impl AsyncRead + Send + 'static) -> Self {
         Self::feed(len, ReaderFeed::new(reader))
     }
 
-    /// The items of a stream, which must be `len` octets in all, sent without a copy from 4 KiB on. After the last octet it is not
-    /// polled again.
+    /// Creates a source of the items of a stream, which must have `len` bytes in all. Items of 4 KiB and more
+    /// are sent without a copy. After the last byte the stream is not polled again.
     pub fn stream<S, E>(len: u64, stream: S) -> Self
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -93,10 +99,10 @@ impl ByteSource {
         Self::feed(len, ItemFeed::new(stream))
     }
 
-    /// A file as long as it is now. What is written behind its end later is not read.
+    /// Opens a file, with its current length. Bytes appended later are not read.
     ///
     /// # Errors
-    /// It can not be opened, or is no regular file.
+    /// The file cannot be opened, or is not a regular file.
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
@@ -104,10 +110,10 @@ impl ByteSource {
         Self::opened(tokio::fs::File::open(path).await?).await
     }
 
-    /// A file that is open, from where it stands to its end.
+    /// Creates a source of an open file, from its current position to its end.
     ///
     /// # Errors
-    /// It is no regular file, or does not say how long it is.
+    /// The file is not a regular file, or its length cannot be determined.
     pub async fn opened(mut file: tokio::fs::File) -> io::Result<Self> {
         let metadata = file.metadata().await?;
         if !metadata.is_file() {
@@ -120,7 +126,7 @@ impl ByteSource {
         Ok(Self::feed(len, FileFeed::new(file.into_std().await)))
     }
 
-    /// How many octets it has.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.0 {
@@ -129,7 +135,7 @@ impl ByteSource {
         }
     }
 
-    /// Whether it has none.
+    /// Returns whether the length is zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -149,7 +155,7 @@ impl ByteSource {
     }
 }
 
-/// No octets.
+/// An empty source.
 impl Default for ByteSource {
     fn default() -> Self {
         Self(Source::Octets(Bytes::new()))
@@ -165,7 +171,7 @@ impl fmt::Debug for ByteSource {
 
 macro_rules! source_from {
     ($($octets:ty)*) => {$(
-        /// Octets that are there, sent without a copy.
+        /// Bytes in memory, sent without a copy.
         impl From<$octets> for ByteSource {
             fn from(octets: $octets) -> Self {
                 Self(Source::Octets(octets.into()))

@@ -1,4 +1,4 @@
-//! A source while it is read: chunk by chunk, and once more from its start as long as that is possible.
+//! The reading state of a source: it is read in chunks, and can be restarted while its first bytes are kept.
 
 use std::fmt;
 use std::task::{Context, Poll, ready};
@@ -9,41 +9,41 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 use super::feed::{BoxError, Feed};
 use super::{CHUNK, Unit};
 
-/// The first octets of a source are kept for another attempt, while there are no more of them.
+/// Maximum number of bytes that are kept for another attempt.
 pub(crate) const KEPT: u64 = CHUNK as u64;
 
-/// Nor more chunks than this.
+/// Maximum number of chunks that are kept for another attempt.
 const KEPT_CHUNKS: usize = 64;
 
-/// Empty items of a stream that are passed over at a time.
+/// Maximum number of empty stream items that are skipped before the task yields.
 const EMPTY: usize = 64;
 
-/// The octets of a source.
+/// The bytes of a source.
 pub(crate) struct Payload {
     len: u64,
-    /// What these are octets of.
+    /// The type of elements that the bytes represent.
     unit: Unit,
-    /// Octets that came from the feed.
+    /// Number of bytes received from the feed.
     came: u64,
     feed: Box<dyn Feed>,
-    /// Of an item that is too long for one chunk.
+    /// The rest of an item that is too long for one chunk.
     rest: Bytes,
-    /// What was handed out, while it can be handed out again.
+    /// The chunks handed out, while they can be handed out again.
     kept: Option<Vec<Bytes>>,
-    /// How many of these were handed out in this attempt.
+    /// Number of kept chunks that were handed out in this attempt.
     at: usize,
-    /// Octets handed out in this attempt.
+    /// Number of bytes handed out in this attempt.
     given: u64,
 }
 
-/// Why a source has no more octets although they are not all there.
+/// The reason why a source is incomplete.
 #[derive(Debug)]
 pub(crate) enum SourceError {
-    /// It failed.
+    /// The source failed.
     Failed(BoxError),
-    /// It ended.
+    /// The source ended early.
     Short { len: u64, came: u64 },
-    /// It gave more than it should.
+    /// The source yielded too many bytes.
     Long { len: u64, came: u64 },
 }
 
@@ -53,27 +53,27 @@ impl Payload {
         Self { len, unit, came: 0, feed, rest: Bytes::new(), kept: Some(Vec::new()), at: 0, given: 0 }
     }
 
-    /// The same octets as elements.
+    /// Interprets the bytes as elements.
     pub(super) fn of(self, unit: Unit) -> Self {
         Self { unit, ..self }
     }
 
-    /// What its octets are of.
+    /// Returns the type of elements that the bytes represent.
     pub(crate) fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// Octets of the whole.
+    /// Returns the total number of bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Octets that were handed out in this attempt.
+    /// Returns the number of bytes handed out in this attempt.
     pub(crate) fn given(&self) -> u64 {
         self.given
     }
 
-    /// Starts again from the first octet, if that is still there.
+    /// Restarts from the first byte. Returns whether the first bytes are still kept.
     pub(crate) fn rewind(&mut self) -> bool {
         if self.kept.is_some() {
             (self.at, self.given) = (0, 0);
@@ -81,15 +81,15 @@ impl Payload {
         self.kept.is_some()
     }
 
-    /// Nobody will start again.
+    /// Drops the kept chunks: the source will not be restarted.
     pub(crate) fn keep_nothing(&mut self) {
         if let Some(kept) = self.kept.take() {
-            // What was not handed out since the start comes first.
+            // Kept chunks that were not handed out again would be lost.
             debug_assert_eq!(self.at, kept.len());
         }
     }
 
-    /// The next chunk, never an empty one; `None` behind the last.
+    /// Returns the next chunk, which is never empty, or `None` after the last.
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SourceError>>> {
         if let Some(again) = self.kept.as_ref().and_then(|kept| kept.get(self.at)) {
             self.at += 1;
@@ -111,7 +111,7 @@ impl Payload {
         Poll::Ready(Some(Ok(chunk)))
     }
 
-    /// What the feed gives next, checked against the length.
+    /// Returns the next item of the feed, checked against the length.
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, SourceError>> {
         for _ in 0..EMPTY {
             let (len, left) = (self.len, self.len - self.came);
@@ -147,7 +147,7 @@ impl Payload {
 }
 
 impl SourceError {
-    /// What the caller is told, if the operation may have got so far.
+    /// Converts the error to the exception for the caller. `completed`: how far the operation may have run.
     #[cold]
     pub(crate) fn into_exception(self, completed: CompletionStatus) -> SystemException {
         let exception = SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, completed);

@@ -1,4 +1,4 @@
-//! What a client gives for a `@stream` parameter that is no sequence of octets: elements that are there, or come from a stream.
+//! Arguments for `@stream` parameters that are not sequences of bytes: elements in memory, or from a stream.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,12 +10,12 @@ use giop_codec::cdr::{Element, Encoder, FixedLayout, Seq};
 
 use super::{ByteSource, Given, Payload};
 
-/// The elements of a `@stream` parameter as a client gives them: all of them, or a stream of chunks and how many there are in all.
+/// The elements of a `@stream` argument: all of them in memory, or a stream of chunks with a total number.
 ///
-/// It is a [`ByteSource`] of numbers or characters: what is said there of connections, attempts, errors and limits holds here, in
-/// octets. What is in memory converts into one and is sent without a copy (`Seq<T>`, `Vec<T>`); a [stream](Self::stream) is asked for
-/// chunks only as the socket takes them, so a call of any length needs the same memory. Everything goes out in the byte order of
-/// this machine.
+/// This is a [`ByteSource`] of numbers or characters. Its rules for connections, repeated attempts, errors
+/// and limits apply here, in bytes. Values in memory (`Seq<T>`, `Vec<T>`) convert to a `SeqSource` and are
+/// sent without a copy. A [stream](Self::stream) is polled for chunks only as the socket accepts data, so
+/// calls of any length need the same memory. All data is sent in native byte order.
 ///
 /// ```
 /// # use orb_runtime::SeqSource;
@@ -32,8 +32,9 @@ pub struct SeqSource<T> {
 }
 
 impl<T: Element> SeqSource<T> {
-    /// The items of a stream (`Seq<T>`, `Vec<T>`), which must be `len` elements in all, sent without a copy where they are 4 KiB or
-    /// more. After the last element it is not polled again.
+    /// Creates a source of the items of a stream (`Seq<T>`, `Vec<T>`), which must have `len` elements in all.
+    /// Items of 4 KiB and more are sent without a copy. After the last element the stream is not polled
+    /// again.
     pub fn stream<S, I, E>(len: u64, stream: S) -> Self
     where
         S: Stream<Item = Result<I, E>> + Send + 'static,
@@ -44,20 +45,20 @@ impl<T: Element> SeqSource<T> {
         Self::of(ByteSource::stream(octets, stream.map_ok(|items| Bytes::from(items.into()))))
     }
 
-    /// Elements that are read as octets, in the byte order of this machine: of a file, say. `None` where the length is not one of
-    /// whole elements.
+    /// Creates a source of elements that are read as bytes in native byte order, for example from a file.
+    /// `None` if the length is not a multiple of the element size.
     #[must_use]
     pub fn octets(octets: ByteSource) -> Option<Self> {
         octets.len().is_multiple_of(size_of::<T>() as u64).then(|| Self::of(octets))
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.octets.len() / size_of::<T>() as u64
     }
 
-    /// Whether it has none.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.octets.is_empty()
@@ -69,21 +70,21 @@ impl<T: Element> SeqSource<T> {
 }
 
 impl<T: Element> From<Seq<T>> for SeqSource<T> {
-    /// Elements that are there, sent without a copy.
+    /// Elements in memory, sent without a copy.
     fn from(items: Seq<T>) -> Self {
         Self::of(Bytes::from(items).into())
     }
 }
 
 impl<T: Element> From<&Seq<T>> for SeqSource<T> {
-    /// Elements that are there, sent without a copy.
+    /// Elements in memory, sent without a copy.
     fn from(items: &Seq<T>) -> Self {
         Self::from(items.clone())
     }
 }
 
 impl<T: Element> From<Vec<T>> for SeqSource<T> {
-    /// Elements that are there, sent without a copy.
+    /// Elements in memory, sent without a copy.
     fn from(items: Vec<T>) -> Self {
         Self::from(Seq::from(items))
     }
@@ -102,14 +103,14 @@ impl<T: Element, const N: usize> From<[T; N]> for SeqSource<T> {
     }
 }
 
-/// The elements as octets, in the byte order of this machine.
+/// The elements as bytes, in native byte order.
 impl<T> From<SeqSource<T>> for ByteSource {
     fn from(source: SeqSource<T>) -> Self {
         source.octets
     }
 }
 
-/// No elements.
+/// An empty source.
 impl<T: Element> Default for SeqSource<T> {
     fn default() -> Self {
         Self::of(ByteSource::default())
@@ -122,7 +123,7 @@ impl<T: Element> fmt::Debug for SeqSource<T> {
     }
 }
 
-/// What octets are of: elements of a size and an alignment.
+/// The type of elements that bytes represent, by size and alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unit {
     size: usize,
@@ -136,7 +137,8 @@ impl Unit {
         Self { size: size_of::<T>(), align: <T as FixedLayout>::LAYOUT.align() }
     }
 
-    /// Encodes the start of a sequence of so many octets: the count, and the padding before the first element.
+    /// Encodes the start of a sequence of `octets` bytes: the element count, and the padding before the first
+    /// element.
     pub(crate) fn encode_start(self, octets: usize, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(octets / self.size)?;
         if octets > 0 {
@@ -146,7 +148,7 @@ impl Unit {
     }
 }
 
-/// The argument of a `@stream` parameter on its way to the call.
+/// A `@stream` argument, to be passed to the call.
 #[derive(Debug)]
 pub struct LastArgument {
     octets: ByteSource,
@@ -154,7 +156,7 @@ pub struct LastArgument {
 }
 
 impl LastArgument {
-    /// What is behind it.
+    /// Returns the contents.
     pub(crate) fn given(self) -> LastGiven {
         match self.octets.given() {
             Given::Octets(octets) => LastGiven::Octets(octets, self.unit),
@@ -163,7 +165,7 @@ impl LastArgument {
     }
 }
 
-/// What is behind the argument of a `@stream` parameter.
+/// The contents of a `@stream` argument.
 pub(crate) enum LastGiven {
     Octets(Bytes, Unit),
     Payload(Payload),

@@ -1,4 +1,4 @@
-//! In place of `telemetry` where the feature `tracing` is not compiled in: nobody looks on, and nothing is kept for it.
+//! Replacement for `telemetry` without the feature `tracing`: records nothing and takes no memory.
 
 use std::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use giop_codec::giop::ServiceContext;
 
 use crate::transport::Peer;
 
-/// Who looks on at a call: nobody.
+/// The telemetry of a call: none.
 #[derive(Clone, Copy)]
 pub(crate) struct Watch<'a>(PhantomData<&'a ()>);
 
@@ -23,11 +23,11 @@ impl<'a> Watch<'a> {
     pub(crate) fn sent_to(self, _: &Peer) {}
 }
 
-/// What is kept of a request that is served: nothing.
+/// The telemetry of a request: none.
 #[derive(Default)]
 pub(crate) struct Seen;
 
-/// What is entered around a servant: nothing.
+/// The span of a servant: none.
 pub(crate) struct Kept;
 
 impl Seen {

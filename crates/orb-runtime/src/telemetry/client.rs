@@ -1,4 +1,4 @@
-//! A call that somebody looks on at, at its client.
+//! Telemetry of a call at its client.
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{ContextId, ReplyStatus, ServiceContext, ServiceContexts};
@@ -15,17 +15,17 @@ use crate::reference::{ObjectRef, Reference};
 use crate::serve::current_trace;
 use crate::transport::Peer;
 
-/// A call from its beginning to its outcome. Dropped before that, it was given up.
+/// A call from its start to its outcome. Dropping it earlier records a cancellation.
 pub(crate) struct Outbound {
     span: Span,
-    /// What its requests carry.
+    /// The service context with the trace, for the requests of the call.
     context: Option<ServiceContext>,
     over: bool,
     #[cfg(feature = "admin")]
     tally: Option<Tally>,
 }
 
-/// What an attempt to make a call tells whoever looks on.
+/// The telemetry of an attempt to make a call. May be absent.
 #[derive(Clone, Copy)]
 pub(crate) struct Watch<'a>(Option<&'a Outbound>);
 
@@ -36,13 +36,13 @@ impl<'a> Watch<'a> {
         Self(Some(outbound))
     }
 
-    /// What the request carries for it.
+    /// Returns the trace context for the request.
     #[inline]
     pub(crate) fn context(self) -> Option<&'a ServiceContext> {
         self.0?.context.as_ref()
     }
 
-    /// Where the call goes is known now, or goes elsewhere.
+    /// Records the address of the server, when it becomes known or changes.
     #[inline]
     pub(crate) fn sent_to(self, peer: &Peer) {
         if let Some(call) = self.0 {
@@ -52,7 +52,7 @@ impl<'a> Watch<'a> {
 }
 
 impl Outbound {
-    /// A call begins. `None`: nobody looks on, and it belongs to no trace.
+    /// Begins a call. `None`: no subscriber or admin endpoint records it, and it belongs to no trace.
     #[inline]
     pub(crate) fn begin(target: &ObjectRef, operation: &Called<'_>) -> Option<Box<Self>> {
         let (wanted, trace) = (is_wanted(), current_trace());
@@ -73,11 +73,12 @@ impl Outbound {
         wanted: bool,
         trace: Option<TraceContext>,
     ) -> Option<Box<Self>> {
-        // What the reference says goes before what runs here: whoever passes a call on says whose it is.
+        // The trace in the reference takes precedence over the current one: code that passes a call on sets
+        // the trace of that call.
         let own = &target.options().contexts;
         let given = own.iter().any(|context| context.id == ContextId::ZORB_TRACE);
         let trace = if given && !wanted {
-            // It goes along as it is.
+            // The context of the reference is sent unchanged.
             None
         } else if given {
             TraceContext::among(&ServiceContexts::from(&**own))
@@ -105,7 +106,7 @@ impl Outbound {
         }))
     }
 
-    /// A reply came, or nothing can come any more.
+    /// Records the outcome: a reply, or an exception after which no reply can arrive.
     pub(crate) fn replied(&mut self, outcome: Result<&Reply, &SystemException>) {
         self.over = true;
         match outcome {
@@ -129,7 +130,7 @@ impl Outbound {
         }
     }
 
-    /// For the admin endpoint.
+    /// Counts the call for the admin endpoint.
     #[cfg(feature = "admin")]
     fn count(&self, ending: Ending) {
         if let Some(tally) = &self.tally {
@@ -138,7 +139,7 @@ impl Outbound {
         }
     }
 
-    /// A call without a reply is sent, or is not.
+    /// Records that a call without a reply was sent, or that sending failed.
     pub(crate) fn sent(&mut self, outcome: Result<(), &SystemException>) {
         self.over = true;
         #[cfg(feature = "admin")]
@@ -160,7 +161,7 @@ impl Drop for Outbound {
     }
 }
 
-/// A call within this process: its span, and what its servant's calls go on with.
+/// Begins a collocated call: its span, and the trace that the servant's calls continue.
 pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> Seen {
     let (wanted, trace) = (is_wanted(), current_trace());
     if !wanted && trace.is_none() {
@@ -179,10 +180,10 @@ pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> Seen {
     seen
 }
 
-/// What a call of that span belongs to, when what runs here belongs to `trace`.
+/// Returns the trace context for the calls in that span, if the running code belongs to `trace`.
 fn context_of(span: &Span, orb: &OrbCore, trace: Option<TraceContext>) -> Option<TraceContext> {
     if span.is_disabled() {
-        // Whoever is called goes on with what this was called by.
+        // The callee continues the trace in which this code was called.
         return trace;
     }
     if let Some(ids) = &orb.config.propagate {
@@ -193,7 +194,7 @@ fn context_of(span: &Span, orb: &OrbCore, trace: Option<TraceContext>) -> Option
     Some(context)
 }
 
-/// A system exception is the outcome.
+/// Records a system exception as the outcome.
 #[cold]
 pub(super) fn raised(span: &Span, exception: &SystemException) {
     span.record("rpc.response.status_code", "SYSTEM_EXCEPTION");

@@ -1,4 +1,4 @@
-//! The trace that a call belongs to, as the W3C's Trace Context has it.
+//! The trace that a call belongs to, as defined by W3C Trace Context.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::giop::{ContextId, ServiceContext, ServiceContexts};
 use giop_codec::{DecodeError, EncodeError};
 
-/// The longest list of `tracestate` that is taken, in octets: what everybody must pass on, and no more.
+/// Maximum length of an accepted `tracestate`, in bytes: what every implementation must pass on.
 const LONGEST_STATE: usize = 512;
 
-/// The octets of a `traceparent` of version 00.
+/// The length of a `traceparent` of version 00, in bytes.
 const PARENT: usize = 55;
 
-/// Which trace a call belongs to, and which span of it caused the call: `traceparent` and `tracestate` of the W3C's Trace Context.
+/// The trace of a call, and the span that caused it: `traceparent` and `tracestate` of W3C Trace Context.
 ///
-/// Between ORBs it travels in the service context [`ContextId::ZORB_TRACE`]. A clone allocates nothing.
+/// ORBs transmit it in the service context [`ContextId::ZORB_TRACE`]. Cloning does not allocate.
 ///
 /// # Examples
 /// ```
@@ -34,17 +34,18 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The context of a span. `None` where one of the ids is zero, which is no id.
+    /// Creates the context of a span. `None` if one of the ids is zero, which is invalid.
     #[must_use]
     pub fn new(trace_id: [u8; 16], span_id: [u8; 8], sampled: bool) -> Option<Self> {
         let (trace, span) = (u128::from_be_bytes(trace_id), u64::from_be_bytes(span_id));
         (trace != 0 && span != 0).then_some(Self { trace, span, flags: sampled.into(), state: None })
     }
 
-    /// The context that a `traceparent` and a `tracestate` say. `None`: the `traceparent` is malformed. A `tracestate` that is empty, longer
-    /// than 512 octets, or no line of visible ASCII is left out; what stands in it is not looked at.
+    /// Parses a `traceparent` and a `tracestate`. `None`: the `traceparent` is malformed. A `tracestate` is
+    /// ignored if it is empty, longer than 512 bytes, or contains other characters than visible ASCII and
+    /// spaces. Its contents are not checked.
     ///
-    /// Of a later version than 00 what version 00 has is read, as the W3C's text wants it.
+    /// Of versions after 00, only the fields of version 00 are read, as W3C Trace Context requires.
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: &str) -> Option<Self> {
         let octets = traceparent.as_bytes();
@@ -57,13 +58,13 @@ impl TraceContext {
         }
         let (trace, span) = (hex(parent.get(3..35)?)?, hex(parent.get(36..52)?)?);
         let flags = hex(parent.get(53..55)?)?;
-        // Of flags that nobody knows yet nothing is passed on.
+        // Unknown flags are not passed on.
         let context =
             Self::new(trace.to_be_bytes(), u64::try_from(span).ok()?.to_be_bytes(), flags & 1 != 0)?;
         Some(context.with_state(tracestate))
     }
 
-    /// The same with that `tracestate`; without one where it is none.
+    /// Replaces the `tracestate`. Removes it if the new one is invalid.
     #[must_use]
     pub fn with_state(mut self, tracestate: &str) -> Self {
         let visible = tracestate.bytes().all(|octet| (b' '..=b'~').contains(&octet));
@@ -72,40 +73,41 @@ impl TraceContext {
         self
     }
 
-    /// The trace.
+    /// Returns the id of the trace.
     #[must_use]
     pub fn trace_id(&self) -> [u8; 16] {
         self.trace.to_be_bytes()
     }
 
-    /// The span of it that calls.
+    /// Returns the id of the calling span.
     #[must_use]
     pub fn span_id(&self) -> [u8; 8] {
         self.span.to_be_bytes()
     }
 
-    /// Whether the caller keeps what it sees of the trace.
+    /// Returns whether the caller records the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & 1 != 0
     }
 
-    /// What vendors keep with a trace; empty where they keep nothing.
+    /// Returns the vendor-specific data of the trace. Empty if there is none.
     #[must_use]
     pub fn tracestate(&self) -> &str {
         self.state.as_deref().unwrap_or_default()
     }
 
-    /// The service context that carries it. Calls through a reference that is given it, by
-    /// [`Reference::with_context`](crate::Reference::with_context), belong to that trace, whoever makes them.
+    /// Returns the service context that transmits it. A reference gets it by
+    /// [`Reference::with_context`](crate::Reference::with_context). All calls through that reference then
+    /// belong to the trace.
     ///
     /// # Errors
-    /// None that is known.
+    /// None are known.
     pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::ZORB_TRACE, self)
     }
 
-    /// The one among the contexts of a request. `None`: there is none, or it is malformed.
+    /// Returns the trace context among the service contexts of a request. `None`: absent or malformed.
     #[must_use]
     pub fn among(contexts: &ServiceContexts<'_>) -> Option<Self> {
         if contexts.is_empty() {
@@ -122,18 +124,18 @@ impl TraceContext {
         Ok(Self::parse(parent, d.read_str_ascii().unwrap_or_default()))
     }
 
-    /// A new trace.
+    /// Begins a new trace.
     pub(super) fn begin() -> Self {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: 1, state: None }
     }
 
-    /// A new span of the same trace.
+    /// Begins a new span in the same trace.
     pub(super) fn child(&self) -> Self {
         Self { span: fastrand::u64(1..), ..self.clone() }
     }
 }
 
-/// The `traceparent`, of version 00.
+/// The `traceparent`, in version 00.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags)
@@ -147,7 +149,7 @@ impl CdrEncode for TraceContext {
     }
 }
 
-/// A number of lower-case hexadecimal digits.
+/// Parses lower-case hexadecimal digits.
 fn hex(digits: &[u8]) -> Option<u128> {
     let digit = |digit: &u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

@@ -1,26 +1,30 @@
-//! Who looks on at calls: spans of the `tracing` facade, and the trace that a call belongs to (feature `tracing`).
+//! Telemetry of calls: spans of the `tracing` facade, and the trace that a call belongs to (feature
+//! `tracing`).
 //!
-//! Each call is a span at the client (`zorb.client`), one at the server (`zorb.server`), and one alone where both are in this process
-//! (`zorb.local`); their target is `zorb::calls`, their level info. Fields are those of OpenTelemetry's conventions for RPC:
+//! Each call has one span at the client (`zorb.client`) and one at the server (`zorb.server`). A call within
+//! this process has a single one (`zorb.local`). Their target is `zorb::calls`, and their level is info. The
+//! fields follow OpenTelemetry's conventions for RPC:
 //!
-//! | field | what it says |
+//! | field | value |
 //! |---|---|
 //! | `otel.name`, `rpc.method` | interface and operation, `Bank.Account/deposit` |
 //! | `otel.kind` | `client`, `server` or `internal` |
 //! | `rpc.system.name` | `corba` |
-//! | `corba.repository_id` | the interface, as the reference or the servant says; empty where the reference does not |
-//! | `network.peer.address` | the other side, `127.0.0.1:2809`, `uiop://PATH`; at a client once it is known |
-//! | `trace_id`, `span_id` | the span in the trace that zorb made, where no [`Propagate`] has ids of its own |
+//! | `corba.repository_id` | the interface according to the reference or the servant; empty if the reference has none |
+//! | `network.peer.address` | the peer, `127.0.0.1:2809`, `uiop://PATH`; at a client once it is known |
+//! | `trace_id`, `span_id` | the span in the trace, if zorb generated the ids (no [`Propagate`]) |
 //! | `rpc.response.status_code` | `NO_EXCEPTION`, `USER_EXCEPTION`, `SYSTEM_EXCEPTION` |
-//! | `error.type` | the repository id of a user exception, the name of a system exception; `cancelled` where the caller gave up |
-//! | `corba.completed` | of a system exception: `COMPLETED_NO`, `COMPLETED_YES`, `COMPLETED_MAYBE` |
-//! | `otel.status_code` | `ERROR`; at a server not for user exceptions, which are what the servant meant to say |
+//! | `error.type` | the repository id of a user exception, the name of a system exception; `cancelled` if the caller cancelled |
+//! | `corba.completed` | the status of a system exception: `COMPLETED_NO`, `COMPLETED_YES`, `COMPLETED_MAYBE` |
+//! | `otel.status_code` | `ERROR`; not for user exceptions at a server, which are intended results |
 //!
-//! A span begins when the operation is called, or when the servant begins, and ends with its outcome. Requests that get to no servant have
-//! a span at the client alone. A servant runs inside its span: spans and calls that it makes are below that.
+//! A span begins when the operation is called, or when the servant starts. It ends with the outcome. Requests
+//! that reach no servant have a span at the client only. A servant runs inside its span, which is the parent
+//! of its own spans and calls.
 //!
-//! The trace goes along in a service context ([`TraceContext`]). Without a subscriber that wants these spans nothing is sent, but that a servant's calls
-//! carry on the trace of its request. The first span that has no trace begins one.
+//! The trace is transmitted in a service context ([`TraceContext`]). Unless a subscriber enables these spans,
+//! nothing is sent, except that a servant's calls continue the trace of its request. The first span without a
+//! trace begins one.
 
 mod client;
 mod context;
@@ -35,24 +39,26 @@ pub use context::TraceContext;
 pub(crate) use client::{Outbound, Watch, local};
 pub(crate) use server::{Seen, within};
 
-/// The target of all spans, for filters of subscribers.
+/// The target of all spans, for the filters of subscribers.
 pub const TARGET: &str = "zorb::calls";
 
-/// Where the ids of spans come from, if not from zorb: the bridge to a tracing system that has its own, such as OpenTelemetry.
+/// A bridge to a tracing system that generates span ids itself, such as OpenTelemetry. Without it zorb
+/// generates them.
 ///
-/// For `tracing-opentelemetry`, `inject` gives the span context of `span.context()`, and `extract` makes `context`, as a remote span
-/// context, the parent by `span.set_parent(..)`. Both are called for enabled spans alone, before these are entered.
+/// With `tracing-opentelemetry`, `inject` returns the span context of `span.context()`. `extract` makes
+/// `context` the parent by `span.set_parent(..)`, as a remote span context. Both are called only for enabled
+/// spans, before these are entered.
 ///
-/// Both run on the threads of calls: they must not block.
+/// Both run on the threads of calls and must not block.
 pub trait Propagate: Send + Sync + 'static {
-    /// What a call that is about to be made sends: the context of its own span. `None`: nothing.
+    /// Returns the context to be sent with a call: that of its span. `None`: no context is sent.
     fn inject(&self, span: &tracing::Span) -> Option<TraceContext>;
 
-    /// A request came that belongs to a trace: its span gets that parent.
+    /// Sets the parent of the span of a received request that belongs to a trace.
     fn extract(&self, span: &tracing::Span, context: &TraceContext);
 }
 
-/// A [`Propagate`] of an ORB.
+/// The [`Propagate`] of an ORB.
 #[derive(Clone)]
 pub(crate) struct Propagator(pub(crate) std::sync::Arc<dyn Propagate>);
 
@@ -62,7 +68,8 @@ impl fmt::Debug for Propagator {
     }
 }
 
-/// `Bank.Account/deposit` of `IDL:Bank/Account:1.0`; other ids as they are. Ids and operations come from peers: they are [`Printable`].
+/// Formats `Bank.Account/deposit` for `IDL:Bank/Account:1.0`. Other ids are unchanged. Ids and operations
+/// come from peers, therefore they are formatted as [`Printable`].
 struct Method<'a> {
     interface: &'a str,
     operation: &'a str,
@@ -86,7 +93,7 @@ impl fmt::Display for Method<'_> {
     }
 }
 
-/// Sixteen digits of a span's id, thirty-two of a trace's.
+/// Formats an id in hexadecimal: 16 digits for a span, 32 for a trace.
 struct Id<'a>(&'a [u8]);
 
 impl fmt::Display for Id<'_> {
@@ -95,25 +102,26 @@ impl fmt::Display for Id<'_> {
     }
 }
 
-/// Writes the ids that zorb made into a span, so that logs can be joined by them.
+/// Records the ids generated by zorb in a span, so that logs can be correlated with it.
 fn show(span: &tracing::Span, context: &TraceContext) {
     span.record("trace_id", tracing::field::display(Id(&context.trace_id())));
     span.record("span_id", tracing::field::display(Id(&context.span_id())));
 }
 
-/// Whether somebody wants the spans of calls.
+/// Returns whether a subscriber enables the spans of calls.
 #[inline]
 fn is_wanted() -> bool {
     tracing::enabled!(target: "zorb::calls", tracing::Level::INFO) && is_heard()
 }
 
-/// What is wanted on other threads alone passes for wanted here, too.
+/// Spans that are enabled only on other threads count as enabled here too, so check for a subscriber on this
+/// thread.
 #[cold]
 fn is_heard() -> bool {
     tracing::dispatcher::get_default(|here| !here.is::<tracing::subscriber::NoSubscriber>())
 }
 
-/// The span of a call. A macro, because its name must be a constant.
+/// Creates the span of a call. A macro, because its name must be a constant.
 macro_rules! call_span {
     ($wanted:expr, $name:literal, $kind:literal, $parent:expr, $interface:expr, $operation:expr) => {{
         let (interface, operation): (&str, &str) = ($interface, $operation);

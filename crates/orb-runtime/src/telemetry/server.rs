@@ -1,4 +1,4 @@
-//! A request that somebody looks on at, at its server.
+//! Telemetry of a request at its server.
 
 use std::fmt::{self, Write as _};
 
@@ -13,12 +13,12 @@ use crate::admin::calls::{Ending, Side, Tally};
 use crate::orb::OrbCore;
 use crate::transport::Peer;
 
-/// What is kept of a request that is served.
+/// The telemetry of a request that is being served.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// `None`: nobody wants it.
+    /// `None`: no subscriber enables it.
     span: Option<Span>,
-    /// What calls made by the servant belong to.
+    /// The trace that the servant's calls continue.
     context: Option<TraceContext>,
     #[cfg(feature = "admin")]
     tally: Option<Tally>,
@@ -35,7 +35,7 @@ impl Seen {
         }
     }
 
-    /// The same, counted for the admin endpoint if there is one.
+    /// Counts the request for the admin endpoint, if there is one.
     #[cfg(feature = "admin")]
     #[inline]
     pub(crate) fn counted(mut self, orb: &OrbCore, interface: &str, operation: &str) -> Self {
@@ -43,7 +43,7 @@ impl Seen {
         self
     }
 
-    /// A request gets to its servant.
+    /// Begins the telemetry of a request that is about to be dispatched to its servant.
     #[inline]
     pub(crate) fn begin<'a>(
         orb: &OrbCore,
@@ -67,7 +67,7 @@ impl Seen {
         interface: &str,
         operation: &str,
     ) -> Self {
-        // Where the connection is read says nothing of who calls.
+        // The current span of the reading task is unrelated to the caller, so the span has no parent.
         let span = call_span!(true, "zorb.server", "server", None, interface, operation);
         span.record("network.peer.address", display(peer));
         let context = match (&orb.config.propagate, trace) {
@@ -86,18 +86,18 @@ impl Seen {
         Self::new(span, context)
     }
 
-    /// What calls made by the servant belong to.
+    /// Returns the trace that the servant's calls continue.
     pub(crate) fn trace(&self) -> Option<&TraceContext> {
         self.context.as_ref()
     }
 
-    /// The same, to be entered where the request itself is lent.
+    /// Returns the span, to be entered while the request itself is lent.
     #[inline]
     pub(crate) fn kept(&self) -> Kept {
         self.span.clone()
     }
 
-    /// The servant raised one of its own exceptions.
+    /// Records a user exception of the servant.
     #[cold]
     pub(crate) fn user_exception(&self, id: &str) {
         #[cfg(feature = "admin")]
@@ -108,7 +108,7 @@ impl Seen {
         }
     }
 
-    /// The servant raised a system exception, or did not get to an end.
+    /// Records a system exception of the servant, or its failure to complete.
     #[cold]
     pub(crate) fn system_exception(&self, exception: &SystemException) {
         #[cfg(feature = "admin")]
@@ -121,14 +121,14 @@ impl Seen {
         }
     }
 
-    /// A servant in this process raised what says so of itself: `TRANSIENT (..)`, `Broke { .. }`.
+    /// Records the exception of a servant in this process, by its text: `TRANSIENT (..)`, `Broke { .. }`.
     #[cold]
     pub(crate) fn local_exception(&self, exception: &dyn std::fmt::Display) {
         if !self.is_kept() {
             return;
         }
         let mut name = FirstWord::default();
-        // It fails where the word ends.
+        // Writing stops with an error after the first word.
         let _ = write!(name, "{exception}");
         let FirstWord(name) = &name;
         let system = SystemExceptionKind::from_name(name).is_some();
@@ -141,7 +141,7 @@ impl Seen {
         span.record("otel.status_code", "ERROR");
     }
 
-    /// The servant is done.
+    /// Records that the servant returned results.
     #[inline]
     pub(crate) fn results(&self) {
         if let Some(span) = &self.span {
@@ -149,7 +149,7 @@ impl Seen {
         }
     }
 
-    /// Whether how it ends is kept anywhere.
+    /// Returns whether the outcome is recorded.
     fn is_kept(&self) -> bool {
         #[cfg(feature = "admin")]
         if self.tally.is_some() {
@@ -165,7 +165,7 @@ impl Seen {
         }
     }
 
-    /// The outcome is there, or will never be.
+    /// Counts the request, after its outcome is known or it was dropped.
     #[inline]
     pub(crate) fn count(&self) {
         #[cfg(feature = "admin")]
@@ -174,7 +174,7 @@ impl Seen {
         }
     }
 
-    /// The outcome is there: the span ends, though the request may be held on to.
+    /// Ends the span, even if the request is still held.
     #[inline]
     pub(crate) fn end(&mut self) {
         *self = Self::default();
@@ -193,10 +193,10 @@ impl fmt::Write for FirstWord {
     }
 }
 
-/// What is entered around a servant.
+/// The span that is entered around a servant.
 pub(crate) type Kept = Option<Span>;
 
-/// Runs `f` inside of it.
+/// Runs `f` inside the span.
 #[inline]
 pub(crate) fn within<R>(span: Kept, f: impl FnOnce() -> R) -> R {
     match span {

@@ -1,4 +1,4 @@
-//! Faults by the dice: a seed decides what befalls each connection, and replays it.
+//! Random faults: a seed determines the faults of each connection, so that a run can be replayed.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use crate::transport::pipe::{Cut, PipeFaults};
 
-/// The variable of the environment that replays one seed.
+/// The environment variable that replays one seed.
 const REPLAY: &str = "ZORB_FAULTS";
 
-/// A script of faults for the connections of a [`Pair`](super::Pair): what befalls each follows from a seed and the connection's
-/// number, so a run that failed is replayed with its seed.
+/// A script of faults for the connections of a [`Pair`](super::Pair). The faults of each connection follow
+/// from a seed and the connection's number, so a failed run can be replayed with its seed.
 ///
-/// By itself it is harmless: octets come late and in pieces of any size, so that replies of several connections come in
-/// another order than their requests, and every call still succeeds. [`cut`](Self::cut) and [`flip`](Self::flip) do harm.
+/// By default, the script is harmless: bytes arrive late and in pieces of any size. Replies of several
+/// connections may therefore arrive in another order than their requests, and every call still succeeds.
+/// [`cut`](Self::cut) and [`flip`](Self::flip) cause failures.
 ///
 /// ```
 /// # mod zorb { pub use orb_runtime::*; }
@@ -26,14 +27,15 @@ const REPLAY: &str = "ZORB_FAULTS";
 /// // 20 seeds, or the one in ZORB_FAULTS.
 /// for seed in seeds(20) {
 ///     let orbs = pair();
-///     // The first two connections break somewhere in their first 500 octets, the others do not.
+///     // The first two connections break somewhere in their first 500 bytes, the others do not.
 ///     orbs.inject(Faults::seeded(seed).delay(Duration::from_millis(50)).cut(500).at_most(2));
 ///     // ... activate a servant at `orbs.server`, call it from `orbs.client`, and check what must hold ...
 /// }
 /// # });
 /// ```
 ///
-/// When a test panics while it has the pair, the seed and what befell each connection are written to standard error.
+/// If a test panics while it holds the pair, the seed and the faults of each connection are written to
+/// standard error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a script does nothing until `Pair::inject`"]
 pub struct Faults {
@@ -45,43 +47,43 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The script of that seed: pieces of any size, octets that are under way for up to 10 ms.
+    /// Creates the script of that seed: pieces of any size, delays of up to 10 ms.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, delay: Duration::from_millis(10), cut: None, flip: None, at_most: u64::MAX }
     }
 
-    /// Octets are under way for up to so long, in tokio's time. Zero: they arrive at once.
+    /// Sets the maximum delay of bytes, in tokio's time. Zero disables the delay.
     pub fn delay(mut self, most: Duration) -> Self {
         self.delay = most;
         self
     }
 
-    /// Connections break somewhere in their first `within` octets of one direction or the other, in any way of [`Cut`].
+    /// Breaks connections somewhere in their first `within` bytes of either direction, in any way of [`Cut`].
     pub fn cut(mut self, within: u64) -> Self {
         self.cut = Some(within.max(1));
         self
     }
 
-    /// One bit in the first `within` octets of one direction or the other comes as its opposite.
+    /// Inverts one bit in the first `within` bytes of either direction.
     pub fn flip(mut self, within: u64) -> Self {
         self.flip = Some(within.max(1));
         self
     }
 
-    /// Only the first so many connections are harmed: those that come later only deliver late and in pieces.
+    /// Limits failures to the first connections. Later ones only deliver late and in pieces.
     pub fn at_most(mut self, connections: u64) -> Self {
         self.at_most = connections;
         self
     }
 
-    /// The seed, with which the same things happen again.
+    /// Returns the seed, which replays the faults.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// What befalls the connection of that number, the first being 0: the octets that go to the server, and those that come
-    /// back.
+    /// Returns the faults of the connection of that number, counted from 0: those of bytes to the server, and
+    /// those of bytes to the client.
     #[must_use]
     pub fn of(&self, connection: u64) -> (PipeFaults, PipeFaults) {
         let mut random = Random::new(self.seed ^ connection.wrapping_mul(0xd134_2543_de82_ef95));
@@ -111,15 +113,15 @@ impl Faults {
     }
 }
 
-/// How to have it again.
+/// Writes how to replay the faults.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "faults of seed {} ({REPLAY}={} replays it)", self.seed, self.seed)
     }
 }
 
-/// The seeds from 0 on, or the one alone that the variable `ZORB_FAULTS` of the environment says: for tests that go through
-/// several of them.
+/// Returns the seeds from 0 on, or only the one in the environment variable `ZORB_FAULTS`. For tests that run
+/// with several seeds.
 ///
 /// # Panics
 /// If the variable is not a number.
@@ -132,17 +134,18 @@ pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
     }
 }
 
-/// Polls the future up to `polls` times, lets other tasks run after each, and drops it then. Gives its output if it came so far.
+/// Polls the future up to `polls` times, lets other tasks run after each poll, and drops it then. Returns its
+/// output if it completed.
 ///
-/// A test that does so for 0, 1, 2 ... polls until the output comes has dropped the future at each of its await points. The
-/// future is polled again whether it was woken or not.
+/// A test that calls this for 0, 1, 2 ... polls until the output is returned has dropped the future at each
+/// of its await points. The future is polled again whether it was woken or not.
 ///
 /// ```
 /// # mod zorb { pub use orb_runtime::*; }
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let mut polls = 0;
 /// while zorb::testing::dropped_after(polls, tokio::task::yield_now()).await.is_none() {
-///     // ... check that nothing is left behind ...
+///     // ... check that no state remains ...
 ///     polls += 1;
 /// }
 /// # });
@@ -161,7 +164,8 @@ pub async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Outp
     None
 }
 
-/// Numbers that only the seed decides (SplitMix64): a test that is replayed must not depend on the version of a crate.
+/// Pseudorandom numbers of a seed (SplitMix64). Not from a crate, because a replay must not depend on the
+/// version of a crate.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
@@ -177,12 +181,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Less than `end`; 0 if that is 0.
+    /// Returns a number less than `end`; 0 if that is 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or(0)
     }
 
-    /// From 0 to 1.
+    /// Returns a number from 0 to 1.
     pub(crate) fn share(&mut self) -> f64 {
         self.below(1 << 20) as f64 / f64::from(1 << 20)
     }

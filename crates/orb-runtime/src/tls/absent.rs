@@ -1,4 +1,4 @@
-//! In place of TLS where it was not compiled in: nobody can have it, so nothing here ever runs.
+//! Replacement of TLS if it is not compiled in. No value of these types exists, so nothing here ever runs.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tokio::net::TcpStream;
 use crate::orb::{Endpoint, OrbCore, Seat};
 use crate::transport::{Peer, Socket};
 
-/// Nobody has it.
+/// Cannot be created.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls(Infallible);
 
-/// Nobody has one.
+/// Cannot be created.
 #[derive(Debug)]
 pub(crate) enum TlsSession {}
 
@@ -43,18 +43,18 @@ impl Tls {
 }
 
 impl OrbCore {
-    /// There is no listener that would ask for it.
+    /// Never called, because no listener uses TLS.
     pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, _: Peer, seat: Seat) {
         drop((stream, seat));
     }
 
-    /// There is no such way to a server.
+    /// Fails, because TLS is not supported.
     pub(crate) async fn secure(self: &Arc<Self>, _: TcpStream, _: &str) -> std::io::Result<Socket> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 
-/// No error is about it.
+/// Returns `None`, because no error is one of TLS.
 pub(crate) fn exception_of(
     _: &Endpoint,
     _: &std::io::Error,

@@ -1,4 +1,4 @@
-//! Handshakes of both sides.
+//! TLS handshakes of clients and servers.
 
 use std::io;
 use std::net::Shutdown;
@@ -19,15 +19,15 @@ use crate::orb::{Endpoint, OrbCore, Seat};
 use crate::transport::tls::TlsSocket;
 use crate::transport::{Peer, Socket, shut_down};
 
-/// How long what a client still sends is thrown away, so that the reason for the end gets there: a socket that is closed with octets
-/// unread takes back what was sent.
+/// The time for which further bytes of a rejected client are discarded, so that the alert reaches it. Closing
+/// a socket with unread bytes would discard the alert.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How much of it.
+/// The maximum number of discarded bytes.
 const LEFTOVERS: usize = 64 * 1024;
 
 impl OrbCore {
-    /// Serves a client once its handshake is over. `seat` is kept until the connection ends.
+    /// Performs the handshake of a client, then serves it. `seat` is kept until the connection ends.
     pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, seat: Seat) {
         let Some(tls) = self.config.tls.clone() else { return };
         let counts = self.tls_counts();
@@ -50,7 +50,7 @@ impl OrbCore {
         self.spawn_until_closed(async move {
             let begun = || place.begun();
             let handshake = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream, &begun));
-            // A handshake that takes long while others want in.
+            // Completes when the slot of this handshake, which takes long, is given to a new connection.
             let gives_way = async {
                 tokio::select! {
                     () = seat.given_away() => {}
@@ -92,10 +92,10 @@ impl OrbCore {
         });
     }
 
-    /// Makes a session with the server at which a stream ended.
+    /// Establishes a session with the server to which a stream is connected.
     ///
     /// # Errors
-    /// A [`Failure`], inside of the error.
+    /// A [`Failure`] as the source of the error.
     pub(crate) async fn secure(self: &Arc<Self>, stream: TcpStream, host: &str) -> io::Result<Socket> {
         let attempt = Attempt { core: self, made: false };
         let made = async {
@@ -118,7 +118,7 @@ impl OrbCore {
     }
 }
 
-/// A client's handshake. One that is dropped was given up: nobody waits for it any more.
+/// A client's handshake. If it is dropped before it has succeeded or failed, it counts as cancelled.
 struct Attempt<'a> {
     core: &'a Arc<OrbCore>,
     made: bool,
@@ -141,12 +141,12 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// What the caller is told, where an error is one of TLS.
+/// Returns the exception for the caller, if the error is one of TLS.
 pub(crate) fn exception_of(endpoint: &Endpoint, error: &io::Error) -> Option<SystemException> {
     error.get_ref()?.downcast_ref::<Failure>().map(|failure| failure.to_exception(endpoint))
 }
 
-/// The handshake of a server. `begun` is called when the client's first message is there.
+/// Performs the handshake of a server. `begun` is called when the client's first message has arrived.
 pub(super) async fn serve(
     tls: &Tls,
     stream: TcpStream,
@@ -162,7 +162,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Reads until the peer closes, too.
+/// Discards received bytes until the peer closes the connection, too.
 async fn discard(stream: &TcpStream) {
     let (mut octets, mut left) = ([0; 4096], LEFTOVERS);
     while left > 0 && stream.readable().await.is_ok() {

@@ -1,4 +1,4 @@
-//! Why there is no session, and what callers are told.
+//! Failures of handshakes, and the exceptions that callers get.
 
 use std::fmt;
 use std::io;
@@ -11,20 +11,20 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 /// A handshake that failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The socket, or the peer, ended in the middle.
+    /// The socket failed, or the peer closed it during the handshake.
     Io(io::Error),
-    /// What came is a GIOP message.
+    /// The peer sent a GIOP message.
     Plaintext,
-    /// It took too long.
+    /// The handshake timed out.
     Slow,
-    /// What came breaks the rules of TLS, or those of this side.
+    /// The peer violated TLS or the configured rules.
     Tls(Error),
-    /// This side can not call servers by TLS.
+    /// This side is not configured to call servers over TLS.
     NotConfigured(&'static str),
 }
 
 impl Failure {
-    /// Whether somebody does not trust somebody.
+    /// Returns whether a side does not trust the other's certificate.
     fn is_refusal(&self) -> bool {
         match self {
             Self::Tls(
@@ -38,7 +38,7 @@ impl Failure {
         }
     }
 
-    /// For the caller of a server that could not be called: nothing was sent.
+    /// Returns the exception for a caller whose server could not be called: nothing was sent.
     pub(crate) fn to_exception(&self, endpoint: &dyn fmt::Display) -> SystemException {
         let (kind, minor) = match self {
             _ if self.is_refusal() => (SystemExceptionKind::NoPermission, MinorCode::NONE),
@@ -50,7 +50,7 @@ impl Failure {
     }
 }
 
-/// What an alert says that refuses a certificate, or the lack of one.
+/// Returns the meaning of an alert that rejects a certificate, or the lack of one.
 pub(crate) fn refusal(alert: AlertDescription) -> Option<Refused> {
     Some(Refused(match alert {
         AlertDescription::CertificateRequired => "the peer requires a certificate (TlsBuilder::identity)",

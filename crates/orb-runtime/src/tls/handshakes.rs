@@ -1,10 +1,12 @@
-//! The handshakes of clients: how many there may be at a time, and which of them ends for a newcomer.
+//! The handshakes of clients: their limit, and the eviction of one for a new connection.
 //!
-//! A client that connects and says nothing must not keep others out until its time is over. So where all places are taken, a newcomer
-//! gets the place of the oldest handshake of the address that has most of them, those without a ClientHello first, if
+//! Idle clients must not occupy all slots until they time out. If all slots are taken, a new connection
+//! evicts the oldest handshake of the address with most handshakes, those without a ClientHello first. A
+//! handshake can be evicted if
 //!
-//! * the handshake has been there for as long as `OrbBuilder::newcomers_displace` says, or
-//! * its address has at least two more than the newcomer's: then the places are shared more evenly.
+//! * it has run for as long as `OrbBuilder::newcomers_displace` says, or
+//! * its address has at least two more handshakes than that of the new connection, so that eviction
+//!   distributes the slots more evenly.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,13 +16,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// The handshakes under way of one ORB.
+/// The running handshakes of one ORB.
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     most: usize,
-    /// After which time one may end for a newcomer; `None`: never.
+    /// The time after which a handshake can be evicted; `None`: never.
     silence: Option<Duration>,
-    /// In the order in which they came.
+    /// The slots in order of arrival.
     places: Mutex<Vec<Arc<Place>>>,
 }
 
@@ -28,13 +30,13 @@ pub(crate) struct Handshakes {
 struct Place {
     address: Option<IpAddr>,
     since: Instant,
-    /// The client has sent a whole ClientHello.
+    /// The client has sent a complete ClientHello.
     begun: AtomicBool,
-    /// It ends for a newcomer.
+    /// Notified when the handshake is evicted.
     displaced: Notify,
 }
 
-/// A handshake's place, given up on drop.
+/// A handshake's slot, released on drop.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     all: Arc<Handshakes>,
@@ -46,7 +48,8 @@ impl Handshakes {
         Arc::new(Self { most, silence, places: Mutex::default() })
     }
 
-    /// Takes a place. The second value says whether another handshake ends for it. `None`: there is no place, and none becomes free.
+    /// Takes a slot. The second value tells whether another handshake is evicted. Returns `None` if there is
+    /// no slot and none can be evicted.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: Option<IpAddr>,
@@ -64,7 +67,7 @@ impl Handshakes {
         Some((Handshake { all: Arc::clone(self), place }, full))
     }
 
-    /// The handshake that ends for a newcomer from that address.
+    /// Returns the handshake to evict for a new connection from that address.
     fn displaceable(&self, places: &[Arc<Place>], address: Option<IpAddr>, now: Instant) -> Option<usize> {
         let silence = self.silence?;
         let mut of_address = HashMap::<_, usize>::new();
@@ -77,7 +80,7 @@ impl Handshakes {
             now.saturating_duration_since(place.since) >= silence || count(place.address) >= own + 2
         };
         let candidates = places.iter().enumerate().filter(|(_, place)| may_end(place));
-        // Of equal ones the first: it is the oldest.
+        // `min_by_key` returns the first of equal ones, which is the oldest.
         let first = candidates.min_by_key(|(_, place)| {
             (place.begun.load(Ordering::Relaxed), std::cmp::Reverse(count(place.address)))
         });
@@ -90,12 +93,12 @@ impl Handshakes {
 }
 
 impl Handshake {
-    /// The client has sent a whole ClientHello.
+    /// Records that the client has sent a complete ClientHello.
     pub(super) fn begun(&self) {
         self.place.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Ready when the place was given to a newcomer.
+    /// Waits until the handshake is evicted.
     pub(super) async fn displaced(&self) {
         self.place.displaced.notified().await;
     }
@@ -128,12 +131,12 @@ mod tests {
         let enter = |last, seconds| all.enter(address(last), start + seconds * SECOND);
         let taken: Vec<_> = [1, 2, 2, 2, 3, 3].into_iter().map(|last| enter(last, 0).unwrap().0).collect();
         taken[1].begun();
-        // All of them are new, but one address has many.
+        // All handshakes are new, but one address has many.
         let (newcomer, displaces) = enter(4, 0).unwrap();
         assert!(displaces && is_displaced(&taken[2]));
         let (other, _) = enter(5, 0).unwrap();
         assert!(is_displaced(&taken[4]) || is_displaced(&taken[3]), "an address with two");
-        // Now places are shared evenly, and none is old.
+        // Slots are now distributed evenly, and none is old.
         assert!(enter(5, 0).is_none());
         assert!(!is_displaced(&newcomer) && !is_displaced(&other) && !is_displaced(&taken[0]));
     }

@@ -1,4 +1,4 @@
-//! Sessions by themselves, for fuzz targets.
+//! TLS sessions without an ORB, for fuzz targets.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -14,24 +14,24 @@ use super::{Tls, TlsSession};
 use crate::transport::tls::TlsSocket;
 use crate::transport::{Progress, Socket};
 
-/// One end of a session, as the connections of an ORB have it.
+/// One end of a TLS session, as used by the connections of an ORB.
 #[derive(Debug)]
 pub struct TlsEnd(Socket);
 
 impl TlsEnd {
-    /// The server's end, by what a listener does.
+    /// Creates the server's end, by the handshake of a listener.
     ///
     /// # Errors
-    /// Why there is no session.
+    /// The reason why there is no session.
     pub async fn accept(tls: &Tls, stream: TcpStream) -> Result<Self, String> {
         let socket = serve(tls, stream, &|| {}).await.map_err(|(_, failure)| failure.to_string())?;
         Ok(Self(Socket::Tls(Box::new(socket))))
     }
 
-    /// The end of a client that trusts somebody, towards the server of that name.
+    /// Creates the client's end, for a server of that name. The client must trust a CA or certificate.
     ///
     /// # Errors
-    /// Why there is no session.
+    /// The reason why there is no session.
     pub async fn connect(tls: &Tls, stream: TcpStream, server: &'static str) -> Result<Self, String> {
         let config = tls.client().ok_or("nobody is trusted")?;
         let name = ServerName::try_from(server).map_err(|error| error.to_string())?;
@@ -41,39 +41,39 @@ impl TlsEnd {
         Ok(Self(Socket::Tls(Box::new(socket))))
     }
 
-    /// What it knows of its peer.
+    /// Returns what the handshake found out about the peer.
     #[must_use]
     pub fn session(&self) -> Option<&TlsSession> {
         self.0.session().map(AsRef::as_ref)
     }
 
-    /// Reads once. `Ok(None)`: nothing there; `Ok(Some(0))`: the end of the stream.
+    /// Reads once. Returns `Ok(None)` if nothing is available, and `Ok(Some(0))` at the end of the stream.
     ///
     /// # Errors
-    /// Those of the socket, and of what is no record.
+    /// Errors of the socket, and invalid records.
     pub fn try_read(&self, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
         self.0.try_read(buf)
     }
 
-    /// Writes; says whether all of it is written.
+    /// Writes until everything is written or the socket blocks. Returns whether everything is written.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Errors of the socket.
     pub fn try_write(&self, transmit: &mut Transmit) -> io::Result<bool> {
         self.0.try_write(transmit).map(|progress| progress == Progress::Done)
     }
 
-    /// Ready when a read gives something.
+    /// Returns ready when a read can make progress.
     pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_read_ready(cx)
     }
 
-    /// Ready when the socket takes something.
+    /// Returns ready when a write can make progress.
     pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_write_ready(cx)
     }
 
-    /// Tells the peer that nothing follows.
+    /// Signals the end of the stream to the peer.
     pub fn shut_down_write(&self) {
         self.0.shut_down_write();
     }

@@ -1,7 +1,9 @@
-//! TLS for connections (SSLIOP): who this ORB is, whom it trusts, and what it asks of its peers.
+//! TLS for connections (SSLIOP): the identity of this ORB, the CAs that it trusts, and its requirements for
+//! peers.
 //!
-//! An ORB that was given a [`Tls`] listens on `ssliop://HOST:PORT`, names the port in its references (`TAG_SSL_SEC_TRANS`), and calls
-//! servers whose references name one. The servant asks its request for the [`TlsSession`] of its caller: `Request::tls`.
+//! An ORB with a [`Tls`] listens on `ssliop://HOST:PORT` and publishes the port in its references
+//! (`TAG_SSL_SEC_TRANS`). It calls servers over TLS if their references contain such a port. A servant gets
+//! the [`TlsSession`] of its caller from the request: `Request::tls`.
 //!
 //! ```no_run
 //! # use orb_runtime::Orb;
@@ -19,9 +21,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Certificates are checked by rustls, keys are used by ring. TLS 1.2 and 1.3 are spoken, with forward secrecy and authenticated
-//! ciphers only: older versions and the anonymous ciphers that the specification of SSLIOP names are not there. Sessions are never
-//! resumed: each connection begins with a handshake in which the certificates are checked.
+//! rustls checks certificates, and ring performs the cryptography. TLS 1.2 and 1.3 are supported, only with
+//! forward secrecy and authenticated ciphers. Older versions, and the anonymous ciphers that the
+//! specification of SSLIOP lists, are not supported. Sessions are never resumed: each connection begins with
+//! a handshake that checks the certificates.
 
 mod connect;
 pub(crate) mod failure;
@@ -60,75 +63,80 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// What a server asks of its clients.
+/// The certificates that a server requests of its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClientCertificates {
-    /// Nothing: clients stay unknown.
+    /// No certificate is requested: clients are not authenticated.
     #[default]
     None,
-    /// A certificate, which clients may leave out. One that is not trusted ends the handshake.
+    /// A certificate is requested, but optional. One that is not trusted fails the handshake.
     Wanted,
-    /// A certificate: the handshake fails without one.
+    /// A certificate is required: the handshake fails without one.
     Required,
 }
 
-/// Whether the certificate of a server must be made out to the host that its reference names.
+/// Whether the certificate of a server must be issued for the host that its reference names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ServerNames {
     /// The host, a name or an IP address, must be among the certificate's subject alternative names.
     #[default]
     Checked,
-    /// Any certificate of those who are trusted will do, as is the habit of CORBA: trust nobody but the CA of your servers then.
+    /// Any certificate of a trusted CA is accepted, as is usual in CORBA. In this case, trust only the CA of
+    /// your own servers.
     Unchecked,
 }
 
-/// Which way calls go where a reference offers plaintext and TLS, in the same profile or in several.
+/// The choice between plaintext and TLS, if a reference offers both, in the same profile or in several.
 ///
-/// No choice leads from TLS to plaintext: whoever can block a port, or break a handshake, would make it. What fails by TLS fails.
+/// No choice falls back from TLS to plaintext, because an attacker that can block a port or break a handshake
+/// could force that. If TLS fails, the call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Outgoing {
-    /// TLS alone where a reference offers it, also where its server can not be reached so; plaintext where it offers nothing else.
-    /// Whoever hands out references decides, so these must come by a way that can be trusted.
+    /// Uses only TLS if a reference offers it, even if its server cannot be reached by TLS. Uses plaintext if
+    /// the reference offers nothing else. The issuer of a reference therefore decides, so references must be
+    /// obtained over a trusted channel.
     #[default]
     Preferred,
-    /// TLS alone: a reference without it is `NO_PERMISSION`, `COMPLETED_NO`. Sockets of this machine are called all the same.
+    /// Uses only TLS. A reference without it raises `NO_PERMISSION`, `COMPLETED_NO`. Sockets on this machine
+    /// are used nevertheless.
     Required,
-    /// Plaintext, and TLS for profiles that offer nothing else, after those that do.
+    /// Uses plaintext. Uses TLS only for profiles that offer nothing else, after those that offer plaintext.
     WhereRequired,
 }
 
-/// Why a [`Tls`] could not be made.
+/// An error of creating a [`Tls`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file can not be read.
+    /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file or text does not hold what it should.
+    /// A file or text has invalid content.
     #[error("{origin}: {reason}")]
     Content {
-        /// The file, or which text it is.
+        /// The file, or a description of the text.
         origin: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// Clients are asked for certificates, and nobody is trusted to make them out.
+    /// Client certificates are requested, but no CA is trusted.
     #[error("clients are asked for certificates, but no CA is trusted: TlsBuilder::trust says which")]
     NoTrust,
-    /// No version of TLS is left.
+    /// No version of TLS is allowed.
     #[error("no version of TLS is allowed: TlsBuilder::versions names some")]
     NoVersion,
-    /// Something that rustls does not take.
+    /// rustls rejects the configuration.
     #[error(transparent)]
     Rustls(#[from] rustls::Error),
 }
 
-/// Identity, trust and rules of TLS. Clones share all of it, so that what one of them reloads holds for the ORBs that have others.
+/// Identity, trust and rules of TLS. Clones share all of it, so that a reload through one clone applies to
+/// the ORBs of all clones.
 #[derive(Clone)]
 pub struct Tls {
     shared: Arc<Shared>,
@@ -152,7 +160,7 @@ pub(crate) struct Rules {
     pub(crate) max_handshakes: usize,
 }
 
-/// What is read, and read again by a reload.
+/// The configuration that is read, and read again by a reload.
 #[derive(Debug, Clone, Default)]
 struct Sources {
     identity: Option<Identity>,
@@ -160,11 +168,11 @@ struct Sources {
     revocation_lists: Vec<RevocationList>,
 }
 
-/// What new handshakes use.
+/// The configuration of new handshakes.
 struct Current {
     sources: Sources,
     server: Option<Arc<ServerConfig>>,
-    /// `None`: there is nothing by which a server could be trusted.
+    /// `None` if there is no trust by which a server could be accepted.
     client: Option<Arc<ClientConfig>>,
 }
 
@@ -177,7 +185,7 @@ pub struct TlsBuilder {
 }
 
 impl Tls {
-    /// A builder: no identity, nobody trusted.
+    /// Returns a builder without identity and trust.
     pub fn builder() -> TlsBuilder {
         let rules = Rules {
             client_certificates: ClientCertificates::default(),
@@ -192,34 +200,34 @@ impl Tls {
         TlsBuilder { sources: Sources::default(), rules }
     }
 
-    /// Reads the files again. New handshakes use what they hold now; connections that are open go on.
+    /// Reads the files again. New handshakes use their current content. Open connections continue.
     ///
     /// # Errors
-    /// [`TlsError`]: then everything stays as it was.
+    /// [`TlsError`]. In this case, nothing changes.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.replace(|_| {})
     }
 
-    /// Takes another identity, as [`reload`](Self::reload) does.
+    /// Replaces the identity, and reloads as [`reload`](Self::reload) does.
     ///
     /// # Errors
-    /// As [`reload`](Self::reload).
+    /// Those of [`reload`](Self::reload).
     pub fn set_identity(&self, identity: Identity) -> Result<(), TlsError> {
         self.replace(|sources| sources.identity = Some(identity))
     }
 
-    /// Trusts others than before, as [`reload`](Self::reload) does.
+    /// Replaces the trusted CAs, and reloads as [`reload`](Self::reload) does.
     ///
     /// # Errors
-    /// As [`reload`](Self::reload).
+    /// Those of [`reload`](Self::reload).
     pub fn set_trust(&self, trust: Trust) -> Result<(), TlsError> {
         self.replace(|sources| sources.trust = Some(trust))
     }
 
-    /// Takes other revocation lists in place of those there were, as [`reload`](Self::reload) does.
+    /// Replaces the revocation lists, and reloads as [`reload`](Self::reload) does.
     ///
     /// # Errors
-    /// As [`reload`](Self::reload).
+    /// Those of [`reload`](Self::reload).
     pub fn set_revocation_lists(
         &self,
         lists: impl IntoIterator<Item = RevocationList>,
@@ -229,7 +237,7 @@ impl Tls {
     }
 
     fn replace(&self, change: impl FnOnce(&mut Sources)) -> Result<(), TlsError> {
-        // One at a time: what another one changed is not lost.
+        // Serialize replacements, so that no change of a concurrent one is lost.
         let _one = self.shared.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = self.shared.current.load().sources.clone();
         change(&mut sources);
@@ -237,15 +245,16 @@ impl Tls {
         Ok(())
     }
 
-    /// Whether a server is called by TLS that offers it, perhaps beside plaintext.
+    /// Returns whether TLS is used for a server that offers it. `plaintext`: the server offers plaintext,
+    /// too.
     pub(crate) fn takes_tls(&self, plaintext: bool) -> bool {
         !plaintext || self.rules().outgoing != Outgoing::WhereRequired
     }
 
-    /// Whether a server is called in plaintext that offers that, perhaps beside TLS.
+    /// Returns whether plaintext is used for a server that offers it. `tls`: the server offers TLS, too.
     pub(crate) fn takes_plaintext(&self, tls: bool) -> bool {
         match self.rules().outgoing {
-            // A fall back would be one that whoever is in the way can bring about.
+            // An attacker on the path could force a fallback to plaintext.
             Outgoing::Preferred => !tls,
             Outgoing::Required => false,
             Outgoing::WhereRequired => true,
@@ -264,17 +273,18 @@ impl Tls {
         &self.shared.rules
     }
 
-    /// What servers use; `None` without an identity.
+    /// Returns the configuration of servers; `None` without an identity.
     pub(crate) fn server(&self) -> Option<Arc<ServerConfig>> {
         self.shared.current.load().server.clone()
     }
 
-    /// What clients use; `None` where nobody is trusted.
+    /// Returns the configuration of clients; `None` without trust.
     pub(crate) fn client(&self) -> Option<Arc<ClientConfig>> {
         self.shared.current.load().client.clone()
     }
 
-    /// What references say of a port with TLS, beside a port without it or alone.
+    /// Returns the component of references for a port with TLS. `plaintext`: there is a port without TLS,
+    /// too.
     ///
     /// Source clause: "Security Service / TAG_SSL_SEC_TRANS".
     pub(crate) fn component(&self, port: u16, plaintext: bool) -> SslSecTrans {
@@ -304,86 +314,91 @@ impl fmt::Debug for Tls {
 }
 
 impl TlsBuilder {
-    /// Who this ORB is. Servers need it; clients show it to servers that ask.
+    /// Sets the identity of this ORB. Servers need it; clients present it to servers that request it.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.sources.identity = Some(identity);
         self
     }
 
-    /// Who is trusted to make out the certificates of servers, and of clients where these are asked for.
+    /// Sets the CAs that are trusted to issue the certificates of servers, and of clients if these are
+    /// requested.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.sources.trust = Some(trust);
         self
     }
 
-    /// A list of certificates that are refused although somebody trusted made them out: those of servers, and of clients where these are
-    /// asked for. May be called again for the lists of other CAs.
+    /// Adds a list of revoked certificates, which are rejected although a trusted CA issued them. The list
+    /// applies to the certificates of servers, and of clients if these are requested. May be called again for
+    /// the lists of other CAs.
     ///
-    /// With a list every certificate below a trusted one is looked up, as [`revocation_check`](Self::revocation_check) says.
-    /// Lists are read by [`build`](Self::build) and by [`Tls::reload`]; nobody fetches them. A new list is for new handshakes:
-    /// connections that are open go on.
+    /// If there is a list, every certificate below a trusted one is looked up according to
+    /// [`revocation_check`](Self::revocation_check). [`build`](Self::build) and [`Tls::reload`] read the
+    /// lists. Lists are never downloaded. A new list applies to new handshakes: open connections continue.
     pub fn revocation_list(mut self, list: RevocationList) -> Self {
         self.sources.revocation_lists.push(list);
         self
     }
 
-    /// What becomes of certificates for which there is no revocation list, or an old one (default: they are refused). Without
-    /// [`revocation_list`](Self::revocation_list) nothing is asked.
+    /// Sets the rule for certificates without a revocation list, or with an outdated one. By default they are
+    /// rejected. Without [`revocation_list`](Self::revocation_list), revocation is not checked.
     pub fn revocation_check(mut self, check: RevocationCheck) -> Self {
         self.rules.revocation_check = check;
         self
     }
 
-    /// What clients are asked for (default: nothing).
+    /// Sets the certificates that clients are requested to present. Default: none.
     pub fn client_certificates(mut self, asked: ClientCertificates) -> Self {
         self.rules.client_certificates = asked;
         self
     }
 
-    /// Whether certificates of servers must name the host that is called (default: they must).
+    /// Sets whether certificates of servers must name the called host. By default they must.
     pub fn server_names(mut self, names: ServerNames) -> Self {
         self.rules.server_names = names;
         self
     }
 
-    /// Takes servers that show this very certificate, by its SHA-256 digest, and no others; may be called again for further ones. Who made
-    /// it out, for whom and until when, and whether it is revoked, is not looked at then: whoever gave you the digest did.
+    /// Accepts only servers with exactly this certificate, given by its SHA-256 digest. May be called again
+    /// to accept further ones. Issuer, subject, validity and revocation of such a certificate are not
+    /// checked: the source of the digest must have done that.
     pub fn pin(mut self, fingerprint: [u8; 32]) -> Self {
         self.rules.fingerprints.push(fingerprint);
         self
     }
 
-    /// The versions that are spoken (default: TLS 1.2 and 1.3).
+    /// Sets the supported versions. Default: TLS 1.2 and 1.3.
     pub fn versions(mut self, versions: &[TlsVersion]) -> Self {
         self.rules.versions = versions.to_vec();
         self
     }
 
-    /// Which way calls go where there is a choice (default: TLS).
+    /// Sets the choice between plaintext and TLS if a reference offers both. Default: TLS.
     pub fn outgoing(mut self, outgoing: Outgoing) -> Self {
         self.rules.outgoing = outgoing;
         self
     }
 
-    /// How long a client may take for its handshake (default 10 s); then its connection is closed. A server has until
-    /// `OrbBuilder::connect_timeout`.
+    /// Sets the timeout of a client's handshake, after which its connection is closed. Default: 10 s. The
+    /// handshake with a server is limited by `OrbBuilder::connect_timeout`.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.rules.handshake_timeout = timeout;
         self
     }
 
-    /// Handshakes of clients under way at a time (default 256). Beyond that the oldest one ends for a newcomer, if it takes longer than
-    /// [`OrbBuilder::newcomers_displace`](crate::OrbBuilder::newcomers_displace) or its address has more of them than the newcomer's;
-    /// those without a ClientHello end first. Where none does, the newcomer is closed at once, and counted.
+    /// Sets the maximum number of concurrent handshakes of clients. Default: 256. Beyond that, a new
+    /// connection evicts the oldest handshake that has taken longer than
+    /// [`OrbBuilder::newcomers_displace`](crate::OrbBuilder::newcomers_displace), or whose address has at
+    /// least two more handshakes than that of the new connection. Handshakes without a ClientHello are
+    /// evicted first. If none can be evicted, the new connection is closed immediately, and counted.
     pub fn max_handshakes(mut self, handshakes: usize) -> Self {
         self.rules.max_handshakes = handshakes.max(1);
         self
     }
 
-    /// Reads files and checks that everything fits.
+    /// Reads the files and checks the configuration.
     ///
     /// # Errors
-    /// [`TlsError`] names the file and what is wrong with it.
+    /// [`TlsError`] with the file and the problem.
     pub fn build(self) -> Result<Tls, TlsError> {
         let current = ArcSwap::from_pointee(Current::load(self.sources, &self.rules)?);
         Ok(Tls { shared: Arc::new(Shared { rules: self.rules, current, replacing: Mutex::default() }) })
@@ -433,8 +448,9 @@ impl Current {
                     }
                 };
                 let mut server = builder.with_cert_resolver(Arc::new(pem::Only(Arc::clone(certified))));
-                // A session that is taken up again skips the certificates: they would hold beyond their time, and that of the lists.
-                // Connections of ORBs are few and long, so little is lost.
+                // A resumed session skips the check of certificates, so they would be accepted after their
+                // expiry or revocation. Connections of ORBs are few and long-lived, so resumption would save
+                // little.
                 server.session_storage = Arc::new(NoServerSessionStorage {});
                 server.send_tls13_tickets = 0;
                 Some(Arc::new(server))

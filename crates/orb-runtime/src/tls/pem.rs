@@ -1,4 +1,4 @@
-//! Certificates and keys from PEM, by files or in memory.
+//! Certificates and keys in PEM, from files or memory.
 
 use std::fmt;
 use std::fs;
@@ -16,32 +16,35 @@ use rustls::{SignatureScheme, sign::SigningKey};
 
 use super::TlsError;
 
-/// A certificate with its key. Nothing is read before [`TlsBuilder::build`](super::TlsBuilder::build), which says what is wrong.
+/// A certificate with its key. It is read by [`TlsBuilder::build`](super::TlsBuilder::build), which reports
+/// errors.
 #[derive(Debug, Clone)]
 pub struct Identity {
     chain: Source,
     key: Source,
 }
 
-/// Certificates of those who are trusted. Read as an [`Identity`] is.
+/// Certificates of trusted CAs. They are read by [`TlsBuilder::build`](super::TlsBuilder::build), which
+/// reports errors.
 #[derive(Debug, Clone)]
 pub struct Trust(Source);
 
 #[derive(Clone)]
 pub(super) enum Source {
     File(PathBuf),
-    /// With what it is.
+    /// The text, with its description.
     Text(&'static str, Arc<[u8]>),
 }
 
 impl Identity {
-    /// The files of the certificate, with those of the CAs between it and one that is trusted behind it, and of the private key: PKCS#8,
-    /// PKCS#1 (RSA) or SEC1 (EC), not encrypted. They may be the same file.
+    /// Reads the certificate and the private key from files. The certificate is followed by those of
+    /// intermediate CAs. The key is in PKCS#8, PKCS#1 (RSA) or SEC1 (EC), not encrypted. Both may be in the
+    /// same file.
     pub fn files(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self { chain: Source::File(chain.into()), key: Source::File(key.into()) }
     }
 
-    /// The same in memory.
+    /// Reads the certificate and the private key from memory: see [`files`](Self::files).
     pub fn pem(chain: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
         Self {
             chain: Source::Text("the PEM text of the certificate", chain.as_ref().into()),
@@ -65,7 +68,7 @@ impl Identity {
             .map_err(|error| self.key.wrong(format!("the private key is of no use: {error}")))?;
         let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {
-            // Keys that can not tell are used as they are.
+            // Keys that do not support the check are accepted.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
                 Ok(Arc::new(certified))
             }
@@ -78,12 +81,12 @@ impl Identity {
 }
 
 impl Trust {
-    /// A file with the certificates of one CA or more.
+    /// Reads the certificates of one or more CAs from a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File(path.into()))
     }
 
-    /// The same in memory.
+    /// Reads the certificates of one or more CAs from memory.
     pub fn pem(certificates: impl AsRef<[u8]>) -> Self {
         Self(Source::Text("the PEM text of the trusted certificates", certificates.as_ref().into()))
     }
@@ -122,7 +125,8 @@ impl Source {
 
     pub(super) fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
         let octets = self.read()?;
-        // A sequence of ASN.1: CAs publish their lists in DER. Text has a line that begins a section.
+        // A sequence of ASN.1 is a list in DER, the format in which CAs publish lists. PEM has a line that
+        // begins a section.
         if octets.starts_with(&[0x30]) && !contains(&octets, b"-----BEGIN ") {
             return Ok(vec![octets.to_vec().into()]);
         }
@@ -150,14 +154,14 @@ impl fmt::Display for Source {
     }
 }
 
-/// Keys are not shown.
+/// Does not show keys.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({self})")
     }
 }
 
-/// What is wrong with a PEM text, for people: markers are text.
+/// Describes an error in a PEM text readably: markers are shown as text.
 fn text(error: &Error) -> String {
     match error {
         Error::MissingSectionEnd { end_marker } => {
@@ -172,7 +176,7 @@ fn contains(octets: &[u8], part: &[u8]) -> bool {
     octets.windows(part.len()).any(|window| window == part)
 }
 
-/// One certificate for everybody who asks.
+/// Presents one certificate to every peer.
 #[derive(Debug)]
 pub(super) struct Only(pub(super) Arc<CertifiedKey>);
 
@@ -183,7 +187,8 @@ impl ResolvesServerCert for Only {
 }
 
 impl ResolvesClientCert for Only {
-    /// Whatever CAs the server names: it says itself why it does not take what it got.
+    /// Ignores the CAs that the server names, because the server reports the reason if it rejects the
+    /// certificate.
     fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0.key.choose_scheme(schemes).map(|_| Arc::clone(&self.0))
     }

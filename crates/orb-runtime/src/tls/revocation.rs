@@ -1,4 +1,4 @@
-//! Revocation lists: which certificates their CAs have taken back.
+//! Lists of certificates that CAs have revoked.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,28 +12,29 @@ use rustls::server::ClientCertVerifierBuilder;
 use super::TlsError;
 use super::pem::Source;
 
-/// A list of the certificates that a CA has taken back (CRL, RFC 5280). Read as an [`Identity`](super::Identity) is.
+/// A list of certificates that a CA has revoked (CRL, RFC 5280). It is read like an
+/// [`Identity`](super::Identity).
 #[derive(Debug, Clone)]
 pub struct RevocationList(Source);
 
-/// What becomes of a certificate of which no revocation list says surely that it still holds.
+/// The rule for a certificate that no current revocation list covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RevocationCheck {
-    /// It is refused: where there is no list of the CA that made it out, or of one between that and the trusted one, and where that
-    /// list is out of date (its `nextUpdate` has passed). Whoever keeps new lists away gains nothing by it.
+    /// It is rejected if there is no list of its CA or of an intermediate CA, or if that list is outdated
+    /// (its `nextUpdate` has passed). Suppressing new lists therefore does not help an attacker.
     #[default]
     Strict,
-    /// It is taken. Only what a list names is refused, however old the list is.
+    /// It is accepted. Only certificates that a list names are rejected, whatever the age of the list.
     Listed,
 }
 
 impl RevocationList {
-    /// A file with one list or more in PEM, or with one in DER.
+    /// Reads one or more lists in PEM, or one list in DER, from a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Source::File(path.into()))
     }
 
-    /// The same in memory.
+    /// Reads one or more lists in PEM from memory.
     pub fn pem(lists: impl AsRef<[u8]>) -> Self {
         Self(Source::Text("the PEM text of the revocation lists", lists.as_ref().into()))
     }
@@ -44,7 +45,7 @@ impl RevocationList {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
         let lists = self.0.revocation_lists()?;
-        // Each source by itself, so that an error can name it.
+        // Check each source separately, so that an error can name it.
         let tried = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
             .with_crls(lists.iter().cloned())
             .build();
@@ -57,7 +58,7 @@ impl RevocationList {
     }
 }
 
-/// All lists that were read, and how they are used. Without any nothing is looked up.
+/// All lists that were read, and the rule for their use. Without lists, revocation is not checked.
 pub(super) struct Revocations {
     lists: Vec<CertificateRevocationListDer<'static>>,
     check: RevocationCheck,
@@ -80,7 +81,7 @@ impl Revocations {
         Ok(Self { lists: all, check })
     }
 
-    /// For the certificates of servers.
+    /// Configures the check of server certificates.
     pub(super) fn of_servers(&self, builder: ServerCertVerifierBuilder) -> ServerCertVerifierBuilder {
         let builder = builder.with_crls(self.lists.iter().cloned());
         match self.check {
@@ -89,7 +90,7 @@ impl Revocations {
         }
     }
 
-    /// For the certificates of clients.
+    /// Configures the check of client certificates.
     pub(super) fn of_clients(&self, builder: ClientCertVerifierBuilder) -> ClientCertVerifierBuilder {
         let builder = builder.with_crls(self.lists.iter().cloned());
         match self.check {

@@ -1,4 +1,4 @@
-//! What a handshake found out about the peer.
+//! The results of a handshake.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -10,7 +10,8 @@ use x509_cert::der::Decode;
 use super::TlsVersion;
 use super::verify::fingerprint;
 
-/// The TLS session of a connection: whom the peer proved to be. Servants have it from `Request::tls`.
+/// The TLS session of a connection: the authenticated identity of the peer. Servants get it from
+/// `Request::tls`.
 pub struct TlsSession {
     version: TlsVersion,
     cipher_suite: &'static str,
@@ -39,31 +40,32 @@ impl TlsSession {
         }
     }
 
-    /// The version that both sides speak.
+    /// Returns the negotiated version.
     #[must_use]
     pub fn version(&self) -> TlsVersion {
         self.version
     }
 
-    /// The IANA name of the cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
+    /// Returns the IANA name of the cipher suite, such as `TLS13_AES_256_GCM_SHA384`.
     #[must_use]
     pub fn cipher_suite(&self) -> &str {
         self.cipher_suite
     }
 
-    /// The peer's certificates in DER: its own first, then those of CAs that it sent along. Empty: it showed none.
+    /// Returns the peer's certificates in DER: its own first, then those of CAs that it sent. Empty if it
+    /// presented none.
     pub fn certificates(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.chain.iter().map(|certificate| certificate.as_ref())
     }
 
-    /// Whether the peer showed a certificate, which was checked.
+    /// Returns whether the peer presented a certificate, which was checked.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         !self.chain.is_empty()
     }
 
-    /// The subject of the peer's certificate as RFC 4514 writes it, such as `CN=billing,O=Example`. `None`: it showed none, or
-    /// one whose subject can not be read.
+    /// Returns the subject of the peer's certificate in the format of RFC 4514, such as
+    /// `CN=billing,O=Example`. Returns `None` if it presented none, or one whose subject cannot be read.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         let read = || {
@@ -73,7 +75,7 @@ impl TlsSession {
         self.subject.get_or_init(read).as_deref()
     }
 
-    /// The SHA-256 digest of the peer's certificate: what `TlsBuilder::pin` takes.
+    /// Returns the SHA-256 digest of the peer's certificate, for `TlsBuilder::pin`.
     #[must_use]
     pub fn fingerprint(&self) -> Option<[u8; 32]> {
         self.chain.first().map(|certificate| fingerprint(certificate))

@@ -1,4 +1,4 @@
-//! Which servers are trusted.
+//! The check of server certificates.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use super::revocation::Revocations;
 use super::{ServerNames, TlsError};
 
-/// The SHA-256 digest of a certificate.
+/// Returns the SHA-256 digest of a certificate.
 pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     let mut octets = [0; 32];
     octets.copy_from_slice(digest(&SHA256, certificate).as_ref());
     octets
 }
 
-/// Checks by chain and name, by chain alone, or by digest.
+/// Checks server certificates by chain and name, by chain alone, or by digest.
 #[derive(Debug)]
 pub(super) struct Servers {
     by_chain: Option<Arc<WebPkiServerVerifier>>,
@@ -71,7 +71,7 @@ impl ServerCertVerifier for Servers {
         }
         let Some(by_chain) = &self.by_chain else { return Err(CertificateError::UnknownIssuer.into()) };
         match by_chain.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is looked at last, when all else is right.
+            // The name is checked last, so everything else is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.names == ServerNames::Unchecked => Ok(ServerCertVerified::assertion()),

@@ -1,4 +1,4 @@
-//! The system calls by which connected sockets are read and written, on Unix.
+//! System calls that read and write connected sockets, on Unix.
 
 use std::io::{IoSlice, IoSliceMut};
 
@@ -7,13 +7,14 @@ use rustix::io::Result;
 use rustix::net::SendFlags;
 use tokio::net::TcpStream;
 
-/// No SIGPIPE where the peer is gone. Apple's systems have a socket option in its place: see [`prepare`].
+/// Suppresses SIGPIPE if the peer has closed the connection. Apple's systems have a socket option instead:
+/// see [`prepare`].
 #[cfg(not(target_vendor = "apple"))]
 const FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
 const FLAGS: SendFlags = SendFlags::empty();
 
-/// Sets what every connected socket needs.
+/// Sets the options of every connected socket.
 pub(super) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     #[cfg(target_vendor = "apple")]
     socket2::SockRef::from(stream).set_nosigpipe(true)?;

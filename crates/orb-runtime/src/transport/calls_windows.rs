@@ -1,4 +1,4 @@
-//! The system calls by which connected sockets are read and written, on Windows.
+//! System calls that read and write connected sockets, on Windows.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 
@@ -6,7 +6,7 @@ use rustix::io::{Errno, Result};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-/// Sets what every connected socket needs.
+/// Sets the options of every connected socket. There are none.
 pub(super) fn prepare(_: &TcpStream) -> io::Result<()> {
     Ok(())
 }

@@ -1,19 +1,21 @@
-//! The end of a listener, without those who were let in by the system alone.
+//! Closing a listener without resetting connections in its backlog.
 //!
-//! Whoever is connected and not accepted when a listener is closed is reset: what he has sent was not executed, but a reset does not say so.
-//! Accepting all of them first does not help those who come between that and the close. So the system is told first that nobody may come.
+//! When a listener is closed, the system resets connections that are established but not accepted. Their
+//! requests were not executed, but a reset does not tell that to the client. Accepting all of them first does
+//! not help connections that arrive between that and the close. Therefore, new connections are blocked first.
 
 use tokio::net::TcpListener;
 
-/// Lets nobody begin a connection any more, as if the network lost what he sends; says whether it could be had. Who has begun one comes, and
-/// is to be accepted.
+/// Blocks new connections to the listener: their first segments are dropped, as if the network lost them.
+/// Connections that have begun are still established and must be accepted. Returns whether the filter could
+/// be attached.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn let_nobody_come(listener: &TcpListener) -> bool {
     use socket2::SockFilter;
     const LOAD_OCTET: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
     const IF_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    /// Where a segment has its flags, and the one of its first segment.
+    /// Offset of the flags in a TCP segment, and the flag of the first segment of a connection.
     const FLAGS: u32 = 13;
     const SYN: u32 = 2;
     let instruction = |code: u32, jt, jf, k| SockFilter::new(code as u16, jt, jf, k);
@@ -26,11 +28,12 @@ pub(crate) fn let_nobody_come(listener: &TcpListener) -> bool {
     socket2::SockRef::from(listener).attach_filter(&filter).is_ok()
 }
 
-/// Whether the system still makes a connection to the port. Its peer may think that it is made, while there is nobody to be accepted yet. Who
-/// may not see the tables of the system is told that there is none.
+/// Returns whether the system is still establishing a connection to the port. Such a connection may look
+/// established to its client, but cannot be accepted yet. Returns `false` if the tables of the system cannot
+/// be read.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) async fn makes_connections(port: u16) -> bool {
-    // Those of a listener for both are in the table of their own kind of address.
+    // Connections of a dual-stack listener are in the table of their own address family.
     for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
         if let Ok(table) = tokio::fs::read_to_string(table).await
             && table.lines().any(|line| is_being_made(line, port))
@@ -41,7 +44,7 @@ pub(crate) async fn makes_connections(port: u16) -> bool {
     false
 }
 
-/// Whether a line of such a table (proc_net_tcp) is a connection to the port that is being made.
+/// Returns whether a line of such a table (proc_net_tcp) is a connection to the port in the state SYN_RECV.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_being_made(line: &str, port: u16) -> bool {
     const SYN_RECV: &str = "03";

@@ -1,17 +1,18 @@
-//! `SO_RCVLOWAT`: how much must be there before the system wakes whoever waits for the socket.
+//! `SO_RCVLOWAT`: the number of bytes that must be available before a socket becomes readable.
 //!
-//! With `unsafe` code: no safe crate knows the option.
+//! Uses `unsafe`, because no safe crate supports the option.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Lets the socket be readable only once so many octets are there, or its end. The system bounds it by the socket's
-/// buffer.
+/// Makes the socket readable only when that many bytes are available, or at the end of the stream. The system
+/// limits the value by the size of the socket's buffer.
 #[expect(unsafe_code, reason = "one system call with a pointer to an integer of our own")]
 pub(super) fn set(socket: BorrowedFd<'_>, octets: usize) -> io::Result<()> {
     let value = libc::c_int::try_from(octets).unwrap_or(libc::c_int::MAX);
     let size = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: `value` lives through the call, and `size` is its size; the descriptor is open while it is borrowed.
+    // SAFETY: `value` lives through the call, and `size` is its size; the descriptor is open while it is
+    // borrowed.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -51,7 +52,7 @@ mod tests {
         near.read_exact(&mut [0; 1000]).unwrap();
         far.write_all(&[1; 5]).unwrap();
         assert!(!readable(&near, Duration::from_millis(100)));
-        // Lowered, it tells of what is there already.
+        // Lowering the value makes the socket readable if enough bytes are available already.
         super::set(near.as_fd(), 1).unwrap();
         assert!(readable(&near, Duration::from_secs(20)));
         super::set(near.as_fd(), 1000).unwrap();

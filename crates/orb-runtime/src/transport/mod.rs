@@ -1,7 +1,7 @@
 //! Byte streams between two GIOP machines: TCP, Unix sockets, and an in-memory pipe for tests.
 //!
-//! Sockets and the pipe are asked to read and write when they are ready. A ring ([`uring`]) is given buffers, and says later what
-//! became of them: `link::ring` deals with that.
+//! Sockets and the pipe are read and written when they are ready. A ring ([`uring`]) takes ownership of
+//! buffers and reports completions later: see `link::ring`.
 
 #[cfg(not(windows))]
 mod calls;
@@ -52,13 +52,14 @@ use uring::{RingHandle, UringSocket};
 
 use crate::tls::TlsSession;
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Peer {
     /// A TCP endpoint.
     Tcp(SocketAddr),
-    /// A process on this machine, by the Unix socket on which the server of the two listens.
+    /// A process on this machine, identified by the path of the Unix socket that the server of the two
+    /// listens on.
     Unix(PathBuf),
     /// The other end of an in-memory pipe.
     Memory,
@@ -67,7 +68,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Its address, where connections from one address are counted together.
+    /// Returns the address by which connections are counted, if the peer has one.
     pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
         match self {
             Self::Tcp(address) => Some(address.ip()),
@@ -87,54 +88,56 @@ impl fmt::Display for Peer {
     }
 }
 
-/// How the connections of an ORB are read and written: see `OrbBuilder::transport`.
+/// The I/O mechanism of an ORB's connections: see `OrbBuilder::transport`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Transport {
-    /// Readiness by tokio, then a system call for each read and write.
+    /// Readiness by tokio, followed by a system call for each read and write.
     #[default]
     Epoll,
-    /// An io_uring in each runtime: the kernel finishes reads and writes by itself. It needs the feature `uring`, Linux 5.17 and
-    /// a current_thread runtime; without these, connections are made as with [`Epoll`](Self::Epoll), and a warning is logged.
+    /// An io_uring in each runtime: the kernel completes reads and writes asynchronously. Requires the
+    /// feature `uring`, Linux 5.17 and a current_thread runtime. Without these, connections use
+    /// [`Epoll`](Self::Epoll), and a warning is logged.
     IoUring,
-    /// The same for runtimes with several threads: the ORB starts so many threads of its own (at least one) with its first
-    /// connection, each with an io_uring. Connections are spread over them, and calls go to them from any runtime and thread.
-    /// They end with `Orb::shutdown`, or after the ORB was dropped. Where they can not be had, connections use epoll in the
-    /// runtimes of their users, and a warning is logged.
+    /// An io_uring in each of that many threads of the ORB, at least one, for runtimes with several threads.
+    /// The first connection starts the threads. Connections are distributed over them, and can be called from
+    /// any runtime and thread. The threads end with `Orb::shutdown`, or after the ORB was dropped. If they
+    /// cannot be started, connections use epoll in the runtimes of their users, and a warning is logged.
     ///
-    /// Servants run on these threads, so those that take long stop other connections, and tasks that they spawn end with the
-    /// ORB. Servants that are activated as `spawned` or `blocking` run in the runtime in which the ORB was built.
+    /// Servants run on these threads. A servant that takes long delays other connections. Tasks that servants
+    /// spawn end with the ORB. Servants that are activated as `spawned` or `blocking` run in the runtime in
+    /// which the ORB was built.
     IoUringThreads(usize),
 }
 
-/// What the transport of an ORB counted. See `Orb::transport_stats`.
+/// Counters of an ORB's transport. See `Orb::transport_stats`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportStats {
-    /// Connections that went to an io_uring.
+    /// Connections that use an io_uring.
     pub ring_connections: u64,
-    /// Connections for which io_uring was asked for and not to be had.
+    /// Connections for which io_uring was requested but not available.
     pub fallbacks: u64,
-    /// Operations that were given to io_urings: sends, receives and waits for a header.
+    /// Operations that were submitted to io_urings: sends, receives and waits for a header.
     pub submissions: u64,
-    /// System calls by which the io_urings that these connections use were given operations, those of other ORBs of the same
-    /// runtime included.
+    /// System calls that submitted operations to the io_urings of these connections, including those of other
+    /// ORBs in the same runtime.
     pub enters: u64,
-    /// Threads of the ORB's own that run now: see [`Transport::IoUringThreads`].
+    /// Running threads of the ORB: see [`Transport::IoUringThreads`].
     pub threads: usize,
-    /// TLS sessions that were made, in both directions.
+    /// Established TLS sessions, in both directions.
     pub tls_sessions: u64,
-    /// Handshakes that failed, took too long or were given up, in both directions.
+    /// Handshakes that failed, timed out or were cancelled, in both directions.
     pub tls_failures: u64,
-    /// Clients that were sent away because they spoke plain IIOP to a port for TLS.
+    /// Clients that were rejected because they sent plain IIOP to a TLS port.
     pub tls_plaintext: u64,
-    /// Clients that were sent away because they spoke TLS to a port of plain IIOP.
+    /// Clients that were rejected because they sent TLS to a port of plain IIOP.
     pub tls_misdirected: u64,
-    /// Clients that were sent away because too many handshakes were under way.
+    /// Clients that were rejected because too many handshakes were running.
     pub tls_shed: u64,
 }
 
-/// What TLS counts: see [`TransportStats`].
+/// The TLS counters: see [`TransportStats`].
 #[derive(Debug, Default)]
 pub(crate) struct TlsCounts {
     pub(crate) sessions: AtomicU64,
@@ -144,43 +147,44 @@ pub(crate) struct TlsCounts {
     pub(crate) shed: AtomicU64,
 }
 
-/// Where the statistics are counted, and how sockets are made.
+/// The counters of the transport, and the factory of its sockets.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     transport: Transport,
     ring_connections: AtomicU64,
     fallbacks: AtomicU64,
     submissions: Arc<AtomicU64>,
-    /// The counts of all rings that were used.
+    /// The system call counters of all rings that were used.
     enters: Mutex<Vec<Arc<AtomicU64>>>,
     pub(crate) tls: TlsCounts,
-    /// Started by the first connection; `None`: they can not be had.
+    /// Started by the first connection; `None` if they could not be started.
     threads: OnceLock<Option<IoThreads>>,
 }
 
-/// What there is to take from the reading side of a ring's connection.
+/// The state of the reading side of a ring's connection.
 #[cfg_attr(not(all(feature = "uring", target_os = "linux")), expect(dead_code, reason = "nobody has a ring"))]
 pub(crate) enum RingRead {
-    /// Nothing is under way.
+    /// No operation is pending.
     Idle,
-    /// The kernel is at work.
+    /// An operation is pending in the kernel.
     Pending,
-    /// A read into the buffer is over; 0 octets: the end of the stream.
+    /// A read into the buffer has completed; 0 bytes: the end of the stream.
     Read(ReadBuf, io::Result<usize>),
-    /// The first octets of what follows.
+    /// The first bytes of the next message.
     Early([u8; PIECE_HEADER_LEN], usize),
-    /// Nothing follows, or reading failed.
+    /// The stream has ended, or reading failed.
     Ended(io::Result<()>),
 }
 
-/// When a read into a buffer of a ring's connection is over.
+/// The condition that completes a read into a buffer of a ring's connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtATime {
-    /// With whatever there is.
+    /// Any bytes are available.
     Any,
-    /// When as much is there as the socket was told to wait for.
+    /// The low water mark of the socket is reached.
     LowWater,
-    /// When a message that is deposited is there whole, and behind it one header; of others, with whatever there is.
+    /// A message that is deposited is complete, and then one header. For other messages, any bytes are
+    /// available.
     Whole,
 }
 
@@ -197,7 +201,7 @@ impl Sockets {
         }
     }
 
-    /// The ORB's threads, if it is to have any.
+    /// Returns the threads of the ORB, if they are configured. Starts them on the first call.
     pub(crate) fn threads(&self) -> Option<&IoThreads> {
         let Transport::IoUringThreads(count) = self.transport else { return None };
         let start = || match IoThreads::start(count.max(1)) {
@@ -210,12 +214,12 @@ impl Sockets {
         self.threads.get_or_init(start).as_ref()
     }
 
-    /// The same, without starting them.
+    /// Returns the threads of the ORB, if they are running.
     pub(crate) fn started_threads(&self) -> Option<&IoThreads> {
         self.threads.get().and_then(Option::as_ref)
     }
 
-    /// Wraps a connected stream, whose driver then runs on `thread` if there is one.
+    /// Wraps a connected stream. If `thread` is given, its driver must run there.
     pub(crate) fn wrap(
         &self,
         stream: TcpStream,
@@ -229,7 +233,7 @@ impl Sockets {
                 self.wrap_for_ring(stream, pool, thread.ring(), Some(thread))
             }
             (Transport::IoUringThreads(_), None) => {
-                // It was logged when they were to be started.
+                // The failure to start the threads was logged before.
                 self.fallbacks.fetch_add(1, Ordering::Relaxed);
                 Ok(Socket::Tcp(stream))
             }
@@ -283,12 +287,12 @@ impl Sockets {
     }
 }
 
-/// How far a write came.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// All of it is written.
+    /// Everything is written.
     Done,
-    /// The socket takes no more now.
+    /// The socket accepts no more bytes at present.
     Blocked,
 }
 
@@ -303,31 +307,32 @@ pub(crate) enum Socket {
     Tls(Box<TlsSocket>),
 }
 
-/// Sets what every accepted socket needs, of whatever family.
+/// Sets the options of every accepted socket, of any address family.
 pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     calls::prepare(stream)
 }
 
-/// Ends a direction of a socket.
+/// Shuts down a direction of a socket.
 pub(crate) fn shut_down(stream: &TcpStream, way: Shutdown) {
-    // One that is gone already needs no telling.
+    // Ignore the error of a socket that is already disconnected.
     let _ = socket2::SockRef::from(stream).shutdown(way);
 }
 
 impl Socket {
-    /// Reads once. `Ok(None)`: nothing there; `Ok(Some(0))`: the end of the stream.
+    /// Reads once. Returns `Ok(None)` if nothing is available, and `Ok(Some(0))` at the end of the stream.
     #[inline]
     pub(crate) fn try_read(&self, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
         match self {
             Self::Tcp(stream) => tcp::try_read(stream, buf),
             Self::Pipe(pipe) => pipe.try_read(buf),
             Self::Tls(tls) => tls.try_read(buf),
-            // It reads into what it is given.
+            // A ring reads only into buffers that it was given.
             Self::Uring(_) => Ok(None),
         }
     }
 
-    /// Asks again and again for up to `longest`, whatever tokio thinks of the socket. As [`try_read`](Self::try_read).
+    /// Reads repeatedly until bytes arrive or `longest` has passed, bypassing tokio's readiness. Returns as
+    /// [`try_read`](Self::try_read).
     pub(crate) fn spin_read(&self, buf: &mut ReadBuf, longest: Duration) -> io::Result<Option<usize>> {
         match self {
             Self::Tcp(stream) => tcp::spin_read(stream, buf, longest),
@@ -348,7 +353,7 @@ impl Socket {
         }
     }
 
-    /// Whether reads and writes are given to a ring, which wakes the driver when they are over.
+    /// Returns the ring that performs reads and writes, if there is one. It wakes the driver on completions.
     #[inline]
     pub(crate) fn ring(&self) -> Option<&UringSocket> {
         match self {
@@ -357,12 +362,13 @@ impl Socket {
         }
     }
 
-    /// The thread to which the socket belongs; `None`: it belongs to the runtime in which it was made.
+    /// Returns the thread to which the socket belongs; `None` if it belongs to the runtime in which it was
+    /// created.
     pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
         self.ring().and_then(UringSocket::thread)
     }
 
-    /// As [`try_write`](Self::try_write), whatever tokio thinks of the socket.
+    /// Writes like [`try_write`](Self::try_write), bypassing tokio's readiness.
     pub(crate) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
         match self {
             Self::Tcp(stream) => tcp::write_now(stream, transmit),
@@ -372,12 +378,13 @@ impl Socket {
         }
     }
 
-    /// Whether a thread can wait on it.
+    /// Returns whether a thread can block on the socket.
     pub(crate) fn can_wait(&self) -> bool {
         matches!(self, Self::Tcp(_) | Self::Tls(_))
     }
 
-    /// Lets the thread sleep until the socket can be read or written, as asked for, or `longest` is over.
+    /// Blocks the thread until the socket is readable or writable, as requested, or until `longest` has
+    /// passed.
     pub(crate) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => tcp::wait(stream, read, write, longest),
@@ -386,7 +393,7 @@ impl Socket {
         }
     }
 
-    /// Tells the peer that nothing follows.
+    /// Signals the end of the stream to the peer.
     pub(crate) fn shut_down_write(&self) {
         match self {
             Self::Tcp(stream) => shut_down(stream, Shutdown::Write),
@@ -396,7 +403,8 @@ impl Socket {
         }
     }
 
-    /// Ends both directions, as if the socket were closed: whoever reads at the other end, or sends, is told so.
+    /// Shuts down both directions, as if the socket were closed: reads and writes at the other end fail or
+    /// end.
     pub(crate) fn hang_up(&self) {
         match self {
             Self::Tcp(stream) => shut_down(stream, Shutdown::Both),
@@ -416,17 +424,18 @@ impl Socket {
         }
     }
 
-    /// Lets the socket become readable only once so many octets are there, or its end.
+    /// Makes the socket readable only when that many bytes are available, or at the end of the stream.
     #[cold]
     pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
         match self {
             #[cfg(unix)]
             Self::Tcp(stream) => low_water::set(stream.as_fd(), octets),
-            // The system has no such option.
+            // Windows has no such option.
             #[cfg(not(unix))]
             Self::Tcp(_) => Ok(()),
             Self::Uring(ring) => ring.set_low_water(octets),
-            // Of what is missing, some may be here already, in a record that is not whole: nobody would be woken.
+            // A part of the missing bytes may be in an incomplete record that was already read, so the socket
+            // might never become readable.
             Self::Pipe(_) | Self::Tls(_) => Ok(()),
         }
     }
@@ -441,7 +450,7 @@ impl Socket {
         }
     }
 
-    /// What TLS found out about the peer.
+    /// Returns the TLS session, if there is one.
     pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
         match self {
             Self::Tls(tls) => Some(tls.session()),

@@ -1,4 +1,4 @@
-//! An in-memory stream with the faults of a real one.
+//! An in-memory stream that can simulate the faults of a real one.
 
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -15,28 +15,29 @@ use tokio::time::{Instant, Sleep};
 use super::Progress;
 use crate::testing::faults::Random;
 
-/// What an in-memory pipe does to the octets of one direction.
+/// Simulated faults of one direction of an in-memory pipe.
 ///
-/// The default is a sound pipe: reads and writes of any size, 256 KiB of room, nothing lost and nothing late.
+/// The default has no faults: reads and writes of any size, a capacity of 256 KiB, no loss and no delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PipeFaults {
-    /// The most octets that one read takes (1: a byte at a time).
+    /// The maximum number of bytes of one read (1: a byte at a time).
     pub read_max: usize,
-    /// The most octets that one write takes.
+    /// The maximum number of bytes of one write.
     pub write_max: usize,
-    /// Octets that wait in the pipe before writes block; those that are under way count. A slow reader is a small one.
+    /// The number of bytes in the pipe at which writes block, including delayed bytes. A small value
+    /// simulates a slow reader.
     pub capacity: usize,
-    /// The connection breaks after this many octets, in the way of [`cut`](Self::cut).
+    /// The connection breaks after this many bytes, in the way of [`cut`](Self::cut).
     pub cut_after: Option<u64>,
-    /// How it breaks there.
+    /// The way in which it breaks there.
     pub cut: Cut,
-    /// A bit that comes as its opposite: number `n` is bit `n % 8`, the lowest first, of octet `n / 8`.
+    /// A bit that is inverted: number `n` is bit `n % 8`, the lowest first, of byte `n / 8`.
     pub flip: Option<u64>,
-    /// How long octets are under way, in tokio's time. They never overtake each other.
+    /// The delay of bytes, in tokio's time. Bytes stay in order.
     pub delay: Duration,
-    /// A seed: reads and writes take anything from one octet to their most, writes block although there is room, and
-    /// octets are under way for anything from nothing to `delay`.
+    /// A seed of random behaviour. Reads and writes transfer from one byte to their maximum, writes block
+    /// although capacity is left, and delays vary between zero and `delay`.
     pub ragged: Option<u64>,
 }
 
@@ -55,19 +56,20 @@ impl Default for PipeFaults {
     }
 }
 
-/// How a connection breaks.
+/// The way in which a connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Cut {
-    /// The reader sees what came before, then the end of the stream; who writes on is told that the pipe is broken. A process
-    /// that ended, or closed its socket.
+    /// The reader receives the preceding bytes, then the end of the stream. Writes fail with a broken pipe.
+    /// Simulates a process that ended or closed its socket.
     #[default]
     End,
-    /// Both sides are told that the connection was reset, at once and in both directions: what was under way is lost. A process
-    /// that was killed while octets waited for it, or a host that came back and knows nothing.
+    /// Both sides immediately get a connection reset, in both directions, and bytes in transit are lost.
+    /// Simulates a process that was killed with unread bytes, or a host that restarted and lost its
+    /// connections.
     Reset,
-    /// Nothing more arrives, and nobody is told, not even of the end: a half-open connection, whose peer is gone or can not be
-    /// reached. Writes go on until the pipe is full.
+    /// No more bytes arrive, and neither side is notified, not even of the end: a half-open connection whose
+    /// peer is gone or unreachable. Writes succeed until the pipe is full.
     Silence,
 }
 
@@ -78,7 +80,7 @@ pub(crate) struct PipeEnd {
     outgoing: Arc<Direction>,
 }
 
-/// A pipe for whoever breaks it.
+/// A handle that breaks a pipe.
 #[derive(Debug)]
 pub(crate) struct Breaker(Weak<Direction>, Weak<Direction>);
 
@@ -91,11 +93,12 @@ struct Direction {
 #[derive(Debug)]
 struct Lane {
     octets: VecDeque<u8>,
-    /// When octets arrive, and how many of them; none where nothing is late.
+    /// The arrival times of bytes, with their numbers. Empty if nothing is delayed.
     arrivals: VecDeque<(Instant, usize)>,
     timer: Option<Pin<Box<Sleep>>>,
     passed: u64,
-    /// Octets that were lost behind a silent cut: they take room, as those of which a kernel hears nothing do.
+    /// Bytes that were lost after a silent cut. They use capacity, like bytes that a kernel holds until they
+    /// are acknowledged.
     lost: usize,
     state: Line,
     random: Option<Random>,
@@ -111,7 +114,7 @@ enum Line {
     Silent,
 }
 
-/// Two connected ends; `there` is what befalls the octets that the first end writes.
+/// Creates two connected ends. `there` applies to the bytes that the first end writes.
 pub(crate) fn pipe(there: PipeFaults, back: PipeFaults) -> (PipeEnd, PipeEnd) {
     let direction = |faults| Arc::new(Direction { faults, lane: Mutex::new(Lane::new(&faults)) });
     let (there, back) = (direction(there), direction(back));
@@ -120,7 +123,7 @@ pub(crate) fn pipe(there: PipeFaults, back: PipeFaults) -> (PipeEnd, PipeEnd) {
 }
 
 impl PipeEnd {
-    /// For breaking it later.
+    /// Returns a handle that breaks the pipe.
     pub(crate) fn breaker(&self) -> Breaker {
         Breaker(Arc::downgrade(&self.outgoing), Arc::downgrade(&self.incoming))
     }
@@ -146,7 +149,7 @@ impl PipeEnd {
         }
         lane.took(got);
         wake(&mut lane.writer);
-        // There may have been no place for it: see `ReadBuf::io_slices`.
+        // The buffer may have had no space: see `ReadBuf::io_slices`.
         Ok((got > 0).then_some(got))
     }
 
@@ -173,7 +176,7 @@ impl PipeEnd {
                 wrote += n;
             }
             let reset = lane.state == Line::Reset;
-            // A reset has emptied it.
+            // A reset has cleared the queue.
             let put = lane.octets.len().saturating_sub(before);
             lane.sent(put, faults.delay);
             wake(&mut lane.reader);
@@ -184,7 +187,7 @@ impl PipeEnd {
                 self.incoming.lock().enter(Line::Reset);
             }
             if stops {
-                // The driver goes on as soon as it looks.
+                // The driver polls again and continues.
                 return Ok(if transmit.is_empty() { Progress::Done } else { Progress::Blocked });
             }
         }
@@ -236,12 +239,12 @@ impl Drop for PipeEnd {
 }
 
 impl Breaker {
-    /// Whether anybody has an end of it.
+    /// Returns whether an end of it still exists.
     pub(crate) fn is_open(&self) -> bool {
         self.0.strong_count() > 0
     }
 
-    /// Breaks both directions now. Says whether there was still something to break.
+    /// Breaks both directions now. Returns whether an end still exists.
     pub(crate) fn cut(&self, how: Cut) -> bool {
         let directions = [self.0.upgrade(), self.1.upgrade()];
         for direction in directions.iter().flatten() {
@@ -272,7 +275,7 @@ impl Lane {
         }
     }
 
-    /// Takes octets in, or breaks in their middle.
+    /// Queues bytes, or breaks the connection in their middle.
     fn put(&mut self, octets: &[u8], faults: &PipeFaults) {
         let cut = faults.cut_after.filter(|_| self.state == Line::Open);
         let sound = cut.map_or(u64::MAX, |cut| cut.saturating_sub(self.passed));
@@ -295,11 +298,11 @@ impl Lane {
             if self.state == Line::Silent {
                 self.lost += rest.len();
             }
-            // Otherwise lost, as what a system took and could not deliver.
+            // Otherwise the rest is lost, like bytes that a system accepted and could not deliver.
         }
     }
 
-    /// So many octets were put: says when they arrive.
+    /// Records the arrival time of that many queued bytes.
     fn sent(&mut self, octets: usize, delay: Duration) {
         if octets == 0 || delay.is_zero() {
             return;
@@ -313,7 +316,7 @@ impl Lane {
         self.arrivals.push_back((at, octets));
     }
 
-    /// Octets that can be read.
+    /// Returns the number of bytes that can be read.
     fn arrived(&self) -> usize {
         if self.arrivals.is_empty() {
             return self.octets.len();
@@ -322,7 +325,7 @@ impl Lane {
         self.arrivals.iter().take_while(|(at, _)| *at <= now).map(|(_, octets)| octets).sum()
     }
 
-    /// So many octets were read.
+    /// Removes that many bytes from the arrival times.
     fn took(&mut self, mut octets: usize) {
         while let Some((_, first)) = self.arrivals.front_mut() {
             if *first > octets {
@@ -334,7 +337,7 @@ impl Lane {
         }
     }
 
-    /// The state it is in from now on. What is broken stays broken as it is, but for a reset.
+    /// Changes the state. A broken pipe keeps its state, except that a reset replaces an end.
     fn enter(&mut self, state: Line) {
         if self.state == Line::Open || state == Line::Reset && self.state != Line::Silent {
             self.state = state;
@@ -345,7 +348,7 @@ impl Lane {
                 self.arrivals.clear();
             }
             Line::Silent => {
-                // What is under way does not arrive either.
+                // Bytes in transit do not arrive either.
                 let late = self.octets.len() - self.arrived();
                 self.octets.truncate(self.octets.len() - late);
                 self.lost += late;
@@ -362,7 +365,7 @@ impl Lane {
         matches!(self.state, Line::Ended | Line::Reset)
     }
 
-    /// The reader is to hear of the end.
+    /// Returns whether the reader must be notified of the end.
     fn is_over(&self) -> bool {
         self.state == Line::Reset || self.state == Line::Ended && self.octets.is_empty()
     }
@@ -371,10 +374,10 @@ impl Lane {
         self.octets.len() + self.lost
     }
 
-    /// At least one of so many octets, if there are any.
+    /// Returns a number of bytes to transfer, at least one if there are any.
     fn some_of(&mut self, octets: usize) -> usize {
         match &mut self.random {
-            // Single octets, few octets and many are equally likely.
+            // One byte, few bytes and many bytes are equally likely.
             Some(random) => match random.below(3) {
                 0 => octets.min(1),
                 1 => octets.min(1 + random.below(16) as usize),

@@ -1,4 +1,4 @@
-//! System calls on TCP, each told to tokio in the way that saves the failing second call.
+//! System calls on TCP sockets. Each updates tokio's readiness, so that no second call has to fail.
 
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
@@ -18,11 +18,12 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     let outcome = stream.try_io(Interest::READABLE, || {
         loop {
             match read(stream, buf) {
-                // There is no place for it: see `ReadBuf::io_slices`.
+                // The buffer has no space: see `ReadBuf::io_slices`.
                 Ok(None) => return Ok(()),
                 Ok(Some((n, room))) => {
                     got = Some(n);
-                    // A short read has emptied the socket: saying so here spares the read that would fail.
+                    // A short read has emptied the socket: clearing the readiness here saves the read that
+                    // would fail.
                     return if n < room && n > 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
                 }
                 Err(Errno::INTR) => {}
@@ -37,7 +38,8 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     }
 }
 
-/// Reads once, and says how many octets there was room for. One plain read costs the kernel less than a vector of one.
+/// Reads once, and returns the number of bytes and the size of the buffer. A plain read costs the kernel less
+/// than a vector of one.
 #[inline]
 fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usize, usize)>> {
     let slices = &mut buf.io_slices();
@@ -50,8 +52,8 @@ fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usi
     Ok(Some((n, room)))
 }
 
-/// Reads until something is there, for up to `longest`. tokio does not hear of it: that it may think the socket readable
-/// afterwards costs one read in vain.
+/// Reads until bytes arrive, for up to `longest`. Bypasses tokio's readiness, which may be stale afterwards.
+/// That costs one failing read.
 pub(super) fn spin_read(
     stream: &TcpStream,
     buf: &mut ReadBuf,
@@ -69,7 +71,7 @@ pub(super) fn spin_read(
     }
 }
 
-/// `poll` on one socket.
+/// Calls `poll` on one socket.
 pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, longest: Duration) -> io::Result<()> {
     let mut events = PollFlags::empty();
     events.set(PollFlags::IN, read);
@@ -81,7 +83,8 @@ pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, longest: Duratio
     }
 }
 
-/// `send` of one piece or `writev` of many until all is written. See [`super::Socket::try_write`].
+/// Calls `send` for one piece, or `writev` for several, until everything is written. See
+/// [`super::Socket::try_write`].
 pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
     while !transmit.is_empty() {
         let mut wrote = None;
@@ -104,7 +107,7 @@ pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
     Ok(Progress::Done)
 }
 
-/// The same without asking tokio whether the socket can be written.
+/// Writes until everything is written or the socket blocks, bypassing tokio's readiness.
 pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
     while !transmit.is_empty() {
         match write(stream, transmit) {
@@ -116,7 +119,7 @@ pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
     Ok(Progress::Done)
 }
 
-/// One system call; gives how many octets it took of how many it was given.
+/// Makes one system call. Returns the number of written bytes and the number of bytes that were passed to it.
 #[inline]
 fn write(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, usize)> {
     loop {

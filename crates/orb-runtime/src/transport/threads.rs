@@ -1,8 +1,9 @@
-//! Threads of an ORB's own, each with a current_thread runtime and an io_uring, for connections that callers on many threads
-//! share.
+//! Threads of an ORB, each with a current_thread runtime and an io_uring, for connections that are shared by
+//! callers on many threads.
 //!
-//! A connection belongs to one of them for good: its driver runs there, and so do the servants that it serves in place. They
-//! are started by the first connection, all together, and only where `Transport::IoUringThreads` asks for them.
+//! A connection belongs to one thread permanently: its driver runs there, and so do the servants that it
+//! serves in place. The first connection starts all threads, only if `Transport::IoUringThreads` is
+//! configured.
 
 use std::fmt;
 use std::future::Future;
@@ -20,21 +21,22 @@ use tokio_util::task::TaskTracker;
 
 use super::uring::RingHandle;
 
-/// How long a shutdown waits for the threads, after their connections: the kernel has a second to let go of buffers.
+/// Timeout of a shutdown for the threads, after their connections have ended. The kernel has one second of it
+/// to release buffers.
 const JOIN: Duration = Duration::from_secs(2);
 
-/// How long a thread that ends waits for what servants left to its runtime's blocking threads.
+/// Timeout of an ending thread for blocking tasks that servants have left in its runtime.
 const LEFTOVERS: Duration = Duration::from_millis(100);
 
-/// The threads of an ORB. Dropping them lets them end, without waiting for it.
+/// The threads of an ORB. Dropping them stops the threads without waiting for them.
 #[derive(Debug)]
 pub(crate) struct IoThreads {
     threads: Vec<Arc<IoThread>>,
-    /// Connections that were taken in.
+    /// The number of assigned accepted connections.
     next: AtomicUsize,
 }
 
-/// One thread.
+/// A thread with a runtime and a ring.
 pub(crate) struct IoThread {
     runtime: Handle,
     ring: Mutex<RingHandle>,
@@ -45,27 +47,28 @@ pub(crate) struct IoThread {
 }
 
 struct Joining {
-    /// Takes how long drivers may go on.
+    /// Receives the time that drivers have left.
     stop: Option<oneshot::Sender<Duration>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl IoThreads {
-    /// Starts so many threads, or none.
+    /// Starts that many threads, or none.
     ///
     /// # Errors
-    /// Why one of them has no ring, or can not be had.
+    /// A thread or its ring cannot be created.
     pub(crate) fn start(count: usize) -> io::Result<Self> {
         let threads = (0..count).map(IoThread::start).collect::<io::Result<Vec<_>>>()?;
         Ok(Self { threads, next: AtomicUsize::new(0) })
     }
 
-    /// How many there are that have not ended.
+    /// Returns the number of threads that have not ended.
     pub(crate) fn running(&self) -> usize {
         self.threads.iter().filter(|thread| thread.ended.has_changed().is_ok()).count()
     }
 
-    /// The thread for calls from that runtime to that target: always the same, and the caller's own if it is one of them.
+    /// Returns the thread for calls from that runtime to that target. It is always the same, and the caller's
+    /// own if it is one of them.
     pub(crate) fn for_calls(&self, runtime: Id, target: &impl Hash) -> Option<&Arc<IoThread>> {
         if let Some(own) = self.threads.iter().find(|thread| thread.runtime.id() == runtime) {
             return Some(own);
@@ -74,7 +77,7 @@ impl IoThreads {
         self.at(hash as usize)
     }
 
-    /// The thread for a connection that was taken in: each in turn.
+    /// Returns the thread for an accepted connection, in rotation.
     pub(crate) fn in_turn(&self) -> Option<&Arc<IoThread>> {
         self.at(self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -83,28 +86,29 @@ impl IoThreads {
         self.threads.get(number.checked_rem(self.threads.len())?)
     }
 
-    /// Lets the threads end, with so much time for drivers that still have servants under way.
+    /// Stops the threads. Drivers with running servants have `grace` to finish.
     pub(crate) fn leave(&self, grace: Duration) {
         for thread in &self.threads {
             if let Some(stop) = thread.joining().stop.take() {
-                // One that has ended already hears nothing.
+                // A thread that has ended no longer receives.
                 let _ = stop.send(grace);
             }
         }
     }
 
-    /// Lets the threads end and waits for that, for a bounded time. Says how many did not: a servant blocks them.
+    /// Stops the threads and waits for them, for a bounded time. Returns the number of threads that did not
+    /// end because a servant blocks them.
     ///
     /// # Cancel safety
-    /// They end all the same.
+    /// The threads stop even if this future is dropped.
     pub(crate) async fn join(&self) -> usize {
         self.leave(Duration::ZERO);
         let ended = async {
             for thread in &self.threads {
-                // It is never sent to: this waits for the sender to go.
+                // Nothing is ever sent: this waits until the sender is dropped.
                 let _ = thread.ended.clone().changed().await;
                 let handle = thread.joining().thread.take();
-                // It has nothing left to do.
+                // The thread has ended its work, so joining does not block.
                 drop(handle.map(JoinHandle::join));
             }
         };
@@ -127,13 +131,13 @@ impl IoThread {
             run(runtime, stopped, &theirs);
             drop(ending);
         })?;
-        // Should there be no ring, the thread ends because nobody can stop it any more.
+        // If there is no ring, the sender is dropped, which stops the thread.
         let ring = Mutex::new(RingHandle::on(&handle, thread.thread().id())?);
         let joining = Mutex::new(Joining { stop: Some(stop), thread: Some(thread) });
         Ok(Arc::new(Self { runtime: handle, ring, drivers, joining, ended }))
     }
 
-    /// The thread's ring: another one if it was lost.
+    /// Returns the thread's ring, or creates another one if it was lost.
     pub(crate) fn ring(&self) -> io::Result<RingHandle> {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         if ring.has_ended() {
@@ -145,12 +149,12 @@ impl IoThread {
         Ok(ring.clone())
     }
 
-    /// The thread's runtime.
+    /// Returns the thread's runtime.
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }
 
-    /// A driver whose end the thread waits for.
+    /// Registers a driver, whose end the thread waits for.
     pub(crate) fn track<F: Future>(&self, driver: F) -> impl Future<Output = F::Output> + use<F> {
         self.drivers.track_future(driver)
     }
@@ -160,7 +164,7 @@ impl IoThread {
     }
 }
 
-/// A runtime that may be dropped where a thread must not wait.
+/// A runtime that can be dropped where a thread must not block.
 struct Owned(Option<Runtime>);
 
 impl Drop for Owned {
@@ -171,7 +175,7 @@ impl Drop for Owned {
     }
 }
 
-/// What a thread does: everything that is spawned on its runtime, until it is told to end.
+/// The main function of a thread: runs the tasks of its runtime until it is stopped.
 fn run(mut runtime: Owned, stopped: oneshot::Receiver<Duration>, drivers: &TaskTracker) {
     let Some(runtime) = mem::take(&mut runtime.0) else { return };
     runtime.block_on(async {

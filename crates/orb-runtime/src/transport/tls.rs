@@ -1,11 +1,12 @@
 //! TLS over a TCP socket: rustls between the socket and the machine's buffers.
 //!
-//! * **Reading.** One `read` of up to 64 KiB takes what is there into a staging buffer of the thread's; rustls takes a record from there,
-//!   decrypts it where it lies, and the plaintext is copied to where the machine wants it. Staging stays with the connection
-//!   only while something is left in it, so connections that are quiet hold none.
-//! * **Writing.** Up to 256 KiB are gathered into records, encrypted there, and leave by one `writev`. Nothing else is encrypted before
-//!   they are gone. Until then their last octet counts as not written: the machine then goes on asking for
-//!   room and keeping time, and the peer, which has not got the last record whole, has not seen the end of the last message either.
+//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer of the thread. rustls takes a record from
+//!   there and decrypts it in place. The plaintext is copied to the machine's buffer. A connection keeps a
+//!   staging buffer only while bytes are left in it, so idle connections hold none.
+//! * **Writing.** Up to 256 KiB are gathered into records, encrypted, and sent by one `writev`. Nothing else
+//!   is encrypted before they are sent. Until then, their last byte counts as not written. The machine
+//!   therefore keeps waiting for the socket and applying its timeout. The peer has not received the last
+//!   record completely, so it has not seen the end of the last message either.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
@@ -26,26 +27,26 @@ use super::{Progress, calls, shut_down, tcp};
 use crate::tls::TlsSession;
 use crate::tls::failure::{Failure, refusal};
 
-/// Octets that are read at a time.
+/// The maximum number of bytes of one read.
 const STAGING: usize = 64 * 1024;
 
-/// Staging buffers that a thread keeps.
+/// The number of staging buffers that a thread keeps.
 const SPARE: usize = 2;
 
-/// Octets that are encrypted at a time: 16 records, which one `writev` takes.
+/// The maximum number of bytes that are encrypted at a time: 16 records, which one `writev` sends.
 const BATCH: usize = 256 * 1024;
 
 thread_local! {
     static SPARES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A socket with a session.
+/// A socket with a TLS session.
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
     stream: TcpStream,
     session: Arc<TlsSession>,
     state: Mutex<State>,
-    /// There may be more to read without asking the socket.
+    /// More bytes may be available without reading the socket.
     pending: AtomicBool,
 }
 
@@ -53,11 +54,11 @@ pub(crate) struct TlsSocket {
 struct State {
     tls: Connection,
     staging: Option<Staging>,
-    /// The last octet of what was encrypted is not told to be written yet.
+    /// The last byte that was encrypted is not yet reported as written.
     held: bool,
-    /// Plaintext came: the peer has accepted this side.
+    /// Plaintext was received, so the peer has accepted this side.
     accepted: bool,
-    /// What the next read says.
+    /// The error that the next read returns.
     failed: Option<io::Error>,
     closed: bool,
 }
@@ -69,11 +70,12 @@ struct Staging {
     end: usize,
 }
 
-/// What one look at the socket brings: how many octets, and how many there was room for. `None`: nothing is there.
+/// The result of one read: the number of bytes, or `None` if nothing is available.
 type Got = io::Result<Option<usize>>;
 
 impl TlsSocket {
-    /// Goes through the handshake. The stream comes back where it fails. `begun` is called when the peer's first message is there.
+    /// Performs the handshake. If it fails, the stream is returned. `begun` is called when the peer's first
+    /// message has arrived.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -89,7 +91,7 @@ impl TlsSocket {
             return Err((stream, failure));
         }
         let session = Arc::new(TlsSession::new(&state.tls));
-        // Messages may have come with the end of the handshake.
+        // Messages may have arrived with the end of the handshake.
         Ok(Self { stream, session, state: Mutex::new(state), pending: AtomicBool::new(true) })
     }
 
@@ -131,7 +133,7 @@ impl TlsSocket {
         })
     }
 
-    /// Gives plaintext that is there, else asks the socket once and gives what that brought.
+    /// Returns plaintext that is available. If there is none, reads the socket once.
     fn read_by(&self, buf: &mut ReadBuf, look: impl FnOnce(&mut [u8]) -> Got) -> Got {
         let mut slices = buf.io_slices();
         let room: usize = slices.iter().map(|slice| slice.len()).sum();
@@ -183,7 +185,7 @@ impl TlsSocket {
         })
     }
 
-    /// As [`try_write`](Self::try_write), whatever tokio thinks of the socket.
+    /// Writes like [`try_write`](Self::try_write), bypassing tokio's readiness.
     pub(super) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
         self.write_by(transmit, |records| match records.leave(&self.stream) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
@@ -218,7 +220,7 @@ impl TlsSocket {
         }
     }
 
-    /// Lets the thread sleep, unless there is something to read already.
+    /// Blocks the thread, unless bytes are available already.
     pub(super) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
         if read && self.pending.load(Ordering::Acquire) {
             return Ok(());
@@ -240,7 +242,8 @@ impl TlsSocket {
     pub(super) fn shut_down_write(&self) {
         let mut state = self.lock();
         state.tls.send_close_notify();
-        // Whether or not there is room for it: that the stream ends says the same, since GIOP has a CloseConnection of its own.
+        // Ignore a full socket: the end of the stream has the same meaning, because GIOP has a
+        // CloseConnection of its own.
         let _ = state.leave(&self.stream);
         shut_down(&self.stream, Shutdown::Write);
     }
@@ -283,7 +286,7 @@ impl State {
                 return Err(Failure::Plaintext);
             }
             if let Err(error) = self.feed() {
-                // The peer is told why.
+                // Send the alert to the peer.
                 let _ = self.leave(stream);
                 return Err(error.into());
             }
@@ -293,7 +296,7 @@ impl State {
         }
     }
 
-    /// Takes what `look` finds; says whether that is something.
+    /// Fills the staging buffer from `look`. Returns whether bytes were received.
     fn stage(&mut self, look: impl FnOnce(&mut [u8]) -> Got) -> io::Result<bool> {
         let spare = SPARES.with_borrow_mut(Vec::pop);
         let mut octets = spare.unwrap_or_else(|| vec![0; STAGING].into_boxed_slice());
@@ -303,7 +306,7 @@ impl State {
                 self.staging = Some(Staging { octets, at: 0, end });
                 return Ok(true);
             }
-            // The stream ended, with or without a word from TLS. That nothing of it was cut off is for GIOP to know.
+            // The stream ended, with or without a close_notify. GIOP itself detects truncated messages.
             Ok(Some(_)) => self.closed = true,
             Ok(None) | Err(_) => {}
         }
@@ -311,13 +314,13 @@ impl State {
         got.map(|_| false)
     }
 
-    /// Lets rustls take a piece of what is staged.
+    /// Passes staged bytes to rustls.
     fn feed(&mut self) -> Result<(), Error> {
         let Some(staging) = &mut self.staging else { return Ok(()) };
         let mut rest = staging.octets.get(staging.at..staging.end).unwrap_or_default();
         let taken = self.tls.read_tls(&mut rest).map_err(|error| Error::General(error.to_string()))?;
         staging.at += taken;
-        // Nothing is taken behind a close_notify.
+        // Nothing is accepted after a close_notify.
         if (staging.at >= staging.end || taken == 0)
             && let Some(staging) = self.staging.take()
         {
@@ -326,7 +329,7 @@ impl State {
         self.tls.process_new_packets().map(drop)
     }
 
-    /// The same; what goes wrong is said by the next read, and to the peer.
+    /// Passes staged bytes to rustls. The next read returns an error, and the peer gets an alert.
     fn decrypt(&mut self, stream: &TcpStream) {
         if let Err(error) = self.feed() {
             self.failed = Some(match error {
@@ -341,12 +344,12 @@ impl State {
             }
         }
         if self.tls.wants_write() {
-            // A key update or an alert. What finds no room leaves with what is written next.
+            // A key update or an alert. If the socket is full, it is sent with the next write.
             let _ = self.leave(stream);
         }
     }
 
-    /// Copies plaintext behind the first `at` octets of the slices; says how much.
+    /// Copies plaintext to the slices after their first `at` bytes. Returns the number of copied bytes.
     fn take_plaintext(&mut self, slices: &mut [io::IoSliceMut<'_>], at: usize) -> usize {
         let (mut skip, mut got) = (at, 0);
         let mut reader = self.tls.reader();
@@ -367,10 +370,11 @@ impl State {
         got
     }
 
-    /// Makes records of what is to be written first, and says how many octets of it. Nothing waits before.
+    /// Encrypts the next bytes to be written, and returns their number. All earlier records must have been
+    /// sent.
     ///
-    /// A batch that is too large is cut between slices, or inside one that is too large by itself, which is payload: so a message's
-    /// first octet is never the last one of a batch.
+    /// A batch that is too large is split between slices. A single slice that is too large, which is payload,
+    /// is split inside. Therefore a message's first byte is never the last one of a batch.
     fn encrypt(&mut self, transmit: &Transmit) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let used = transmit.io_slices(&mut slices);
@@ -386,7 +390,7 @@ impl State {
         }
     }
 
-    /// Writes records until all are gone. `WouldBlock`: there is no more room.
+    /// Writes all pending records. Returns `WouldBlock` if the socket is full.
     fn leave(&mut self, stream: &TcpStream) -> io::Result<()> {
         let mut out = Out { stream, full: false };
         while self.tls.wants_write() {
@@ -409,10 +413,10 @@ impl Drop for State {
     }
 }
 
-/// The socket as rustls writes to it.
+/// The socket to which rustls writes.
 struct Out<'a> {
     stream: &'a TcpStream,
-    /// It took less than it was given: the next write would fail.
+    /// The socket accepted only a part of the bytes: the next write would fail.
     full: bool,
 }
 
@@ -435,7 +439,7 @@ impl Write for Out<'_> {
     }
 }
 
-/// One `read`.
+/// Reads once.
 fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
     loop {
         match calls::read(stream, into) {
@@ -446,7 +450,7 @@ fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
 }
 
 fn keep(octets: Box<[u8]>) {
-    // A thread that ends keeps nothing.
+    // A thread that is ending keeps no buffers.
     let _ = SPARES.try_with(|spares| {
         let mut spares = spares.borrow_mut();
         if spares.len() < SPARE {

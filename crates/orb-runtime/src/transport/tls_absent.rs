@@ -1,4 +1,4 @@
-//! In place of TLS where it was not compiled in: see [`crate::tls`].
+//! Replacement of TLS if it is not compiled in: see [`crate::tls`].
 
 use std::convert::Infallible;
 use std::io;

@@ -1,6 +1,6 @@
-//! Unix sockets: servers that are found by a path in the file system, for processes on the same machine.
+//! Unix sockets: servers with a path in the file system, for processes on the same machine.
 //!
-//! Once connected they are read and written like TCP, by the same system calls.
+//! Connected sockets are read and written by the same system calls as TCP.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -16,28 +16,29 @@ use rustix::fs::Mode;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpStream, UnixListener};
 
-/// Connections that wait to be accepted, as with TCP.
+/// The length of the backlog, as with TCP.
 const BACKLOG: i32 = 1024;
 
-/// How long to wait where a server's backlog is full.
+/// The delay before connecting again if a server's backlog is full.
 const FULL: Duration = Duration::from_millis(10);
 
-/// How often a directory is tried to be locked, and how long to wait in between: everybody who may read it can keep it locked.
+/// The number of attempts to lock a directory, and the delay between them. Any process that may read the
+/// directory can keep it locked.
 const TURNS: u32 = 100;
 const TURN: Duration = Duration::from_millis(2);
 
-/// A server's socket. Its file goes with it, unless another server's has taken its place.
+/// A server's socket. Dropping it removes its file, unless another server has replaced the file.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: UnixListener,
     file: SocketFile,
 }
 
-/// The file of a socket on which this process listens.
+/// The file of a socket that this process listens on.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Which file it is, whatever its name: device and number.
+    /// The identity of the file, independent of its name: device and inode number.
     id: (u64, u64),
 }
 
@@ -45,23 +46,23 @@ impl Listener {
     /// Accepts the next connection.
     ///
     /// # Cancel safety
-    /// No connection is lost.
+    /// Dropping the future loses no connection.
     pub(crate) async fn accept(&self) -> io::Result<TcpStream> {
         let (stream, _) = self.socket.accept().await?;
         into_stream(stream.into_std()?)
     }
 
-    /// Accepts the next connection that is there already, whatever the runtime knows of the socket.
+    /// Accepts a pending connection, bypassing the readiness of the runtime.
     pub(crate) fn accept_now(&self) -> io::Result<(Socket, SockAddr)> {
         SockRef::from(&self.socket).accept()
     }
 
-    /// The path on which it listens.
+    /// Returns the path that it listens on.
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Serves what was [bound](bind), in the current runtime.
+    /// Creates a listener from a [bound](bind) socket, in the current runtime.
     pub(crate) fn new(socket: OwnedFd, file: SocketFile) -> io::Result<Self> {
         Ok(Self { socket: UnixListener::from_std(socket.into())?, file })
     }
@@ -71,18 +72,20 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let _turn = turn(&self.path);
         if fs::symlink_metadata(&self.path).is_ok_and(|found| id(&found) == self.id) {
-            // Should it fail, the next server finds the file and nobody who listens.
+            // If this fails, the next server finds the file without a listener and replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Listens on a path, with those permission bits if any are given: who may write to the file may connect.
+/// Listens on a path, with the given permission bits if there are any. Processes that may write to the file
+/// may connect.
 ///
-/// A socket that a server left behind is replaced; a file of another kind, and a socket on which somebody listens, are not touched.
+/// A socket file without a listener is replaced. A file of another kind, and a socket that has a listener,
+/// are not changed.
 ///
 /// # Errors
-/// What the system says; that the path is in use.
+/// Errors of the system; an error if the path is in use.
 pub(crate) fn bind(
     path: &Path,
     mode: Option<u32>,
@@ -90,10 +93,11 @@ pub(crate) fn bind(
 ) -> io::Result<(OwnedFd, SocketFile)> {
     let address = SockAddr::unix(path)?;
     let socket = open(buffer)?;
-    // Elsewhere the system refuses it. There the bits are set before the socket listens: until then no client can connect either.
+    // Other systems do not support this. There, the bits are set before the socket listens: until then, no
+    // client can connect either.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Some(mode) = mode {
-        // The file is made with no more than these bits: there is no moment in which others may connect.
+        // The file is created with at most these bits, so that other users can never connect.
         rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
     }
     let turn = turn(path);
@@ -105,18 +109,18 @@ pub(crate) fn bind(
         socket.bind(&address)?;
     }
     let file = SocketFile { path: path.to_owned(), id: id(&fs::symlink_metadata(path)?) };
-    // What the process's mask took away.
+    // Restores the bits that the process's umask has removed.
     let allowed = mode.map_or(Ok(()), |mode| fs::set_permissions(path, Permissions::from_mode(mode)));
     let listening = allowed.and_then(|()| socket.listen(BACKLOG));
-    // The file, if it goes again, takes its own turn.
+    // If the file is removed on an error, that takes the lock itself.
     drop(turn);
     listening.map(|()| (socket.into(), file))
 }
 
-/// Connects to the server that listens on the path, and waits where its backlog is full.
+/// Connects to the server that listens on the path. If the server's backlog is full, waits and tries again.
 ///
 /// # Cancel safety
-/// Dropping the future connects nothing.
+/// Dropping the future leaves no connection.
 pub(crate) async fn connect(path: &Path, buffer: Option<usize>) -> io::Result<TcpStream> {
     let address = SockAddr::unix(path)?;
     loop {
@@ -139,13 +143,14 @@ fn open(buffer: Option<usize>) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A connected socket as all others are held: tokio's type is a descriptor with its readiness, of whatever family.
+/// Converts a connected socket to the type of all others: tokio's type is a descriptor with its readiness, of
+/// any address family.
 fn into_stream(stream: UnixStream) -> io::Result<TcpStream> {
     stream.set_nonblocking(true)?;
     TcpStream::from_std(OwnedFd::from(stream).into())
 }
 
-/// Removes a socket on which nobody listens.
+/// Removes a socket file that has no listener.
 fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     let in_use = |text: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, text));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
@@ -158,8 +163,9 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     }
 }
 
-/// Held while files of sockets in a directory come and go: a server that starts does not take one that is about to listen for one
-/// that was left behind. `None` where the directory can not be locked, or stays locked by somebody else.
+/// Locks a directory while socket files in it are created or removed. A server that starts must not mistake a
+/// socket that is about to listen for a stale one. Returns `None` if the directory cannot be locked, or stays
+/// locked by another process.
 fn turn(path: &Path) -> Option<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = File::open(directory).ok()?;
@@ -183,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory of a test's own.
+    /// A temporary directory of one test.
     struct Directory(PathBuf);
 
     impl Directory {
@@ -229,7 +235,7 @@ mod tests {
         assert!(error.to_string().contains("no socket"), "{error}");
         assert_eq!(fs::read_to_string(directory.path()).unwrap(), "precious");
 
-        // Not even if it is a name of a socket that nobody listens on.
+        // A symbolic link to a stale socket is not replaced either.
         let stale = directory.0.join("stale");
         drop(StdListener::bind(&stale).unwrap());
         fs::remove_file(directory.path()).unwrap();

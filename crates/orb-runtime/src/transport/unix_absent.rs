@@ -1,4 +1,5 @@
-//! In place of Unix sockets where the system has none that tokio knows: none can be made, so most of this never runs.
+//! Replacement of Unix sockets on systems where tokio does not support them. None can be created, so most of
+//! this never runs.
 
 use std::convert::Infallible;
 use std::io;

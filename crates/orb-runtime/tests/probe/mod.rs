@@ -1,4 +1,4 @@
-//! A hand-written interface, as small as the runtime's own tests need: what `idl!` would make of
+//! A hand-written interface for the runtime's own tests, equivalent to what `idl!` would generate for
 //!
 //! ```idl
 //! interface Probe {
@@ -23,8 +23,9 @@ use orb_runtime::private as v1;
 use orb_runtime::{ObjectRef, Orb, OrbBuilder, Reference, SystemException, Transport};
 use v1::{CdrDecode, CdrEncode, OpTable, Operation, Outcome, ServerRequest};
 
-/// A builder of ORBs with the transport under test: `ZORB_TEST_TRANSPORT=uring` makes it io_uring, `uring-threads` io_uring on
-/// threads of the ORB's own, as it is with `uring` on runtimes with several threads.
+/// Returns a builder of ORBs with the transport under test. `ZORB_TEST_TRANSPORT=uring` selects io_uring, and
+/// `uring-threads` selects io_uring on threads of the ORB. On runtimes with several threads, `uring` selects
+/// the latter, too.
 pub fn builder() -> OrbBuilder {
     let several = tokio::runtime::Handle::try_current()
         .is_ok_and(|runtime| runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread);

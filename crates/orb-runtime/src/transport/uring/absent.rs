@@ -1,4 +1,4 @@
-//! In place of io_uring where it was not compiled in: nobody can have a ring, so nothing here ever runs.
+//! Replacement of io_uring if it is not compiled in. No ring can be created, so nothing here ever runs.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,7 +1,7 @@
-//! A connection of the ring, and what the kernel has of it.
+//! A connection of the ring, and its buffers that are lent to the kernel.
 //!
-//! What is lent to the kernel is moved in here before its address is taken, and given away when its completion was seen:
-//! `ring` says why that is needed.
+//! A buffer is moved into the connection before its address is taken, and leaves it after its completion was
+//! seen. `ring` explains why that is required.
 
 use std::io;
 use std::mem;
@@ -19,43 +19,47 @@ use io_uring::{opcode, squeue, types};
 
 use super::ring::Vectors;
 
-/// Slices of one vectored write.
+/// The maximum number of slices of one vectored write.
 pub(super) const VECTORS: usize = 64;
 
-/// Octets of one write, a chain of vectored ones included. Until it is over nobody sees whether the peer takes anything, so a peer
-/// at the least rate of 64 KiB a second must be able to take it within the 30 s after which a connection counts as stalled.
+/// The maximum number of bytes of one write, including a chain of vectored ones. Progress is invisible until
+/// the write completes. A peer at the minimum rate of 64 KiB a second must be able to receive it within the
+/// 30 s after which a connection counts as stalled.
 pub(super) const MAX_WRITE: usize = 30 * (64 << 10);
 
-/// Octets of a write that are worth sending without a copy, where that is done: pinning pages has its price.
+/// The minimum number of bytes of a zero-copy write. Pinning pages makes smaller ones slower.
 const ZERO_COPY_MIN: usize = 256 << 10;
 
-/// How long the kernel may keep the pages of such a write. The next one waits for it, so that a long way gains nothing.
+/// The maximum time that the kernel may hold the pages of such a write. The next write waits for them, so
+/// zero-copy gains nothing on a slow path.
 const ZERO_COPY_KEEPS: Duration = Duration::from_millis(1);
 
-/// What `IORING_SEND_ZC_REPORT_USAGE` asks for, and `IORING_NOTIF_USAGE_ZC_COPIED` answers.
+/// The flag that requests a usage report (`IORING_SEND_ZC_REPORT_USAGE`), and the one in it that reports a
+/// copy (`IORING_NOTIF_USAGE_ZC_COPIED`).
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
 
-/// `IORING_RECVSEND_POLL_FIRST`: to wait for the socket before asking it.
+/// `IORING_RECVSEND_POLL_FIRST`: waits for readiness of the socket before the first attempt.
 pub(super) const POLL_FIRST: u16 = 1;
 
-/// Vectored writes of one chain.
+/// The maximum number of vectored writes of one chain.
 pub(super) const CHAIN: usize = 4;
 
-/// What an operation is, in the low bits of its user data. The index of its connection is in the others.
+/// The number of low bits of the user data that hold the kind of operation. The other bits hold the index of
+/// the connection.
 pub(super) const KIND_BITS: u32 = 3;
 pub(super) const READ: u64 = 0;
 pub(super) const HEADER: u64 = 1;
-/// The last write of a chain, and those before it by their place.
+/// The first write of a chain. The following ones add their position.
 pub(super) const WRITE: u64 = 2;
-/// A cancellation. Its outcome does not matter.
+/// A cancellation. Its result is ignored.
 pub(super) const CANCEL: u64 = 7;
 
-/// A connection's place in the ring.
+/// The index of a connection in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Index(pub(super) u32);
 
-/// A connection and what the kernel has of it.
+/// A connection and its operations in the kernel.
 pub(super) struct Conn {
     pub(super) fd: OwnedFd,
     pub(super) pool: Arc<BufferPool>,
@@ -64,13 +68,13 @@ pub(super) struct Conn {
     pub(super) read: Read,
     pub(super) header: Header,
     pub(super) write: Write,
-    /// Where a next header is received.
+    /// The buffer into which the next header is received.
     pub(super) next: Box<[u8; PIECE_HEADER_LEN]>,
     pub(super) vectors: Option<Box<Vectors>>,
     pub(super) zero_copy: ZeroCopy,
-    /// It is closed: what is under way is cancelled, and nothing new begins.
+    /// It is closed: pending operations are cancelled, and no new ones start.
     pub(super) released: bool,
-    /// Its handle is gone: it goes with its last operation.
+    /// Its handle was dropped: the connection is dropped with its last operation.
     pub(super) dropped: bool,
 }
 
@@ -95,7 +99,7 @@ pub(super) enum Write {
     Done(Transmit, io::Result<()>),
 }
 
-/// Whether large writes are sent without a copy. The first one of a connection tries it.
+/// The state of zero-copy for large writes. The first one of a connection tries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZeroCopy {
     Untried,
@@ -103,17 +107,17 @@ pub(super) enum ZeroCopy {
     Off,
 }
 
-/// Writes that are submitted together, one linked to the next. The chain has one completion: its last write's, or that of the
-/// first which fell short, behind which the others are dropped in silence.
+/// Writes that are submitted together, each linked to the next. The chain has one completion: that of its
+/// last write, or of the first one that falls short. Writes after that one are dropped without a completion.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Chain {
-    /// Octets of each write.
+    /// The number of bytes of each write.
     pub(super) len: [usize; CHAIN],
-    /// Writes in it.
+    /// The number of writes.
     pub(super) count: usize,
-    /// Since when it is sent without a copy. Then there is a second completion, when the kernel lets go of the pages.
+    /// The start time of a zero-copy write. It has a second completion, when the kernel releases the pages.
     pub(super) zero_copy: Option<Instant>,
-    /// Its first completion.
+    /// The result of its first completion.
     pub(super) sent: Option<i32>,
 }
 
@@ -134,7 +138,8 @@ impl Conn {
         self.submitted.fetch_add(operations, Ordering::Relaxed);
     }
 
-    /// What is returned is to be dropped where code of its owner may run.
+    /// Completes the read. The caller must drop the returned value outside of the lock, because that may run
+    /// code of its owner.
     pub(super) fn read_over(&mut self, result: i32) -> Option<Box<Loan>> {
         if let Read::Lent(buf) = mem::replace(&mut self.read, Read::Idle) {
             if self.released {
@@ -145,7 +150,7 @@ impl Conn {
         None
     }
 
-    /// Gives back what was received and nobody took.
+    /// Gives back received bytes that were not taken.
     pub(super) fn clear(&mut self) -> Option<Box<Loan>> {
         match mem::replace(&mut self.read, Read::Idle) {
             Read::Lent(buf) | Read::Done(buf, _) => buf.give_back(&self.pool),
@@ -154,11 +159,11 @@ impl Conn {
     }
 
     pub(super) fn header_over(&mut self, result: i32) {
-        // It is not received where the read that it is linked to fell short.
+        // A header is not received if the read that it is linked to fell short.
         self.header = if result == -libc::ECANCELED { Header::Idle } else { Header::Done(outcome(result)) };
     }
 
-    /// Takes in the completion of a chain of writes. All writes before the one that completes succeeded.
+    /// Completes a chain of writes. All writes before the one that completes have succeeded.
     pub(super) fn write_over(&mut self, place: usize, result: i32) {
         let Write::Lent(mut transmit, chain) = mem::replace(&mut self.write, Write::Idle) else { return };
         let refused = [-libc::EOPNOTSUPP, -libc::EINVAL].contains(&result) && chain.zero_copy.is_some();
@@ -168,7 +173,7 @@ impl Conn {
         let before = chain.len.get(..place).unwrap_or_default().iter().sum::<usize>();
         let outcome = match result {
             _ if refused => Ok(0),
-            // The thread that submitted it has ended.
+            // The thread that submitted the write has ended.
             result if result == -libc::ECANCELED => Ok(0),
             result => outcome(result),
         };
@@ -178,14 +183,15 @@ impl Conn {
         }
     }
 
-    /// Octets are sent, but the kernel still has their pages.
+    /// Records that the bytes are sent while the kernel still holds their pages.
     pub(super) fn write_sent(&mut self, result: i32) {
         if let Write::Lent(_, chain) = &mut self.write {
             chain.sent = Some(result);
         }
     }
 
-    /// The kernel lets go of pages, and says whether it copied them after all: then the connection never tries again.
+    /// Completes a zero-copy write. If the kernel copied the pages, or held them too long, the connection
+    /// does not use zero-copy again.
     pub(super) fn write_let_go(&mut self, usage: u32) {
         let Write::Lent(_, Chain { zero_copy: Some(since), sent, .. }) = &self.write else { return };
         let gains = usage & COPIED == 0 && since.elapsed() <= ZERO_COPY_KEEPS;
@@ -193,8 +199,9 @@ impl Conn {
         self.write_over(0, sent.unwrap_or(0));
     }
 
-    /// Moves the octets to be written in, and makes the entries that write them: one, or a chain of them where there are many
-    /// pieces. All but a chain's last are silent in success: the last one starts when they are over.
+    /// Moves the bytes to be written into the connection and creates the entries that write them: one, or a
+    /// chain if there are many pieces. All entries except the last one report no success. The last one starts
+    /// when the others have completed.
     pub(super) fn lend(
         &mut self,
         index: Index,
@@ -239,10 +246,10 @@ impl Conn {
 }
 
 impl Conn {
-    /// Throws away what the peer has not taken, and tells it so. A write without a copy can not be cancelled: the kernel keeps its
-    /// octets until the peer's system has them, for as long as the peer does not read, unless there is no connection any more.
+    /// Discards bytes that the peer has not received, and resets the connection. A zero-copy write cannot be
+    /// cancelled. While the peer does not read, the kernel would hold its bytes until the connection is gone.
     pub(super) fn reset(&self) {
-        // Only sockets of TCP can do that, and only they have such writes.
+        // This fails for sockets other than TCP, which have no zero-copy writes.
         let _ = rustix::net::connect_unspec(&self.fd);
     }
 }
@@ -253,7 +260,7 @@ impl Drop for Conn {
     }
 }
 
-/// Receives up to `len` octets of a header.
+/// Creates an entry that receives up to `len` bytes of a header.
 pub(super) fn receive_header(index: Index, conn: &mut Conn, len: usize) -> squeue::Entry {
     let len = len.min(PIECE_HEADER_LEN);
     opcode::Recv::new(types::Fd(conn.fd.as_raw_fd()), conn.next.as_mut_ptr(), len as u32)
@@ -261,7 +268,7 @@ pub(super) fn receive_header(index: Index, conn: &mut Conn, len: usize) -> squeu
         .user_data(user_data(index, HEADER))
 }
 
-/// Gives an operation up.
+/// Creates an entry that cancels an operation.
 pub(super) fn cancellation(index: Index, kind: u64) -> squeue::Entry {
     let cancel = opcode::AsyncCancel::new(user_data(index, kind)).build();
     cancel.flags(squeue::Flags::SKIP_SUCCESS).user_data(CANCEL)
@@ -275,7 +282,7 @@ fn outcome(result: i32) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }
 
-/// The ring ended before its connections.
+/// Returns the error of a connection whose ring has ended.
 pub(super) fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the io_uring of the connection's runtime is gone")
 }

@@ -1,9 +1,10 @@
-//! io_uring: reads and writes that the kernel finishes by itself, on a current_thread runtime: the user's, or that of a
-//! thread of the ORB's own.
+//! io_uring: reads and writes that the kernel completes asynchronously, on a current_thread runtime. It is
+//! the user's runtime, or that of a thread of the ORB.
 //!
-//! One ring a runtime. Links only queue operations, from whatever thread; a task of the runtime, the *reaper*, submits them,
-//! all that one turn of the runtime queued by one system call, takes completions, and wakes the drivers that they concern. The
-//! ring's descriptor is registered with tokio, so that a completion wakes the runtime like any readiness.
+//! Each runtime has one ring. Links only queue operations, from any thread. A task of the runtime, the
+//! *reaper*, submits all operations of one turn of the runtime by one system call. It also takes completions
+//! and wakes the affected drivers. The ring's descriptor is registered with tokio, so that a completion wakes
+//! the runtime like any readiness event.
 
 mod conn;
 #[expect(unsafe_code, reason = "the kernel reads and writes memory behind the back of the compiler")]
@@ -36,38 +37,39 @@ use super::threads::IoThread;
 use super::{AtATime, RingRead, low_water};
 use crate::link::stream::drop_lent;
 
-/// How long the end of a runtime waits for the kernel to let go of buffers, in steps.
+/// The steps in which the end of a runtime waits for the kernel to release buffers.
 const LAST_TURN: Duration = Duration::from_millis(20);
 const LAST_TURNS: usize = 50;
-/// After so many of them, connections that still have something to write are reset.
+/// The number of steps after which connections with pending writes are reset.
 const PATIENT_TURNS: usize = 25;
 
 thread_local! {
-    /// The rings of this thread's runtimes. They belong to their reapers.
+    /// The rings of this thread's runtimes. The reapers own them.
     static RINGS: RefCell<Vec<(tokio::runtime::Id, Weak<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream whose reads and writes go through the ring of its runtime.
+/// A stream that is read and written through the ring of its runtime.
 pub(crate) struct UringSocket {
     shared: Arc<Shared>,
     index: Index,
     thread: Option<Arc<IoThread>>,
 }
 
-/// The ring of a runtime.
+/// A handle of a runtime's ring.
 #[derive(Clone)]
 pub(crate) struct RingHandle(Arc<Shared>);
 
-/// A ring, its reaper and its users.
+/// The state that a ring shares with its reaper and its users.
 struct Shared {
     queues: Mutex<Queues>,
     state: Mutex<State>,
     enters: Arc<AtomicU64>,
-    /// The only thread that enters the kernel: completions are made where it was entered. `None`: whichever runs the runtime.
+    /// The only thread that enters the kernel, because completions run on the thread that entered it. `None`:
+    /// any thread that runs the runtime.
     owner: Option<ThreadId>,
 }
 
-/// The task that submits and completes.
+/// The task that submits operations and takes completions.
 struct Reaper {
     shared: Arc<Shared>,
     fd: Option<AsyncFd<RingFd>>,
@@ -84,7 +86,7 @@ impl UringSocket {
     /// Moves a connected stream to the ring.
     ///
     /// # Errors
-    /// The stream can not be had from tokio.
+    /// The stream cannot be removed from tokio.
     pub(crate) fn new(
         ring: RingHandle,
         stream: tokio::net::TcpStream,
@@ -93,7 +95,7 @@ impl UringSocket {
         thread: Option<Arc<IoThread>>,
     ) -> io::Result<Self> {
         let stream = stream.into_std()?;
-        // The kernel waits then, where it would say at once that there is nothing.
+        // In blocking mode, the kernel waits for bytes instead of failing with EAGAIN.
         stream.set_nonblocking(false)?;
         Ok(Self::with(ring.0, stream.into(), pool, submissions, thread))
     }
@@ -109,22 +111,23 @@ impl UringSocket {
         Self { shared, index, thread }
     }
 
-    /// The thread of the ORB's own to which the ring belongs.
+    /// Returns the thread of the ORB to which the ring belongs.
     pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
         self.thread.as_ref()
     }
 
-    /// Whether the calling thread may submit: it is the ring's, or runs the ring's runtime.
+    /// Returns whether the calling thread may submit: it is the ring's, or runs the ring's runtime.
     pub(crate) fn is_here(&self) -> bool {
         self.shared.is_here()
     }
 
-    /// Who is woken by completions from now on.
+    /// Sets the waker that completions wake from now on.
     pub(crate) fn set_waker(&self, cx: &Context<'_>) {
         self.shared.lock().ring.set_waker(self.index, cx.waker());
     }
 
-    /// Ready when [`take_read`](Self::take_read) gives something, or nothing is under way and something should be started.
+    /// Returns ready if [`take_read`](Self::take_read) returns a result, or no operation is pending and one
+    /// should be started.
     pub(crate) fn poll_read_ready(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.shared.lock();
         state.ring.set_waker(self.index, cx.waker());
@@ -135,30 +138,29 @@ impl UringSocket {
         self.shared.lock().ring.take_read(self.index)
     }
 
-    /// Starts to receive into the buffer. It comes back by [`take_read`](Self::take_read).
-    ///
+    /// Starts to receive into the buffer. [`take_read`](Self::take_read) returns it.
     pub(crate) fn start_read(&self, buf: ReadBuf, at_a_time: AtATime) {
         self.shared.with(|ring| ring.start_read(self.index, buf, at_a_time));
     }
 
-    /// Lets the socket become readable only once so many octets are there, or its end.
+    /// Makes the socket readable only when that many bytes are available, or at the end of the stream.
     #[cold]
     pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
         let state = self.shared.lock();
         state.ring.fd(self.index).map_or(Ok(()), |fd| low_water::set(fd.as_fd(), octets))
     }
 
-    /// Starts to wait for the first octets of a message, without a buffer.
+    /// Starts to receive the first bytes of a message, without a buffer.
     pub(crate) fn start_header(&self) {
         self.shared.with(|ring| ring.start_header(self.index));
     }
 
-    /// Gives up a read that waits for octets: its buffer comes back.
+    /// Cancels a pending read, so that its buffer is returned.
     pub(crate) fn cancel_read(&self) {
         self.shared.with(|ring| ring.cancel_read(self.index));
     }
 
-    /// Starts to write. What was lent comes back by [`take_written`](Self::take_written).
+    /// Starts to write. [`take_written`](Self::take_written) returns the buffer.
     pub(crate) fn start_write(&self, transmit: Transmit) {
         self.shared.with(|ring| ring.start_write(self.index, transmit));
     }
@@ -167,13 +169,13 @@ impl UringSocket {
         self.shared.lock().ring.take_written(self.index)
     }
 
-    /// Looks at once what is complete, instead of at the reaper's next turn.
+    /// Processes completions immediately instead of in the reaper's next turn.
     pub(crate) fn look(&self) {
         let mut wakers = Vec::new();
         let more = if self.is_here() {
             self.shared.turn(&mut wakers, Queues::look)
         } else {
-            // What came while its thread slept is complete already.
+            // Events that occurred while the ring's thread slept have completed already.
             self.shared.turn(&mut wakers, Queues::take_completions)
         };
         self.shared.lock().ring.keep(wakers);
@@ -182,8 +184,8 @@ impl UringSocket {
         }
     }
 
-    /// Submits what waits, and asks the ring again and again for up to `longest` whether something became of the connection's
-    /// operations; says whether that is so. Its own waker hears nothing of it.
+    /// Submits queued operations, and polls the ring for up to `longest` until an operation of the connection
+    /// completes. Returns whether one did. The connection's own waker is not woken.
     pub(crate) fn spin(&self, longest: Duration) -> bool {
         if !self.is_here() {
             return false;
@@ -197,7 +199,7 @@ impl UringSocket {
             state.ring.keep(std::mem::take(&mut wakers));
             let news = state.ring.has_news(self.index);
             if news || begun.elapsed() >= longest {
-                // Under the lock: nothing completes unheard in between.
+                // Restore the waker under the lock, so that no completion is missed in between.
                 state.ring.swap_waker(self.index, own);
                 drop(state);
                 if more {
@@ -210,16 +212,17 @@ impl UringSocket {
         }
     }
 
-    /// Tells the peer that nothing follows.
+    /// Signals the end of the stream to the peer.
     pub(crate) fn shut_down_write(&self) {
         let state = self.shared.lock();
         if let Some(fd) = state.ring.fd(self.index) {
-            // A socket that is gone already needs no telling.
+            // Ignore the error of a socket that is already disconnected.
             let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
         }
     }
 
-    /// Closes the stream. What is under way is cancelled; its buffers are freed when the kernel lets go of them.
+    /// Closes the stream. Pending operations are cancelled. Their buffers are freed when the kernel releases
+    /// them.
     pub(crate) fn close(&self) {
         self.shared.with(|ring| ring.release(self.index));
     }
@@ -238,10 +241,10 @@ impl fmt::Debug for UringSocket {
 }
 
 impl RingHandle {
-    /// The ring of the calling task's runtime, made where there is none yet.
+    /// Returns the ring of the calling task's runtime. Creates it if there is none.
     ///
     /// # Errors
-    /// Why there is none: the runtime has several threads, or what the kernel says.
+    /// The runtime has several threads, or the kernel refuses to create a ring.
     pub(crate) fn here() -> io::Result<Self> {
         let handle = Handle::try_current().map_err(io::Error::other)?;
         if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
@@ -265,10 +268,10 @@ impl RingHandle {
         Ok(ring)
     }
 
-    /// A new ring for a current_thread runtime that runs on that thread for good.
+    /// Creates a ring for a current_thread runtime that always runs on that thread.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub(crate) fn on(runtime: &Handle, owner: ThreadId) -> io::Result<Self> {
         Self::start(runtime, Some(owner))
     }
@@ -282,12 +285,12 @@ impl RingHandle {
         Ok(Self(shared))
     }
 
-    /// Whether it was lost, or its runtime is gone.
+    /// Returns whether the ring was lost, or its runtime has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.lock().ring.has_ended()
     }
 
-    /// How often the kernel was entered for it.
+    /// Returns the counter of system calls for this ring.
     pub(crate) fn enters(&self) -> &Arc<AtomicU64> {
         &self.0.enters
     }
@@ -302,28 +305,28 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Taken before the other lock.
+    /// Locks the queues. Lock order: before the state.
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues operations and has them submitted.
+    /// Queues operations and wakes the reaper to submit them.
     fn with(&self, queue: impl FnOnce(&mut Ring)) {
         let mut state = self.lock();
         queue(&mut state.ring);
         let ask = state.ring.has_entries() && !std::mem::replace(&mut state.asked, true);
         let reaper = if ask { state.reaper.clone() } else { None };
-        // Mostly nobody, and the list keeps its memory.
+        // Usually there are no wakers. Then the list keeps its memory.
         let nobody = state.ring.wakers.is_empty();
         let others = if nobody { Vec::new() } else { std::mem::take(&mut state.ring.wakers) };
         let dead = std::mem::take(&mut state.ring.dead);
         drop(state);
         drop_lent(dead);
-        // A waker may run anything: not under the lock.
+        // A waker may run any code, so it is not called under the lock.
         reaper.into_iter().chain(others).for_each(Waker::wake);
     }
 
-    /// Has the reaper submit what a turn left.
+    /// Wakes the reaper to submit the entries that a turn left.
     #[cold]
     fn rouse(&self) {
         let mut state = self.lock();
@@ -332,7 +335,7 @@ impl Shared {
         reaper.into_iter().for_each(Waker::wake);
     }
 
-    /// Submits and completes, then wakes whom it concerns. Says whether there is more to submit.
+    /// Runs `turn`, then wakes the affected drivers. Returns whether more entries are to be submitted.
     fn turn(
         &self,
         wakers: &mut Vec<Waker>,
@@ -356,14 +359,14 @@ impl Shared {
     }
 }
 
-/// The connections, for a moment.
+/// Locks the state of the connections, for a short time.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Nothing that can panic runs in the middle of a change.
+    // Ignore poisoning: no code that can panic runs during a change.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Reaper {
-    /// Tells tokio of the ring.
+    /// Registers the ring with tokio.
     fn start(&mut self) -> io::Result<()> {
         let fd = RingFd { fd: self.shared.queues().raw_fd(), _shared: Arc::clone(&self.shared) };
         #[allow(deprecated, reason = "its successor is `unsafe`; `RingFd` keeps the descriptor open")]
@@ -388,7 +391,7 @@ impl Future for Reaper {
         loop {
             match fd.poll_read_ready(cx) {
                 Poll::Ready(Ok(mut guard)) => guard.clear_ready(),
-                // The runtime shuts down.
+                // The runtime is shutting down.
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => break,
             }
@@ -409,12 +412,12 @@ impl Future for Reaper {
 }
 
 impl Drop for Reaper {
-    /// Waits, for a moment, until the kernel has let go of all buffers.
+    /// Waits at most one second until the kernel has released all buffers.
     fn drop(&mut self) {
         let mut queues = self.shared.queues();
         for turn in 0..LAST_TURNS {
             let mut state = self.shared.lock();
-            // Those too that other threads bring meanwhile.
+            // Repeat this in each turn, because other threads may add operations meanwhile.
             state.ring.release_all(turn >= PATIENT_TURNS);
             let over = state.ring.in_flight() == 0;
             drop(state);

@@ -1,18 +1,20 @@
-//! The ring and the operations that are with the kernel: the only file of this transport with `unsafe`.
+//! The ring and its operations in the kernel. This is the only file of this transport with `unsafe`.
 //!
 //! # Why it is sound
-//! The kernel reads and writes memory between the submission of an operation and its completion. All such memory belongs to
-//! a [`Conn`]: receive and transmit buffers are moved into it before their addresses are taken, and leave it by
-//! [`Ring::complete`] alone, when their operation's completion was seen. Moving a `ReadBuf`, a `Transmit` or a `Conn` moves a
-//! box, never what the kernel sees. A connection's descriptor is closed with its `Conn`, which goes when none of its operations
-//! is left, so no entry names a descriptor that means something else by now. A ring that ends before these leaks their memory.
+//! The kernel reads and writes memory between the submission of an operation and its completion. All such
+//! memory belongs to a [`Conn`]. Receive and transmit buffers are moved into it before their addresses are
+//! taken. They leave it only by [`Ring::complete`], after their operation's completion was seen. Moving a
+//! `ReadBuf`, a `Transmit` or a `Conn` moves a box, never the memory that the kernel uses. A connection's
+//! descriptor is closed with its `Conn`, which is dropped after its last operation. No entry can therefore
+//! name a descriptor that was reused. A ring that ends before its operations leaks their memory.
 //!
-//! Memory that a servant lends (`DepositTarget`) is given by a method that borrows the target for as long as the memory is used. A
-//! target can not see that borrow end but by being used again or dropped, and nobody uses or drops it before the completion: so
-//! its memory is as exclusive until then as if it were borrowed still.
+//! Memory that a servant lends (`DepositTarget`) is obtained by a method that borrows the target for as long
+//! as the memory is used. A target can observe the end of that borrow only when it is used again or dropped.
+//! Neither happens before the completion, so its memory stays exclusive until then, as if it were still
+//! borrowed.
 //!
-//! The queues have a lock of their own, which is held in system calls; that of the connections is taken inside it, for
-//! moments. So whoever queues an operation never waits for the kernel.
+//! The queues have a lock of their own, which is held during system calls. The lock of the connections is
+//! taken inside it, for short times. A thread that queues an operation therefore never waits for the kernel.
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,27 +39,27 @@ use super::conn::{
 use super::lock;
 use crate::transport::{AtATime, RingRead};
 
-/// Entries of the submission queue. What finds no place waits in front of it.
+/// The size of the submission queue. Entries that do not fit wait in [`Ring`].
 const ENTRIES: u32 = 256;
 
-/// Entries of the completion queue. The kernel keeps what finds no place.
+/// The size of the completion queue. The kernel keeps completions that do not fit.
 const COMPLETIONS: u32 = 4096;
 
-/// Submissions of one turn.
+/// The maximum number of submissions of one turn.
 const TURNS: usize = 16;
 
 /// The queues of an io_uring.
 pub(super) struct Queues {
     io: IoUring,
-    /// System calls.
+    /// The number of system calls.
     enters: Arc<AtomicU64>,
 }
 
-/// What users of a ring share with its reaper.
+/// The state that users of a ring share with its reaper.
 pub(super) struct State {
     pub(super) ring: Ring,
     pub(super) reaper: Option<Waker>,
-    /// The reaper was told that there is something to submit, and has not looked yet.
+    /// The reaper was woken to submit entries, and has not run yet.
     pub(super) asked: bool,
 }
 
@@ -66,40 +68,42 @@ pub(super) struct State {
 pub(super) struct Ring {
     conns: Vec<Option<Box<Conn>>>,
     free: Vec<u32>,
-    /// Entries that wait for room in the submission queue.
+    /// Entries that wait for space in the submission queue.
     waiting: VecDeque<Waiting>,
-    /// Operations whose completion was not seen.
+    /// The number of operations whose completion was not seen.
     in_flight: usize,
-    /// The kernel is not asked any more.
+    /// The ring has ended: the kernel is not entered any more.
     ended: bool,
-    /// Whom the completions seen so far concern.
+    /// Wakers of the connections whose completions were seen.
     pub(super) wakers: Vec<Waker>,
-    /// Memory of servants that nobody waits for: to be dropped where their code may run.
+    /// Memory of servants that is no longer used. It must be dropped outside of the lock, because that may
+    /// run their code.
     #[expect(clippy::vec_box, reason = "the boxes go round")]
     pub(super) dead: Vec<Box<Loan>>,
 }
 
-/// An entry in front of the submission queue.
+/// An entry that waits for space in the submission queue.
 struct Waiting {
     entry: squeue::Entry,
-    /// The next one is linked to it.
+    /// The next entry is linked to it.
     linked: bool,
 }
 
-/// The lists of slices of a chain of vectored writes.
+/// The slice lists of a chain of vectored writes.
 pub(super) struct Vectors {
     slices: [[libc::iovec; VECTORS]; CHAIN],
     pub(super) messages: [libc::msghdr; CHAIN],
 }
 
-// SAFETY: the addresses in it are those of buffers that the same `Conn` owns; they are written before a submission and
-// read by the kernel alone.
+// SAFETY: the addresses in it are those of buffers that the same `Conn` owns; they are written before a
+// submission and read by the kernel alone.
 unsafe impl Send for Vectors {}
 
 impl Queues {
-    /// A ring. Completions are made when the thread that submitted is in the kernel anyway, in tokio's wait above all, so that
-    /// taking them costs no system call. (With `DEFER_TASKRUN` they would wait for a call of our own, and the kernel would not
-    /// tell epoll of them.) It belongs to no thread, so a runtime may go on elsewhere.
+    /// Creates a ring. Completions run when the thread that submitted is in the kernel anyway, usually in
+    /// tokio's wait, so they need no system call. (With `DEFER_TASKRUN` they would wait for a system call of
+    /// this thread, and the kernel would not notify epoll of them.) The ring does not belong to a thread, so
+    /// the runtime may move to another one.
     pub(super) fn new(enters: Arc<AtomicU64>) -> io::Result<Self> {
         let builder = || {
             let mut builder = IoUring::builder();
@@ -107,7 +111,7 @@ impl Queues {
             builder
         };
         let io = match builder().setup_coop_taskrun().setup_taskrun_flag().build(ENTRIES) {
-            // Before Linux 5.19.
+            // Kernels before Linux 5.19 do not know these flags.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder().build(ENTRIES)?,
             other => other?,
         };
@@ -125,10 +129,11 @@ impl Queues {
         self.io.as_raw_fd()
     }
 
-    /// Takes completions, and submits what waits. With `least` > 0 it waits for as many completions, up to `wait`.
+    /// Takes completions and submits waiting entries. With `least` > 0, waits for that many completions, for
+    /// up to `wait`.
     ///
     /// # Errors
-    /// The ring is lost. [`Ring::end`] comes next.
+    /// The ring is lost. The caller must call [`Ring::end`].
     pub(super) fn turn(&mut self, state: &Mutex<State>, least: u32, wait: Duration) -> io::Result<()> {
         self.reap(state);
         for _ in 0..TURNS {
@@ -157,7 +162,7 @@ impl Queues {
             };
             self.reap(state);
             match outcome {
-                // Half a chain may be among what it left: what was linked would run unlinked.
+                // The rest may begin inside a chain, whose entries would then run unlinked.
                 Ok(taken) if taken < queued => {
                     return Err(io::Error::new(
                         io::ErrorKind::OutOfMemory,
@@ -166,7 +171,8 @@ impl Queues {
                 }
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
-                    // It wants completions taken first, as they were, has no memory now, or the time is up.
+                    // The kernel wanted completions to be taken first, which was done, has no memory at
+                    // present, or the wait timed out.
                     Some(libc::EBUSY | libc::EAGAIN | libc::EINTR | libc::ETIME) => {}
                     _ => return Err(error),
                 },
@@ -178,18 +184,18 @@ impl Queues {
         Ok(())
     }
 
-    /// Takes the completions that are there.
+    /// Takes the available completions.
     pub(super) fn take_completions(&mut self, state: &Mutex<State>) -> io::Result<()> {
         self.reap(state);
         Ok(())
     }
 
-    /// Does what there is to do; where there is nothing, without a system call.
+    /// Takes completions and submits waiting entries. Makes no system call if there is nothing to do.
     pub(super) fn poll(&mut self, state: &Mutex<State>) -> io::Result<()> {
         if self.io.submission().taskrun() { self.look(state) } else { self.turn(state, 0, Duration::ZERO) }
     }
 
-    /// Enters the kernel, so that it completes what it can.
+    /// Enters the kernel, so that it runs pending completions.
     pub(super) fn look(&mut self, state: &Mutex<State>) -> io::Result<()> {
         let flags = EnterFlags::GETEVENTS.bits();
         self.enters.fetch_add(1, Ordering::Relaxed);
@@ -198,7 +204,7 @@ impl Queues {
         self.turn(state, 0, Duration::ZERO)
     }
 
-    /// Whether entries are left that were not submitted.
+    /// Returns whether entries were not submitted.
     pub(super) fn has_entries(&mut self) -> bool {
         !self.io.submission().is_empty()
     }
@@ -213,7 +219,7 @@ impl Queues {
             for completion in &mut completions {
                 ring.complete(completion.user_data(), completion.result(), completion.flags());
             }
-            // More may have come, or was kept by the kernel for want of room.
+            // More completions may have arrived, or the kernel kept some because the queue was full.
             completions.sync();
             if completions.is_empty() {
                 return;
@@ -223,7 +229,7 @@ impl Queues {
 }
 
 impl Ring {
-    /// Takes a stream in. It must be in blocking mode: the kernel then waits, and does not fail with `EAGAIN`.
+    /// Adds a stream. It must be in blocking mode: the kernel then waits instead of failing with `EAGAIN`.
     pub(super) fn insert(&mut self, fd: OwnedFd, pool: Arc<BufferPool>, submitted: Arc<AtomicU64>) -> Index {
         let conn = Box::new(Conn {
             fd,
@@ -249,22 +255,22 @@ impl Ring {
         Index(self.conns.len() as u32 - 1)
     }
 
-    /// Whether entries wait to be submitted.
+    /// Returns whether entries wait to be submitted.
     pub(super) fn has_entries(&self) -> bool {
         !self.ended && !self.waiting.is_empty()
     }
 
-    /// Whether every operation fails.
+    /// Returns whether the ring has ended, so that all operations fail.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Operations whose completion was not seen yet.
+    /// Returns the number of operations whose completion was not seen.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Who hears of the connection's completions.
+    /// Sets the waker of the connection's completions.
     pub(super) fn set_waker(&mut self, index: Index, waker: &Waker) {
         if let Some(conn) = self.conn(index)
             && !conn.waker.as_ref().is_some_and(|known| known.will_wake(waker))
@@ -273,24 +279,24 @@ impl Ring {
         }
     }
 
-    /// Who hears of the connection's completions from now on, in place of whom is given back.
+    /// Replaces the waker of the connection's completions, and returns the previous one.
     pub(super) fn swap_waker(&mut self, index: Index, waker: Option<Waker>) -> Option<Waker> {
         self.conn(index).and_then(|conn| mem::replace(&mut conn.waker, waker))
     }
 
-    /// Takes back the memory of the list of wakers.
+    /// Reuses the memory of the list of wakers.
     pub(super) fn keep(&mut self, wakers: Vec<Waker>) {
         if self.wakers.is_empty() {
             self.wakers = wakers;
         }
     }
 
-    /// The connection's descriptor.
+    /// Returns the connection's descriptor.
     pub(super) fn fd(&self, index: Index) -> Option<&OwnedFd> {
         self.conns.get(index.0 as usize)?.as_deref().map(|conn| &conn.fd)
     }
 
-    /// Whether [`take_read`](Self::take_read) gives something else than [`RingRead::Pending`].
+    /// Returns whether [`take_read`](Self::take_read) would return [`RingRead::Pending`].
     pub(super) fn is_read_pending(&mut self, index: Index) -> bool {
         !self.ended
             && self.conn(index).is_some_and(|conn| match conn.read {
@@ -300,7 +306,7 @@ impl Ring {
             })
     }
 
-    /// Whether [`take_read`](Self::take_read) or [`take_written`](Self::take_written) gives something.
+    /// Returns whether [`take_read`](Self::take_read) or [`take_written`](Self::take_written) has a result.
     pub(super) fn has_news(&mut self, index: Index) -> bool {
         !self.is_read_pending(index)
             || self.conn(index).is_some_and(|conn| matches!(conn.write, Write::Done(..)))
@@ -330,7 +336,7 @@ impl Ring {
         }
     }
 
-    /// Receives into the buffer what comes next. Nothing else must be under way on the reading side.
+    /// Starts to receive into the buffer. No other read may be pending.
     pub(super) fn start_read(&mut self, index: Index, buf: ReadBuf, at_a_time: AtATime) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
@@ -368,8 +374,8 @@ impl Ring {
         self.waiting.extend(header.map(|entry| Waiting { entry, linked: false }));
     }
 
-    /// Receives the first octets of the next message into a few octets of the connection's own, so that one that waits holds
-    /// no window. Nothing else must be under way on the reading side.
+    /// Starts to receive the first bytes of the next message into a small buffer of the connection, so that
+    /// an idle connection holds no window. No other read may be pending.
     pub(super) fn start_header(&mut self, index: Index) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
@@ -384,20 +390,20 @@ impl Ring {
         self.waiting.push_back(Waiting { entry: header, linked: false });
     }
 
-    /// Gives up waiting for octets: the read ends with what it has.
+    /// Cancels a pending read: it completes with the bytes that it has.
     pub(super) fn cancel_read(&mut self, index: Index) {
         if self.conn(index).is_some_and(|conn| matches!(conn.read, Read::Lent(_))) {
             self.cancel(index, READ);
         }
     }
 
-    /// Whether the connection sends large writes without a copy.
+    /// Returns the state of zero-copy for large writes.
     #[cfg(test)]
     pub(super) fn zero_copy(&mut self, index: Index) -> Option<ZeroCopy> {
         self.conn(index).map(|conn| conn.zero_copy)
     }
 
-    /// Writes all of it, or the first [`MAX_WRITE`] octets. Nothing else must be under way on the writing side.
+    /// Starts to write everything, or the first [`MAX_WRITE`] bytes. No other write may be pending.
     pub(super) fn start_write(&mut self, index: Index, transmit: Transmit) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_writing()) else { return };
@@ -412,7 +418,7 @@ impl Ring {
         self.push_chain(entries);
     }
 
-    /// A write that is over: what is left of it was not taken.
+    /// Returns a completed write. The bytes that are left in it were not sent.
     pub(super) fn take_written(&mut self, index: Index) -> Option<(Transmit, io::Result<()>)> {
         let conn = self.conn(index)?;
         match mem::replace(&mut conn.write, Write::Idle) {
@@ -424,14 +430,15 @@ impl Ring {
         }
     }
 
-    /// Closes the connection. What is under way is cancelled and keeps its memory until it is over.
+    /// Closes the connection. Pending operations are cancelled and keep their memory until they have
+    /// completed.
     pub(super) fn release(&mut self, index: Index) {
         let Some(conn) = self.conn(index) else { return };
         if mem::replace(&mut conn.released, true) {
             return;
         }
         conn.waker = None;
-        // A receive that a link starts behind a cancellation ends by this.
+        // This ends a receive that is linked to a cancelled operation and starts after it.
         let _ = rustix::net::shutdown(&conn.fd, rustix::net::Shutdown::Both);
         let (read, header) = (matches!(conn.read, Read::Lent(_)), matches!(conn.header, Header::Lent));
         let writes = if let Write::Lent(_, chain) = &conn.write { chain.count } else { 0 };
@@ -446,7 +453,7 @@ impl Ring {
         }
     }
 
-    /// The handle of the connection is gone.
+    /// Releases the connection of a dropped handle.
     pub(super) fn free(&mut self, index: Index) {
         self.release(index);
         if let Some(conn) = self.conn(index) {
@@ -455,7 +462,7 @@ impl Ring {
         self.forget_if_over(index);
     }
 
-    /// Releases every connection, and resets those that still write.
+    /// Releases every connection. With `reset`, resets those with pending writes.
     pub(super) fn release_all(&mut self, reset: bool) {
         self.wakers.extend(self.conns.iter().flatten().filter_map(|conn| conn.waker.clone()));
         for index in 0..self.conns.len() as u32 {
@@ -464,7 +471,7 @@ impl Ring {
         self.conns.iter().flatten().filter(|conn| reset && conn.is_writing()).for_each(|conn| conn.reset());
     }
 
-    /// The kernel is not asked any more: operations fail from now on, and those that it has keep their memory for good.
+    /// Ends the ring. Operations fail from now on. Those in the kernel keep their memory permanently.
     pub(super) fn end(&mut self) {
         self.ended = true;
         for Waiting { entry, .. } in mem::take(&mut self.waiting) {
@@ -493,7 +500,8 @@ impl Ring {
         }
     }
 
-    /// Moves entries into the submission queue. Linked ones go together: a chain ends where a submission does.
+    /// Moves entries into the submission queue. Linked entries are moved together, because a chain ends where
+    /// a submission ends.
     fn queue_waiting(&mut self, io: &mut IoUring) {
         let mut queue = io.submission();
         loop {
@@ -502,14 +510,15 @@ impl Ring {
                 return;
             }
             for Waiting { entry, .. } in self.waiting.drain(..chain.min(self.waiting.len())) {
-                // SAFETY: what the entry points to belongs to a `Conn` until `complete` has seen its completion, and that is
-                // also what keeps its descriptor open: see the top of this file. There is room.
+                // SAFETY: what the entry points to belongs to a `Conn` until `complete` has seen its
+                // completion, and that is also what keeps its descriptor open: see the top of this file.
+                // There is space.
                 let _ = unsafe { queue.push(&entry) };
             }
         }
     }
 
-    /// Ends a read that was not started.
+    /// Completes a read that was not submitted.
     fn finish_read(&mut self, index: Index, error: io::Error) {
         if let Some(conn) = self.conn(index)
             && let Read::Lent(buf) = mem::replace(&mut conn.read, Read::Idle)
@@ -520,7 +529,7 @@ impl Ring {
         }
     }
 
-    /// An operation is over: its memory is the connection's own again.
+    /// Completes an operation: its memory belongs to the connection only.
     fn complete(&mut self, user_data: u64, result: i32, flags: u32) {
         let kind = user_data & ((1 << KIND_BITS) - 1);
         if kind == CANCEL {
@@ -531,7 +540,7 @@ impl Ring {
         match kind {
             READ => self.dead.extend(conn.read_over(result)),
             HEADER => conn.header_over(result),
-            // A notification follows, until which the memory is lent.
+            // A notification follows. The memory is lent until then.
             _ if cqueue::more(flags) => return conn.write_sent(result),
             _ if cqueue::notif(flags) => conn.write_let_go(result as u32),
             place => conn.write_over(place.saturating_sub(WRITE) as usize, result),
@@ -543,7 +552,7 @@ impl Ring {
         self.forget_if_over(index);
     }
 
-    /// Closes a released connection with which the kernel is done.
+    /// Drops a connection whose handle is dropped and whose operations have completed.
     fn forget_if_over(&mut self, index: Index) {
         let Some(place) = self.conns.get_mut(index.0 as usize) else { return };
         if place.as_ref().is_some_and(|conn| conn.dropped && !conn.is_lent()) {
@@ -557,7 +566,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.in_flight > 0 {
-            // The kernel may still write there: closing the ring cancels the rest at its leisure.
+            // The kernel may still write to it: closing the ring cancels operations asynchronously.
             mem::forget(mem::take(&mut self.conns));
         }
     }
@@ -571,7 +580,7 @@ impl Vectors {
         Box::new(Self { slices: [[empty; VECTORS]; CHAIN], messages: [message; CHAIN] })
     }
 
-    /// Lists the pieces of `transmit`, as many as find room and make up one write.
+    /// Lists the pieces of `transmit` that fit into one write.
     pub(super) fn fill(&mut self, transmit: &Transmit, chain: &mut Chain) {
         *chain = Chain::default();
         let (mut pieces, mut left) = (transmit.pieces(), MAX_WRITE);

@@ -1,4 +1,4 @@
-//! The ring over socket pairs: every operation, and every way in which one can end.
+//! Tests of the ring over socket pairs: every operation, and every way in which it can end.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use giop_proto::receive::{HEADER_LEN, Receiver};
 
 use super::*;
 
-/// One end of a pair on the ring, the other one blocking, and what the first end receives with.
+/// One end of a socket pair on the ring, the blocking other end, and the receiver of the first one.
 struct End {
     socket: UringSocket,
     other: UnixStream,
@@ -21,7 +21,7 @@ struct End {
     receiver: Receiver,
 }
 
-/// The ring of this runtime, unless the kernel refuses.
+/// Returns the ring of this runtime, unless the kernel does not support it.
 fn ring() -> Option<RingHandle> {
     match RingHandle::here() {
         Ok(ring) => Some(ring),
@@ -52,7 +52,7 @@ impl End {
         .await
     }
 
-    /// Reads into what the receiver lends, and says how much came.
+    /// Reads into the receiver's buffer, and returns the number of bytes.
     async fn receive(&mut self) -> io::Result<usize> {
         self.socket.start_read(self.receiver.take_read_buf(), AtATime::Whole);
         let RingRead::Read(buf, outcome) = self.read().await else { panic!("no read is over") };
@@ -69,7 +69,7 @@ impl End {
         .await
     }
 
-    /// The next whole message.
+    /// Returns the next complete message.
     fn frame(&mut self) -> Option<bytes::Bytes> {
         self.receiver.peek().unwrap().map(|_| self.receiver.take_front())
     }
@@ -87,7 +87,7 @@ fn message(body: usize, with: u8) -> Vec<u8> {
     octets
 }
 
-/// Until everything that is ready has run.
+/// Waits until all ready tasks have run.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -101,7 +101,7 @@ async fn a_read_brings_what_was_sent_and_then_the_end() {
     end.other.write_all(&message(8, 1)).unwrap();
     assert_eq!(end.receive().await.unwrap(), 20);
     assert_eq!(end.frame().unwrap(), message(8, 1));
-    // Now the data come after the read began.
+    // These bytes arrive after the read has begun.
     let mut other = end.other.try_clone().unwrap();
     let late = tokio::spawn(async move {
         settle().await;
@@ -173,7 +173,8 @@ async fn a_large_message_is_received_whole_and_the_next_header_behind_it() {
         }
     }
     sender.join().unwrap();
-    // A header by itself, and the payload in one or, of the first, as the memory grant grows.
+    // A read for each header. The payload takes one read, and for the first message more, while the memory
+    // grant grows.
     assert!(reads <= 12, "{reads} reads of 43 pieces each");
 }
 
@@ -210,13 +211,13 @@ async fn a_write_of_any_number_of_pieces_arrives_whole() {
         assert!(reader.join().unwrap() == expected, "{pieces} pieces");
         assert_eq!(outbox.backlog(), 0);
     }
-    // What nobody reads fails, and says how much was taken.
+    // A write that the peer does not read fails, and reports the number of sent bytes.
     let mut outbox = Outbox::default();
     for _ in 0..100 {
         outbox.push_chunk(vec![7; 100_000].into());
         outbox.push(&[8; 10]);
     }
-    // The first try, without a copy, writes nothing over such a socket.
+    // The first attempt uses zero-copy, which writes nothing over such a socket.
     end.socket.start_write(outbox.take());
     let (transmit, outcome) = end.written().await;
     outcome.unwrap();
@@ -247,7 +248,7 @@ async fn a_chain_of_writes_that_breaks_ends_once() {
         outbox.push_chunk(vec![7; 5000].into());
     }
     let all = outbox.backlog();
-    // Four lists of 64 pieces. The socket takes one of them, and a part of the second.
+    // Four lists of 64 pieces. The socket accepts one of them, and a part of the second.
     end.socket.start_write(outbox.take());
     settle().await;
     assert_eq!(end.in_flight(), 1);
@@ -336,7 +337,7 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
         let awaited = receiver.rest().min(50_000);
         socket.set_low_water(awaited).unwrap();
         socket.start_read(receiver.take_read_buf(), AtATime::LowWater);
-        // One octet too few.
+        // One byte too few.
         let sent = whole.len() - left;
         other.write_all(&whole[sent..sent + awaited - 1]).unwrap();
         settle().await;
@@ -349,7 +350,7 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
         }
     }
     assert_eq!((left, receiver.take_front()), (0, whole.into()));
-    // The end is seen whatever is awaited.
+    // The end completes the read whatever the low water mark is.
     socket.start_read(receiver.take_read_buf(), AtATime::LowWater);
     drop(other);
     assert_eq!(read(&mut receiver).await, 0);
@@ -364,7 +365,7 @@ async fn a_cancelled_read_gives_its_buffer_back() {
     let RingRead::Read(buf, outcome) = end.read().await else { panic!("no read is over") };
     assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
     end.receiver.handle_read(buf, 0);
-    // The stream goes on.
+    // The stream continues.
     end.other.write_all(&message(1, 1)).unwrap();
     assert_eq!(end.receive().await.unwrap(), 13);
     end.socket.cancel_read();
@@ -393,7 +394,8 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
                 for _ in 0..200 {
                     outbox.push_chunk(vec![1; 100_000].into());
                 }
-                // This kind of socket can not send without a copy: the first try says so, and nothing is written.
+                // This kind of socket does not support zero-copy: the first attempt detects that, and nothing
+                // is written.
                 end.socket.start_write(outbox.take());
                 let (transmit, outcome) = end.written().await;
                 outcome.unwrap();
@@ -410,7 +412,7 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
         settle().await;
         assert_eq!(shared.lock().ring.in_flight(), 0, "{operation}");
         drop((other, receiver));
-        // The buffer is in the pool again: the next one is it.
+        // The buffer is in the pool again, and is reused next.
         let before = pool.stats();
         for _ in 0..2 {
             pool.give_back(pool.take(WINDOW));
@@ -431,7 +433,7 @@ async fn a_place_in_the_ring_is_not_given_away_while_it_is_used() {
     assert_ne!(first.socket.index, second.socket.index);
     settle().await;
     assert!(matches!(first.socket.take_read(), RingRead::Ended(_)));
-    // Closed means that nothing begins any more.
+    // No operation starts on a closed connection.
     first.socket.start_header();
     assert!(matches!(first.socket.take_read(), RingRead::Ended(Err(_))));
     let index = first.socket.index;
@@ -487,7 +489,8 @@ fn the_end_of_a_runtime_lets_go_of_what_a_peer_does_not_read() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let over_tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let mut other = listener.accept().unwrap().0;
-    // Without a copy, the kernel keeps the octets until the peer's system has them, which takes few that nobody reads.
+    // With zero-copy, the kernel holds the bytes until the peer's system has received them. That system
+    // accepts few bytes that are not read.
     let octets = Arc::new(());
     let socket = runtime.block_on(async {
         let (pool, submitted) = (Arc::new(BufferPool::new(1 << 20)), Arc::default());
@@ -510,7 +513,7 @@ fn the_end_of_a_runtime_lets_go_of_what_a_peer_does_not_read() {
     assert!(!ended.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock), "the socket is closed");
 }
 
-/// Octets that tell when they are freed.
+/// Bytes whose release can be observed.
 struct Held(Vec<u8>, #[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 impl AsRef<[u8]> for Held {
@@ -560,7 +563,7 @@ fn a_runtime_may_move_to_another_thread() {
     });
     let Some(mut first) = first else { return };
     runtime.block_on(async {
-        // What an ended thread has submitted the kernel cancels when it would go on with it.
+        // The kernel cancels operations of an ended thread when it would continue them.
         first.other.write_all(&message(3, 3)).unwrap();
         let RingRead::Read(buf, outcome) = first.read().await else { panic!("no read is over") };
         assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
