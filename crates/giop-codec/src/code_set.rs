@@ -1,7 +1,8 @@
-//! Code set negotiation: what a server offers, what a client picks, and how it tells the server.
+//! Code set negotiation: the offer of a server, the choice of a client, and its announcement to the server.
 //!
-//! By default both sides of zorb have UTF-8 as their native set, because that is what their strings are, with conversion to
-//! ISO 8859-1, and UTF-16 for wide text. Others can be chosen: those that [`CharSet::from_id`] and [`WCharSet::from_id`] know.
+//! By default, both sides of zorb have UTF-8 as their native set, because Rust strings are UTF-8, with
+//! conversion to ISO 8859-1. The default for wide text is UTF-16. Other sets can be configured: those that
+//! [`CharSet::from_id`] and [`WCharSet::from_id`] support.
 
 use std::error::Error;
 use std::fmt;
@@ -16,7 +17,7 @@ use crate::{DecodeError, EncodeError, Version};
 pub struct CodeSetId(pub u32);
 
 impl CodeSetId {
-    /// None: a server that has no wide text offers it, a client that sends none announces it.
+    /// No code set. Offered by a server without wide text, and announced by a client that sends none.
     pub const NONE: Self = Self(0);
     /// ISO 8859-1, Latin alphabet No. 1.
     pub const ISO_8859_1: Self = Self(0x0001_0001);
@@ -28,7 +29,7 @@ impl CodeSetId {
     pub const UCS_2: Self = Self(0x0001_0100);
     /// UCS-4, level 1.
     pub const UCS_4: Self = Self(0x0001_0104);
-    /// UCS-4, level 3, which has all characters. omniORB knows no other.
+    /// UCS-4, level 3, which has all characters. omniORB supports no other level.
     pub const UCS_4_LEVEL_3: Self = Self(0x0001_0106);
     /// UTF-16.
     pub const UTF_16: Self = Self(0x0001_0109);
@@ -47,7 +48,7 @@ impl CodeSetId {
     /// EUC-KR, Korean.
     pub const EUC_KR: Self = Self(0x0004_000a);
 
-    /// Its name where it is a known one, be it that this build can convert it or not.
+    /// Returns its name if it is known, even if this build cannot convert it.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0 => "none",
@@ -75,7 +76,7 @@ impl CodeSetId {
             0x0500_0011 | 0x0502_0002 => "Shift_JIS",
             0x0501_0001 => "UTF-8",
             0x1002_0025 => "IBM-037",
-            // omniORB has it under the second number.
+            // omniORB uses the second number.
             0x1002_01f4 | 0x1002_01f8 => "IBM-500",
             0x1002_0362 => "IBM-866",
             0x1002_036e => "KOI8-R",
@@ -95,8 +96,8 @@ impl CodeSetId {
         })
     }
 
-    /// Whether its characters are among those of Unicode, as far as this table knows: only then is a fallback to UTF-8 or
-    /// UTF-16 compatible with it.
+    /// Returns whether all its characters are in Unicode, as far as this table knows. Only then a fallback to
+    /// UTF-8 or UTF-16 is compatible with it.
     const fn is_within_unicode(self) -> bool {
         self.0 != 0 && self.name().is_some()
     }
@@ -111,29 +112,29 @@ impl fmt::Display for CodeSetId {
     }
 }
 
-/// What one side has for one kind of text: its native set and those it converts from and to.
+/// The code sets of one side for one kind of text: its native set and its conversion sets.
 ///
 /// Source clause: "Code Set Negotiation" (`CONV_FRAME::CodeSetComponent`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodeSetComponent {
-    /// The set it works in; [`CodeSetId::NONE`] for none.
+    /// The native set; [`CodeSetId::NONE`] for none.
     pub native: CodeSetId,
     /// Further sets, best first.
     pub conversion: Vec<CodeSetId>,
 }
 
 impl CodeSetComponent {
-    /// Native set and conversions, best first.
+    /// Creates a component from a native set and conversion sets, best first.
     pub fn new(native: CodeSetId, conversion: &[CodeSetId]) -> Self {
         Self { native, conversion: conversion.to_vec() }
     }
 
-    /// Whether the set is native or among the conversions.
+    /// Returns whether the set is native or among the conversions.
     pub fn offers(&self, id: CodeSetId) -> bool {
         self.native == id || self.conversion.contains(&id)
     }
 
-    /// All sets, the native one first.
+    /// Returns all sets, the native one first.
     pub fn all(&self) -> impl Iterator<Item = CodeSetId> + '_ {
         std::iter::once(self.native).chain(self.conversion.iter().copied())
     }
@@ -149,7 +150,7 @@ impl CdrEncode for CodeSetComponent {
 }
 
 impl CdrDecode for CodeSetComponent {
-    /// Native set and count.
+    /// The size of the native set and the count.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -163,8 +164,8 @@ impl CdrDecode for CodeSetComponent {
     }
 }
 
-/// The code sets of one side: what a server publishes in the `TAG_CODE_SETS` component of its profiles, and what a client
-/// compares with it.
+/// The code sets of one side. A server publishes them in the `TAG_CODE_SETS` component of its profiles, and a
+/// client compares its own with them.
 ///
 /// Source clause: "Code Set Negotiation" (`CONV_FRAME::CodeSetComponentInfo`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -176,10 +177,10 @@ pub struct CodeSetComponentInfo {
 }
 
 impl CodeSetComponentInfo {
-    /// The default of zorb, client and server: UTF-8 with conversion to ISO 8859-1, and UTF-16.
+    /// Returns the default of zorb for clients and servers: UTF-8 with conversion to ISO 8859-1, and UTF-16.
     ///
-    /// UTF-8 is the native one because omniORB's clients take a server's native set where they can do it, even if
-    /// both sides could do better by conversion.
+    /// UTF-8 is native because omniORB's clients use a server's native set if they support it, even if
+    /// conversion would be better for both sides.
     pub fn zorb() -> Self {
         Self {
             for_char: CodeSetComponent::new(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_1]),
@@ -187,7 +188,8 @@ impl CodeSetComponentInfo {
         }
     }
 
-    /// The first of its sets that this build does not have. A side that offers it could be held to it.
+    /// Returns the first of its sets that this build does not support. It must not be offered, because the
+    /// peer could choose it.
     pub fn unsupported(&self) -> Option<CodeSetId> {
         let narrow = self.for_char.all().find(|id| CharSet::from_id(*id).is_none());
         let none = |id: &CodeSetId| *id == CodeSetId::NONE && self.for_wchar.conversion.is_empty();
@@ -210,27 +212,34 @@ impl CdrDecode for CodeSetComponentInfo {
     }
 }
 
-/// What client and server agreed on.
+/// The result of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// The sets that text is encoded in.
+    /// The transmission code sets of text.
     pub sets: CodeSets,
-    /// How to tell the server: the numbers are those by which it offered them.
+    /// The announcement to the server. It uses the numbers by which the server offered the sets.
     pub context: CodeSetContext,
 }
 
-/// Picks the transmission code sets that a client uses towards a server, once a connection.
+/// Selects the transmission code sets of a client for a connection to a server. Called once for each
+/// connection.
 ///
-/// For each kind of text, the first that there is of: the client's native set, where the server offers it; the server's native set,
-/// where the client converts to it; a set that both convert to, in the server's order; and as fallback UTF-8 or UTF-16, if
-/// both native sets hold only characters of Unicode. The specification tries the second before the first; a client whose strings are
-/// UTF-8 would lose characters by that, where a server that is native in ISO 8859-1 takes UTF-8, too.
+/// For each kind of text, it selects the first of these that exists:
+/// * the client's native set, if the server offers it;
+/// * the server's native set, if the client converts to it;
+/// * a set that both convert to, in the server's order;
+/// * UTF-8 or UTF-16 as fallback, if both native sets contain only characters of Unicode.
 ///
-/// Nothing in common for one kind of text, [`CharSet::NOTHING`], is no error before there is such text to send or to read; nor is a
-/// server that has none. The server is then told that `char` goes in its own native set, which it cannot refuse. A server that
-/// publishes nothing, and every server in GIOP 1.0, takes ISO 8859-1 and no wide text.
+/// The specification tries the second before the first. A client whose strings are UTF-8 would then lose
+/// characters if the server is native in ISO 8859-1 but also accepts UTF-8.
 ///
-/// Tell the server by the context in the first requests on the connection.
+/// If one kind of text has no common set ([`CharSet::NOTHING`]), or if the server has no set for it, that is
+/// an error only when such text is sent or read. The client then announces the server's own native set for
+/// `char`, which the server cannot reject.
+///
+/// A server that publishes nothing, and every server in GIOP 1.0, accepts ISO 8859-1 and no wide text.
+///
+/// The client must send the context in the first requests on the connection.
 /// Source clause: "Code Set Negotiation / Code Set Determination".
 pub fn negotiate(
     client: &CodeSetComponentInfo,
@@ -253,9 +262,9 @@ pub fn negotiate(
     Negotiated { sets, context: CodeSetContext { char_data, wchar_data } }
 }
 
-/// The set for one kind of text, and the number by which the server knows it.
+/// Returns the set for one kind of text, and the number by which the server identifies it.
 ///
-/// Numbers are compared by the sets that they stand for, where this build knows them: some sets have several.
+/// Numbers are compared by their sets, if this build supports them, because some sets have several numbers.
 fn determine<T: PartialEq>(
     client: &CodeSetComponent,
     server: &CodeSetComponent,
@@ -272,7 +281,7 @@ fn determine<T: PartialEq>(
     })
 }
 
-/// What a client announces to the server in the `CodeSets` service context.
+/// The announcement of a client to the server, in the `CodeSets` service context.
 ///
 /// Source clause: "Code Set Negotiation" (`CONV_FRAME::CodeSetContext`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -284,18 +293,18 @@ pub struct CodeSetContext {
 }
 
 impl CodeSetContext {
-    /// The service context to send.
+    /// Returns the service context to send.
     ///
     /// # Errors
-    /// None today.
+    /// Currently none.
     pub fn to_service_context(self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::CODE_SETS, &self)
     }
 
-    /// The server's side: the code sets to use on the connection that this context came on. Any that this build has is taken, be
-    /// it that the server offered it or not.
+    /// Returns the code sets for the connection on which the server received this context. Every set that
+    /// this build supports is accepted, whether the server offered it or not.
     ///
-    /// `previous` is what an earlier context on the connection set up.
+    /// `previous` is the result for an earlier context on the connection.
     ///
     /// # Errors
     /// [`CodeSetError::Unsupported`]: `CODESET_INCOMPATIBLE` minor 2; [`CodeSetError::Changed`]: `MARSHAL` minor 9.
@@ -340,12 +349,12 @@ impl CdrDecode for CodeSetContext {
     }
 }
 
-/// Why two sides cannot exchange text.
+/// The reason why two sides cannot exchange text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeSetError {
-    /// The client announced this set, which the server does not have.
+    /// The client announced this set, which the server does not support.
     Unsupported(CodeSetId),
-    /// The client announced other sets before on the same connection.
+    /// The client announced other sets earlier on the same connection.
     Changed,
 }
 
@@ -365,7 +374,7 @@ impl fmt::Display for CodeSetError {
 
 impl Error for CodeSetError {}
 
-/// `COMPLETED_NO`: negotiation comes before the operation.
+/// Converts to an exception with `COMPLETED_NO`, because negotiation precedes the operation.
 impl From<CodeSetError> for SystemException {
     #[cold]
     fn from(error: CodeSetError) -> Self {

@@ -1,11 +1,11 @@
-//! What can go wrong between a value and its octets: [`EncodeError`] blames the caller's value,
-//! [`DecodeError`] the peer's octets. Both are small and `Copy`, so that the hot paths carry no drop glue.
+//! Errors of encoding and decoding. [`EncodeError`] reports a fault of the caller's value, [`DecodeError`] a
+//! fault of the peer's bytes. Both are small and `Copy`, so that the hot paths carry no drop glue.
 
 use core::fmt;
 
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 
-/// Why a value has no CDR encoding here and now.
+/// The reason why a value cannot be encoded in the given context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EncodeErrorKind {
@@ -24,25 +24,25 @@ pub enum EncodeErrorKind {
     /// Wide text without a negotiated wide code set (`INV_OBJREF` minor OMG 1 in a request, `BAD_PARAM`
     /// minor OMG 23 in a reply).
     NoWideCodeSet,
-    /// Text where client and server have no code set for it in common (`CODESET_INCOMPATIBLE` minor OMG 1).
+    /// Client and server have no code set in common for this text (`CODESET_INCOMPATIBLE` minor OMG 1).
     NoCodeSet,
     /// A local object, interface or value cannot leave its process (`MARSHAL` minor OMG 4).
     LocalObject,
-    /// An object of an ORB that does not listen, which nobody could call back (`BAD_PARAM`).
+    /// An object of an ORB that does not listen, so that no peer could call it (`BAD_PARAM`).
     NoEndpoint,
-    /// Values in members of values that are nested more than 64 deep, which no receiver takes (`MARSHAL`).
+    /// Values nested in members of values more than 64 deep, which no receiver accepts (`MARSHAL`).
     DepthLimit,
-    /// A type code has a placeholder in it for a type that was not made (`BAD_TYPECODE` minor OMG 1).
+    /// A type code contains a placeholder for a type that was never completed (`BAD_TYPECODE` minor OMG 1).
     IncompleteTypeCode,
-    /// A value of a custom type that came in another byte order, version or code set, or at a place of another alignment. Only its author could
-    /// write it anew (`MARSHAL`).
+    /// A value of a custom type that was received in another byte order, version, code set or alignment. Only
+    /// the implementation of its type could marshal it again (`MARSHAL`).
     CustomState,
     /// A value that has no representation on the wire for another reason (`MARSHAL`).
     Unrepresentable,
 }
 
 impl EncodeErrorKind {
-    /// One line that says what is wrong.
+    /// Returns a one-line description of the error.
     pub const fn message(self) -> &'static str {
         match self {
             EncodeErrorKind::CharNotInCodeSet => "character is not in the negotiated transmission code set",
@@ -69,15 +69,15 @@ impl EncodeErrorKind {
     }
 }
 
-/// A value could not be encoded. The encoder's contents are then incomplete: rewind or reset it.
+/// Error of encoding a value. The encoder's contents are then incomplete: rewind or reset it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EncodeError {
-    /// What is wrong with the value.
+    /// The fault of the value.
     pub kind: EncodeErrorKind,
 }
 
 impl EncodeError {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     #[cold]
     pub const fn new(kind: EncodeErrorKind) -> EncodeError {
         EncodeError { kind }
@@ -85,10 +85,11 @@ impl EncodeError {
 }
 
 impl EncodeError {
-    /// The system exception for the caller, caused by this error.
+    /// Converts to the system exception for the caller, with this error as its source.
     ///
-    /// Arguments of a request fail to encode before anything is sent, `COMPLETED_NO`; results after the servant
-    /// has run, `COMPLETED_YES`. Where a minor code tells requests from replies, the status decides.
+    /// Arguments of a request fail to encode before anything is sent: `COMPLETED_NO`. Results fail after the
+    /// servant has run: `COMPLETED_YES`. Where the minor code differs between requests and replies,
+    /// `completed` selects it.
     #[cold]
     pub fn system(self, completed: CompletionStatus) -> SystemException {
         let request = completed != CompletionStatus::Yes;
@@ -117,7 +118,7 @@ impl EncodeError {
 }
 
 impl From<EncodeError> for SystemException {
-    /// For arguments of a request: `COMPLETED_NO`.
+    /// Converts an error in the arguments of a request: `COMPLETED_NO`.
     fn from(error: EncodeError) -> SystemException {
         error.system(CompletionStatus::No)
     }
@@ -137,19 +138,19 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// Why octets are not the encoding of a value of the expected type.
+/// The reason why bytes are not the encoding of a value of the expected type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
     /// The data ends inside the value.
     EndOfData,
-    /// A count of elements or octets that cannot fit the octets left.
+    /// A count of elements or bytes that exceeds the remaining data.
     LengthBeyondData,
     /// The decoded values would take more memory than [`DecodeLimits::alloc`](crate::cdr::DecodeLimits).
     AllocLimit,
     /// Values are nested deeper than [`DecodeLimits::depth`](crate::cdr::DecodeLimits).
     DepthLimit,
-    /// The last octet (or wide character, in GIOP 1.1) of a string is not NUL.
+    /// The last byte (or wide character, in GIOP 1.1) of a string is not NUL.
     StringNotTerminated,
     /// A NUL before the end of a string.
     EmbeddedNul,
@@ -157,50 +158,51 @@ pub enum DecodeErrorKind {
     InvalidText,
     /// An identifier, such as a repository id, that is not UTF-8.
     InvalidIdentifier,
-    /// Wide text that is not UTF-16: odd length, lone surrogate, or a length no `wchar` has (`DATA_CONVERSION` minor OMG 1).
+    /// Wide text that is not UTF-16: odd length, lone surrogate, or a length no `wchar` has
+    /// (`DATA_CONVERSION` minor OMG 1).
     InvalidWideText,
     /// A character that the receiving type cannot hold (`DATA_CONVERSION` minor OMG 1).
     CharNotInCodeSet,
-    /// An ordinal that no enumerator has.
+    /// An ordinal without an enumerator.
     InvalidEnum,
-    /// A union discriminator that no member has.
+    /// A union discriminator without a member.
     InvalidDiscriminator,
     /// A bounded string or sequence is longer than its bound.
     BoundExceeded,
-    /// A fixed-point number with half an octet that is no digit, without a sign, or with more digits than its type.
+    /// A fixed-point number with an invalid digit, without a sign, or with more digits than its type has.
     InvalidFixed,
-    /// A map with an entry whose key came before.
+    /// A map with two entries of the same key.
     DuplicateKey,
-    /// A number out of the range that its IDL type has by annotation.
+    /// A number outside of the range that annotations give to its IDL type.
     OutOfRange,
     /// Wide text in GIOP 1.0 (`MARSHAL` minor OMG 5 in a request, 6 in a reply).
     WideInGiop10,
     /// Wide text without a negotiated wide code set (`BAD_PARAM` minor OMG 23 in a request, `INV_OBJREF`
     /// minor OMG 1 in a reply).
     NoWideCodeSet,
-    /// Text where client and server have no code set for it in common (`CODESET_INCOMPATIBLE` minor OMG 1).
+    /// Client and server have no code set in common for this text (`CODESET_INCOMPATIBLE` minor OMG 1).
     NoCodeSet,
-    /// A nil object reference where the IDL demands one that is not nil (`INV_OBJREF`).
+    /// A nil object reference where the IDL requires one that is not nil (`INV_OBJREF`).
     NilReference,
-    /// More profiles, components, contexts or octets of a name than an endpoint takes.
+    /// More profiles, components, contexts or bytes of a name than an endpoint accepts.
     LimitExceeded,
-    /// An object reference where there is no ORB to make it (`INITIALIZE`).
+    /// An object reference where no ORB is available to create it (`INITIALIZE`).
     NoOrb,
-    /// A type code of an unknown kind, that refers to none before it, or of a type that can not be.
+    /// A type code of an unknown kind, with an indirection to no earlier type code, or of an impossible type.
     InvalidTypeCode,
-    /// A value in an any of a type that no any can hold: local, native, or a sequence of elements that take no bytes; or a custom value that refers to
-    /// a value outside of the any.
+    /// A value that an any cannot hold: a local or native type, or a sequence of elements that take no bytes.
+    /// Also a custom value that refers to a value outside of the any.
     NotInAny,
     /// A value of a type for which there is no factory (`MARSHAL` minor OMG 1).
     NoValueFactory,
-    /// A local object or a value of a native type, which no message can hold (`MARSHAL` minor OMG 4).
+    /// A local object or a value of a native type, which cannot be sent (`MARSHAL` minor OMG 4).
     LocalObject,
-    /// Octets that break another rule of the format being read.
+    /// Bytes that violate another rule of the format being read.
     Malformed,
 }
 
 impl DecodeErrorKind {
-    /// One line that says what was expected or is wrong.
+    /// Returns a one-line description of the error.
     pub const fn message(self) -> &'static str {
         match self {
             DecodeErrorKind::EndOfData => "data ends inside a value",
@@ -236,18 +238,18 @@ impl DecodeErrorKind {
     }
 }
 
-/// Octets could not be decoded as the expected type. Never the local user's fault: the peer sent them.
+/// Error of decoding bytes as the expected type. The peer that sent the bytes is at fault, never the local
+/// user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DecodeError {
-    /// What is wrong with the octets.
+    /// The fault of the bytes.
     pub kind: DecodeErrorKind,
-    /// Offset in octets from the alignment origin of the message or encapsulation being read: where the
-    /// offending item begins.
+    /// Offset of the offending item in bytes, from the alignment origin of the message or encapsulation.
     pub offset: usize,
 }
 
 impl DecodeError {
-    /// An error of this kind at this offset from the alignment origin, in octets.
+    /// Creates an error of this kind at this offset in bytes from the alignment origin.
     #[cold]
     pub const fn new(kind: DecodeErrorKind, offset: usize) -> DecodeError {
         DecodeError { kind, offset }
@@ -255,10 +257,12 @@ impl DecodeError {
 }
 
 impl DecodeError {
-    /// The system exception for the caller, caused by this error: `MARSHAL` unless the kind says otherwise.
+    /// Converts to the system exception for the caller, with this error as its source. It is `MARSHAL`,
+    /// except for kinds that name another one.
     ///
-    /// Arguments of a request fail to decode before the servant is called, `COMPLETED_NO`; results after it has
-    /// run, `COMPLETED_YES`. Where a minor code tells requests from replies, the status decides.
+    /// Arguments of a request fail to decode before the servant is called: `COMPLETED_NO`. Results fail after
+    /// it has run: `COMPLETED_YES`. Where the minor code differs between requests and replies, `completed`
+    /// selects it.
     #[cold]
     pub fn system(self, completed: CompletionStatus) -> SystemException {
         let request = completed != CompletionStatus::Yes;
@@ -267,7 +271,7 @@ impl DecodeError {
             | DecodeErrorKind::InvalidText
             | DecodeErrorKind::InvalidWideText => CHAR_NOT_IN_CODE_SET,
             DecodeErrorKind::WideInGiop10 => wide_in_giop_1_0(request),
-            // The decoding side of a request is the encoding side of its reply.
+            // The side that decodes a request encodes its reply.
             DecodeErrorKind::NoWideCodeSet => no_wide_code_set(!request),
             DecodeErrorKind::NoCodeSet => NOTHING_IN_COMMON,
             DecodeErrorKind::NilReference => (SystemExceptionKind::InvObjref, MinorCode::NONE),
@@ -296,7 +300,8 @@ const fn wide_in_giop_1_0(request: bool) -> (SystemExceptionKind, MinorCode) {
     (SystemExceptionKind::Marshal, minor)
 }
 
-/// What the client raises for the server's missing code set, and the server for the client's.
+/// Returns the exception for a missing wide code set: the client raises `INV_OBJREF` for the server's, the
+/// server `BAD_PARAM` for the client's.
 const fn no_wide_code_set(client: bool) -> (SystemExceptionKind, MinorCode) {
     if client {
         (SystemExceptionKind::InvObjref, minor::INV_OBJREF_NO_WCHAR)

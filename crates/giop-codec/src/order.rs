@@ -1,28 +1,28 @@
-//! Byte order and GIOP version: the two facts every encoder and decoder is built with.
+//! Byte order and GIOP version, the two parameters of every encoder and decoder.
 
 use core::fmt;
 
 /// Byte order of a GIOP message or an encapsulation ("GIOP Message Header", flags bit 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// Most significant octet first; flag 0.
+    /// Most significant byte first; flag 0.
     Big,
-    /// Least significant octet first; flag 1.
+    /// Least significant byte first; flag 1.
     Little,
 }
 
 impl ByteOrder {
-    /// The order of this machine, in which zorb sends.
+    /// The byte order of this machine, in which zorb sends.
     pub const NATIVE: ByteOrder =
         if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 
-    /// Order named by bit 0 of `flag`; the other bits are ignored.
+    /// Returns the order given by bit 0 of `flag`; the other bits are ignored.
     #[inline]
     pub const fn from_flag(flag: u8) -> ByteOrder {
         if flag & 1 == 0 { ByteOrder::Big } else { ByteOrder::Little }
     }
 
-    /// The octet that announces this order: 0 or 1.
+    /// Returns the flag byte of this order: 0 or 1.
     #[inline]
     pub const fn flag(self) -> u8 {
         match self {
@@ -31,7 +31,7 @@ impl ByteOrder {
         }
     }
 
-    /// The opposite order.
+    /// Returns the opposite order.
     #[inline]
     pub const fn swapped(self) -> ByteOrder {
         match self {
@@ -40,7 +40,7 @@ impl ByteOrder {
         }
     }
 
-    /// Whether data in this order needs swapping on this machine.
+    /// Returns whether data in this order must be byte-swapped on this machine.
     #[inline]
     pub const fn is_foreign(self) -> bool {
         self.flag() != ByteOrder::NATIVE.flag()
@@ -54,12 +54,12 @@ pub enum Version {
     V1_0,
     /// GIOP 1.1: fragments, wide characters of fixed width.
     V1_1,
-    /// GIOP 1.2: what zorb prefers.
+    /// GIOP 1.2, the version that zorb prefers.
     V1_2,
 }
 
 impl Version {
-    /// The minor number, 0 to 2.
+    /// Returns the minor number, 0 to 2.
     #[inline]
     pub const fn minor(self) -> u8 {
         match self {
@@ -69,8 +69,8 @@ impl Version {
         }
     }
 
-    /// The version 1.`minor`, or `None` for a minor number above 2. (A profile of version 1.3 or later is
-    /// used as 1.2 by whoever reads profiles.)
+    /// Returns version 1.`minor`, or `None` for a minor number above 2. (The profile decoder treats a profile
+    /// of version 1.3 or later as 1.2.)
     #[inline]
     pub const fn from_minor(minor: u8) -> Option<Version> {
         match minor {

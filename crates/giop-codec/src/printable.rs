@@ -1,8 +1,8 @@
-//! Text of peers as it may stand on a terminal or in a log.
+//! Escaping of text from peers for output on a terminal or in a log.
 
 use core::fmt::{self, Debug, Display, Formatter, Write};
 
-/// How much of a text is shown: the same methods of both kinds of text.
+/// Limits for the amount of text shown: the methods that both kinds of text have.
 macro_rules! shown {
     ($what:literal, $text:ty, $most:literal) => {
         #[doc = concat!("Bytes of a ", $what, " that are shown by default.")]
@@ -27,19 +27,24 @@ macro_rules! shown {
     };
 }
 
-/// Text of a peer, for people: a repository id, a host, an operation, a name, the text of an exception.
+/// Text of a peer for display: a repository id, a host, an operation, a name, the text of an exception.
 ///
-/// `Display` writes it on one line and without anything that a terminal would obey or hide:
+/// `Display` writes it on one line and escapes everything that a terminal would interpret or hide:
 ///
-/// * Printable characters stay as they are, `ü` and `漢` too.
-/// * A line break, carriage return and tab are `\n`, `\r` and `\t`; other control characters of ASCII are `\x1b`.
-/// * Other control characters, bidirectional overrides and isolates, zero-width and other invisible characters are `\u{202e}`.
-/// * A backslash is doubled. Therefore no two texts look alike: `\x1b` is a character, `\\x1b` is a backslash and three letters.
-/// * Of a long text the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown, and the others are counted: `… and 199,744 more bytes`.
+/// * Printable characters are unchanged, including `ü` and `漢`.
+/// * A line break, carriage return and tab become `\n`, `\r` and `\t`; other ASCII control characters become
+///   `\x1b`.
+/// * Other control characters, bidirectional overrides and isolates, zero-width and other invisible
+///   characters become `\u{202e}`.
+/// * A backslash is doubled. Therefore no two texts look alike: `\x1b` is a character, `\\x1b` is a backslash
+///   and three letters.
+/// * Of a long text the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown and the rest is counted: `… and
+///   199,744 more bytes`.
 ///
-/// `Debug` is the same with double quotes around what is shown, and `\"` for a quote inside.
+/// `Debug` adds double quotes around the text and escapes a quote inside as `\"`.
 ///
-/// Text that holds escapes already, such as a message with a `Printable` in it or a stringified name, goes through [`OneLine`].
+/// Text that already contains escapes, such as a message with a `Printable` in it or a stringified name, is
+/// shown by [`OneLine`].
 ///
 /// ```
 /// use giop_codec::Printable;
@@ -84,10 +89,12 @@ impl Printable<'_> {
     }
 }
 
-/// A message that holds text of peers somewhere, on one line: what [`Printable`] escapes is escaped here too, backslashes stay.
+/// A message that may contain text of peers, shown on one line: escapes what [`Printable`] escapes, except
+/// backslashes.
 ///
-/// It is the last guard in front of a terminal or log. It changes nothing in a text that is escaped already, so it may be applied
-/// more than once. Of a long message the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown, and the others are counted.
+/// This is the last guard before a terminal or log. It leaves escaped text unchanged, so it may be applied
+/// more than once. Of a long message the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown and the rest is
+/// counted.
 ///
 /// ```
 /// use giop_codec::{OneLine, Printable};
@@ -121,7 +128,7 @@ impl<T: Display + ?Sized> Debug for OneLine<'_, T> {
     }
 }
 
-/// Escapes what is written through it, and counts what is too much.
+/// A writer that escapes the text written to it and counts the bytes beyond its limit.
 struct Escaper<'a, 'f> {
     out: &'a mut Formatter<'f>,
     /// Whether backslashes are doubled.
@@ -161,7 +168,7 @@ impl<'a, 'f> Escaper<'a, 'f> {
         match c {
             '\\' => !self.doubled,
             '"' => !self.quoted,
-            // What combines with the character before it would combine with text of this side.
+            // At the start, a combining character would combine with the program's own text before it.
             c if self.first && !c.is_ascii() => is_printable(c) && c.escape_debug().len() == 1,
             c => is_printable(c),
         }
@@ -189,15 +196,16 @@ impl Write for Escaper<'_, '_> {
     }
 }
 
-/// Whether a character has a glyph of its own and moves nothing else: what [`Printable`] leaves as it is, but for the backslash.
+/// Returns whether a character has a glyph of its own and affects no other character. [`Printable`] leaves
+/// such characters unchanged, except the backslash.
 pub fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,
         '\0'..='\u{9f}' => false,
         c if INVISIBLE.iter().any(|range| range.contains(&c)) => false,
         c => {
-            // What the standard library's `{:?}` leaves as it is inside of a text: no format characters and separators, nothing that
-            // is private or not assigned.
+            // Characters that the standard library's `{:?}` leaves unchanged inside a text. That excludes
+            // format characters, separators, private use and unassigned characters.
             let mut text = [b'a'; 5];
             let len = text.get_mut(1..).map_or(0, |rest| c.encode_utf8(rest).len());
             let text = text.get(..=len).and_then(|text| core::str::from_utf8(text).ok());
@@ -206,7 +214,7 @@ pub fn is_printable(c: char) -> bool {
     }
 }
 
-/// Characters without a glyph that `{:?}` leaves as they are: fillers, joiners and variation selectors.
+/// Characters without a glyph that `{:?}` leaves unchanged: fillers, joiners and variation selectors.
 const INVISIBLE: &[core::ops::RangeInclusive<char>] = &[
     '\u{34f}'..='\u{34f}',
     '\u{115f}'..='\u{1160}',
@@ -219,7 +227,7 @@ const INVISIBLE: &[core::ops::RangeInclusive<char>] = &[
     '\u{e0100}'..='\u{e01ef}',
 ];
 
-/// A number with its thousands apart: `199,744`.
+/// A number displayed with a comma between thousands: `199,744`.
 struct Grouped(usize);
 
 impl Display for Grouped {

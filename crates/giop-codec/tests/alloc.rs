@@ -1,4 +1,4 @@
-//! Heap allocations, counted: none for encoding any type, nor for decoding fixed-layout and bulk types, once
+//! Counts of heap allocations: none for encoding any type, nor for decoding fixed-layout and bulk types, once
 //! the buffers have their size.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -114,7 +114,7 @@ fn a_drained_buffer_that_is_held_is_not_reused() {
     }
 }
 
-/// `octets` in a shared buffer at an address that is a multiple of 64, as the receive pool provides it.
+/// Copies `octets` to a shared buffer at a multiple of 64, as the receive pool provides it.
 fn received(octets: &[u8]) -> Bytes {
     let mut memory = BytesMut::zeroed(octets.len() + 64);
     let start = memory.as_ptr().align_offset(64);
@@ -209,7 +209,7 @@ fn programs_go_over_values_and_turn_them_without_allocating() {
             let mut d = Decoder::new(black_box(&octets), order, Version::V1_2);
             program.validate(&mut d).unwrap();
         };
-        // What is known of a type is found out once.
+        // The first use caches the properties of a type.
         over();
         assert_eq!(measure(over).count_total, 0);
         let turn = || {

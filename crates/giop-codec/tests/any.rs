@@ -1,4 +1,4 @@
-//! Anys: octets as other ORBs send them; values of every kind through every order, phase, version and code set.
+//! Anys: the encoding of other ORBs, and values of every kind in every order, phase, version and code set.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "helpers of tests")]
 
 mod typecode_types;
@@ -38,7 +38,7 @@ fn decode(octets: &[u8], order: ByteOrder) -> Result<Any, DecodeErrorKind> {
     Ok(any)
 }
 
-/// The any, if its value is one.
+/// Returns the any if its value is valid.
 fn validated(any: Any) -> Result<Any, DecodeErrorKind> {
     match any.validate() {
         Ok(()) => Ok(any),
@@ -96,7 +96,7 @@ fn bin() -> Bin {
 
 #[test]
 fn octets_of_omniorb() {
-    // TypeCode encapsulations are in the order of its machine, little-endian.
+    // Type code encapsulations are in the byte order of the captured machine, little-endian.
     let examples = [
         (Any::default(), "00000000"),
         (Any::new(5_i32).unwrap(), "0000000300000005"),
@@ -120,7 +120,7 @@ fn a_struct_of_omniorb_in_another_phase() {
     assert_eq!(any.type_code(), &Bin::type_code());
 }
 
-/// A value of every kind that can be in an any.
+/// A value of every kind that an any can contain.
 fn all() -> Vec<Any> {
     fn new<T: Typed + CdrEncode>(value: T) -> Any {
         Any::new(value).unwrap()
@@ -183,14 +183,14 @@ fn all() -> Vec<Any> {
         raw(&of(LNODE), |e| 0_u32.encode(e)),
         raw(&of(BOX_STR), |e| 0_u32.encode(e)),
         raw(&TypeCode::PRINCIPAL, |e| Bytes::from_static(b"me").encode(e)),
-        // A node with two kids, of which one has one.
+        // A node with two children, of which one has a child.
         raw(&of(NODE), |e| [1_u32, 2, 2, 0, 3, 1, 4, 0].iter().try_for_each(|word| word.encode(e))),
     ];
     all.push(new(all.clone()));
     all
 }
 
-/// An any as it comes from a peer, of what `f` writes.
+/// An any as received from a peer, with the output of `f` as its value.
 fn raw(code: &TypeCode, f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Any {
     try_raw(code, f).unwrap()
 }
@@ -227,7 +227,7 @@ fn every_value_survives_every_order_phase_version_and_code_set() {
                         e.set_chunk_threshold(4);
                         match any.encode(&mut e) {
                             Ok(()) => {}
-                            // The euro.
+                            // The euro sign is not in ISO 8859-1.
                             Err(error) => {
                                 assert_eq!(error.kind, EncodeErrorKind::CharNotInCodeSet);
                                 assert_eq!(sets.char, CharSet::Latin1);
@@ -263,7 +263,7 @@ fn what_went_in_comes_out_by_its_type() {
         Any::with_type(&TypeCode::of_desc(ARR), 5_i32),
         Err(AnyError::TypeMismatch { wanted, found }) if found == TypeCode::LONG && wanted.kind() == TcKind::Alias
     ));
-    // An exception has its id before its members.
+    // An exception is encoded with its id before its members.
     let bad = Bad { why: "no".into(), code: 7 };
     let any = Any::new(&bad).unwrap();
     assert_eq!(any.get::<Bad>().unwrap(), bad);
@@ -271,7 +271,7 @@ fn what_went_in_comes_out_by_its_type() {
         hex("0000000e49444c3a542f4261643a312e30000000000000036e6f000000000007"),
         encode(&any, ByteOrder::Big)[76..]
     );
-    // omniORB leaves out the id.
+    // omniORB omits the id.
     let without = raw(&Bad::type_code(), |e| bad.encode(e));
     assert_eq!(without, any);
     assert_eq!(Any::new("a\0b").unwrap_err().kind, EncodeErrorKind::EmbeddedNul);
@@ -279,13 +279,13 @@ fn what_went_in_comes_out_by_its_type() {
     assert_eq!(format!("{:?}", Any::new(5_i32).unwrap()), "Any(long, 4 octets)");
 }
 
-/// What a context is.
+/// The content of a context.
 #[derive(Clone, Debug, PartialEq)]
 struct Orb(Arc<str>);
 
 impl DecodeContext for Orb {}
 
-/// A reference, which finds in the context what it is of.
+/// A reference that keeps the context in which it was decoded.
 #[derive(Debug, PartialEq)]
 struct Reference(Ior, Orb);
 
@@ -327,7 +327,7 @@ fn references_find_the_context_of_their_message_or_their_maker() {
     let without = Any::decode(&mut Decoder::new(&octets, ByteOrder::Big, Version::V1_2)).unwrap();
     let error = without.get::<Vec<Any>>().unwrap().remove(0).get::<Reference>().unwrap_err();
     assert!(matches!(error, AnyError::Decode(DecodeError { kind: DecodeErrorKind::NoOrb, .. })));
-    // Where there is no reference, nothing is kept.
+    // An any without a reference does not keep the context.
     let octets = encode(&Any::new("text").unwrap(), ByteOrder::Big);
     drop((any, inner));
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2).with_context(&of_message);
@@ -376,13 +376,13 @@ fn values_that_break_their_type_are_refused() {
     ] {
         assert_eq!(try_raw(&code, octets).unwrap_err(), kind, "{code}");
     }
-    // JacORB sends no more digits than there are; packed decimals of others have no sign.
+    // JacORB sends only the significant digits; packed decimals of others have no sign.
     let short = raw(&of(F52), |e| {
         e.put_raw(&[0x5F]);
         Ok(())
     });
     assert_eq!(short.get::<Fixed<5, 2>>().unwrap().to_string(), "0.05");
-    // A peer that says one type and sends another of the same id.
+    // A peer announces one type and sends another one with the same id.
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::Struct.number());
     e.encapsulate(|e| {
@@ -406,11 +406,11 @@ fn anys_in_each_other_and_values_in_values_are_limited() {
     };
     assert!(nested(MAX_ANYS).is_ok());
     assert_eq!(nested(MAX_ANYS + 1), Err(DecodeErrorKind::DepthLimit));
-    // One's own are refused where they are written.
+    // Values of the local program are rejected when they are encoded.
     let any = Any::new(nested(MAX_ANYS).unwrap()).unwrap();
     let error = any.encode(&mut Encoder::new(ByteOrder::Big, Version::V1_2)).unwrap_err();
     assert_eq!(error.kind, EncodeErrorKind::Unrepresentable);
-    // Nodes with one kid each, one in the other.
+    // A chain of nodes with one child each.
     let chain = |n: u32| {
         try_raw(&TypeCode::of_desc(NODE), |e| {
             (0..n).try_for_each(|v| v.encode(e).and_then(|()| 1_u32.encode(e)))?;
@@ -425,7 +425,7 @@ fn anys_in_each_other_and_values_in_values_are_limited() {
 
 #[test]
 fn values_without_octets_end() {
-    // Four thousand million empty structs; and a struct of two structs of two structs and so on.
+    // A sequence of four billion empty structs, and nested pairs of structs.
     let empty = |e: &mut Encoder| {
         e.put_u32(TcKind::Struct.number());
         e.encapsulate(|e| {
@@ -521,7 +521,7 @@ fn memory_for_an_any_is_charged() {
     let mut limits = d.limits();
     limits.alloc = 90_000;
     d.set_limits(limits);
-    // A view takes nothing; what is copied is paid for.
+    // The limit applies to copies, not to views.
     assert!(Any::decode(&mut d.clone()).is_ok());
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
     d.set_limits(limits);

@@ -1,4 +1,4 @@
-//! Anys as they were received: nobody looks at them before somebody asks.
+//! Anys as received: their content is not inspected until it is used.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ fn utf() -> CodeSets {
 
 #[test]
 fn what_comes_out_is_a_view_of_the_message() {
-    // What is short is copied, and leaves the message alone.
+    // A short value is copied, so that it does not pin the message.
     let message = message_of(&Any::new(vec![1.5_f64; 100]).unwrap());
     let any = Any::decode(&mut Decoder::from_bytes(&message, ByteOrder::NATIVE, Version::V1_2)).unwrap();
     assert!(message.is_unique() && any.is_as_received());
@@ -33,14 +33,14 @@ fn what_comes_out_is_a_view_of_the_message() {
     assert_eq!(one, values);
     assert!(std::ptr::eq(&one[0], &other[0]));
     assert!(message.as_ptr_range().contains(&std::ptr::from_ref(&one[0]).cast()));
-    // Sent from where it is.
+    // The value is sent without a copy.
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     any.encode(&mut e).unwrap();
     assert_eq!(e.chunk_count(), 1);
     assert!(e.copied() < 100);
 }
 
-/// Octets that were looked at by nobody go on as they came, in the message that they came in.
+/// A value that is not inspected is sent unchanged, from the message that contained it.
 #[test]
 fn an_any_that_is_passed_on_is_neither_decoded_nor_copied() {
     let foreign = if ByteOrder::NATIVE == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
@@ -64,7 +64,7 @@ fn an_any_that_is_passed_on_is_neither_decoded_nor_copied() {
             let mut e = Encoder::new(order, Version::V1_2);
             e.set_code_sets(utf());
             received.encode(&mut e).unwrap();
-            // But for the type code.
+            // Only the type code is copied.
             assert_eq!((e.chunk_count(), e.copied()), (1, 0));
             let mut pieces = std::collections::VecDeque::new();
             e.drain_into(&mut pieces);
@@ -72,7 +72,7 @@ fn an_any_that_is_passed_on_is_neither_decoded_nor_copied() {
             assert!(message.as_ptr_range().contains(&payload.as_ptr()));
             assert!(received.is_as_received());
             assert_eq!(written(&received, order).1, message);
-            // A peer of the other order gets the same value.
+            // A peer with the other byte order receives the same value.
             let other = if order == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
             assert_eq!(written(&received, other).1, written(&any, other).1);
             assert!(received.is_as_received());
@@ -104,7 +104,7 @@ fn what_is_wrong_with_a_received_value_is_found_when_it_is_taken() {
     assert_eq!(any, any.clone());
 }
 
-/// An any in an any: true as 0x52, which no encoder writes.
+/// An any in an any, with a `true` encoded as 0x52, which no encoder writes.
 #[test]
 fn an_any_made_of_a_received_one_is_equal_to_it() {
     let octets = [11, 0, 0, 0, 8, 0, 0, 0, 0x52];

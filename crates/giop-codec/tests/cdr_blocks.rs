@@ -1,4 +1,4 @@
-//! Long runs of structs go to blocks of memory that are used again without being zeroed.
+//! Long runs of structs are encoded to memory blocks that are reused without being zeroed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod cdr_types;
@@ -14,7 +14,7 @@ use giop_codec::cdr::{
 };
 use giop_codec::{ByteOrder, Version};
 
-/// Padding before a number of 16 octets, and behind one octet.
+/// Padding before a 16-byte number and after a single byte.
 #[derive(Clone, Debug, PartialEq)]
 struct Sparse {
     a: u8,
@@ -49,7 +49,7 @@ impl FixedLayout for Sparse {
 
 giop_codec::fixed_cdr!(Sparse);
 
-/// Encodes `f` and gives the octets and how many chunks there are.
+/// Encodes `f` and returns the bytes and the number of chunks.
 fn encode(e: &mut Encoder, order: ByteOrder, phase: usize, f: impl FnOnce(&mut Encoder)) -> (Vec<u8>, usize) {
     e.reset(order, Version::V1_2);
     e.put_raw(&[0; 8][..phase]);
@@ -60,7 +60,7 @@ fn encode(e: &mut Encoder, order: ByteOrder, phase: usize, f: impl FnOnce(&mut E
     (pieces.iter().flatten().copied().skip(phase).collect(), chunks)
 }
 
-/// A run of these has the same octets whether its memory is new or was used by another run, full of ones.
+/// Checks that a run has the same encoding in new memory and in memory that another run filled with ones.
 fn no_octet_is_left_over<T: CdrEncode + CdrDecode + PartialEq + Debug + Clone>(item: T) {
     let items = vec![item; 2000];
     let ones = vec![Sparse { a: 255, long: LongDouble::from_bits(!0), b: 255, three: [255; 3], c: !0 }; 1500];

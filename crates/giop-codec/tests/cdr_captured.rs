@@ -1,4 +1,4 @@
-//! Octets that omniORB produced, reproduced and read, whole and cut at every length.
+//! Encodings captured from omniORB: encoded, decoded, and truncated at every length.
 
 mod cdr_types;
 
@@ -8,7 +8,7 @@ use giop_codec::ByteOrder::{self, Big, Little};
 use giop_codec::cdr::{CdrDecode, CdrEncode, Char, Decoder, Encoder, Seq, WChar, WString};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// One of every primitive.
+/// One value of every primitive type.
 #[derive(Debug, PartialEq)]
 struct Prims {
     a: u8,

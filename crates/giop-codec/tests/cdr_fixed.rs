@@ -1,4 +1,4 @@
-//! `Fixed`: its octets, its arithmetic against digits computed by hand, its conversions.
+//! `Fixed`: its encoding, its arithmetic compared with digits computed by hand, its conversions.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod cdr_types;
@@ -45,7 +45,7 @@ fn what_jacorb_leaves_out_is_zero() {
     assert_eq!(decoded::<5, 2>(&[0x5c]), Ok(fixed("0.05")));
     assert_eq!(decoded::<5, 2>(&[0x12, 0x3d]), Ok(fixed("-1.23")));
     assert_eq!(decoded::<5, 2>(&[0x0c]), Ok(Fixed::ZERO));
-    // Nothing behind the sign is taken.
+    // Bytes after the sign are not consumed.
     let mut d = Decoder::new(&[0x5c, 0x77], ByteOrder::Big, Version::V1_2);
     assert_eq!(Fixed::<5, 2>::decode(&mut d).unwrap().unscaled(), 5);
     assert_eq!(d.read_u8().unwrap(), 0x77);
@@ -164,7 +164,7 @@ fn what_does_not_fit_is_told() {
     assert_eq!(max.checked_div(step), None);
     assert_eq!(max.checked_div(Fixed::<1, 0>::ZERO), None);
     assert_eq!(max.div_to::<1, 0, 5, 0>(Fixed::ZERO, Rounding::Truncate), Err(FixedError::DivisionByZero));
-    // The widest operands there are.
+    // The operands with the most digits.
     let (huge, tiny) = (Fixed::<31, 0>::MAX, Fixed::<31, 31>::from_unscaled(1).unwrap());
     assert_eq!(huge.mul_to::<31, 0, 31, 0>(huge, Rounding::Truncate), Err(FixedError::OutOfRange));
     assert_eq!(huge.div_to::<31, 31, 31, 31>(tiny, Rounding::Truncate), Err(FixedError::OutOfRange));
@@ -245,12 +245,12 @@ fn floats_convert_by_their_exact_value() {
     assert_eq!(f64::from(fixed::<5, 2>("-0.05")), -0.05);
 }
 
-/// Decimal digits, the least first.
+/// Decimal digits, least significant first.
 fn digits(value: u128) -> Vec<u32> {
     value.to_string().bytes().rev().map(|digit| u32::from(digit - b'0')).collect()
 }
 
-/// The product by schoolbook, without its last `cut` digits; none if more than 38 are left.
+/// The product by long multiplication, without its last `cut` digits; `None` if more than 38 are left.
 fn schoolbook(a: u128, b: u128, cut: usize) -> Option<u128> {
     let (a, b) = (digits(a), digits(b));
     let mut product = vec![0; a.len() + b.len() + cut + 1];
@@ -271,7 +271,7 @@ fn schoolbook(a: u128, b: u128, cut: usize) -> Option<u128> {
 
 fn any_fixed<const D: u32, const S: u32>() -> impl Strategy<Value = Fixed<D, S>> {
     let limit = 10_i128.pow(D);
-    // Short numbers as often as long ones.
+    // Short numbers are as frequent as long ones.
     (1 - limit..limit, 0..D)
         .prop_map(|(digits, cut)| Fixed::from_unscaled(digits / 10_i128.pow(cut)).unwrap())
 }
@@ -339,7 +339,7 @@ proptest! {
             expected(15).filter(in_31)
         );
         prop_assert_eq!(a.checked_mul(b).map(Fixed::unscaled), expected(25).filter(in_31));
-        // Rounding away is one more exactly where something was cut.
+        // Ceiling and floor differ by one exactly if digits were cut off.
         let exact = a.mul_to::<31, 25, 31, 0>(b, Rounding::Exact);
         let (floor, ceiling) = (a.mul_to::<31, 25, 31, 0>(b, Rounding::Floor), a.mul_to::<31, 25, 31, 0>(b, Rounding::Ceiling));
         if let (Ok(floor), Ok(ceiling)) = (floor, ceiling) {
@@ -351,7 +351,7 @@ proptest! {
     fn a_quotient_times_its_divisor_is_what_was_divided(a in any_fixed::<31, 10>(), b in any_fixed::<20, 5>()) {
         prop_assume!(!b.is_zero());
         if let Some(q) = a.checked_div(b) {
-            // a = q * b + rest: in units of 10^-15, by digits.
+            // a = q * b + rest, computed by digits in units of 10^-15.
             let product = |q: u128| schoolbook(q, b.unscaled().unsigned_abs(), 0);
             let q = q.unscaled().unsigned_abs();
             let scaled = a.unscaled().unsigned_abs().checked_mul(100_000);
@@ -359,7 +359,7 @@ proptest! {
                 prop_assert!(low <= scaled && scaled < high);
             }
         } else {
-            // Too large: the divisor is far below one.
+            // The quotient is too large, because the divisor is far below one.
             prop_assert!(b.abs() < Fixed::try_from(1).unwrap());
         }
     }

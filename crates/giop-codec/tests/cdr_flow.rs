@@ -1,4 +1,5 @@
-//! Messages that leave while they are encoded: octet for octet those that are encoded whole.
+//! Messages that are sent while they are encoded: byte for byte equal to messages that are encoded as a
+//! whole.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod cdr_types;
@@ -14,11 +15,11 @@ use proptest::prelude::*;
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
-/// Copies what it takes, and says so many times that it leaves at once.
+/// An outlet that copies what it takes and reports that it was sent immediately.
 #[derive(Debug, Default)]
 struct Sink {
     taken: Mutex<Taken>,
-    /// From this piece on nothing leaves; what came is held.
+    /// From this piece on nothing is sent; what it takes is held.
     blocks_at: usize,
 }
 
@@ -51,8 +52,8 @@ impl Outlet for Sink {
     }
 }
 
-/// The octets of `put` in pieces, of a message whose first `offset` octets are elsewhere; how many each piece has; and how many runs
-/// are long.
+/// Encodes `put` in pieces, as a message whose first `offset` bytes are elsewhere. Returns the pieces and the
+/// number of long runs.
 fn in_pieces(
     e: &mut Encoder,
     (order, version, offset): (ByteOrder, Version, usize),
@@ -140,7 +141,7 @@ fn put(parts: &[Part], e: &mut Encoder) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Elements of 24 octets around the length from which on runs are long, and around whole pieces.
+/// Numbers of elements around the length at which runs are long, and around whole pieces.
 fn count(stride: usize) -> impl Strategy<Value = usize> {
     let about = |octets: usize| octets / stride;
     prop_oneof![
@@ -178,7 +179,7 @@ proptest! {
         let at = (order, version, offset);
         let expected = whole(at, |e| put(&parts, e));
         let mut e = Encoder::new(order, version);
-        // The memory of one message serves the next.
+        // The memory of one message is reused for the next.
         for _ in 0..2 {
             let (taken, _) = in_pieces(&mut e, at, blocks_at, |e| put(&parts, e));
             prop_assert!(taken.octets == expected);
@@ -202,7 +203,7 @@ fn long_runs_leave_in_pieces_of_the_same_memory() {
     assert!(taken.addresses.iter().all(|address| *address == taken.addresses[0]));
     let room = e.capacity();
     assert!(room < 2 * PIECE, "{room} octets are held");
-    // What can not leave is encoded at once.
+    // Data that cannot be sent is encoded immediately.
     let (taken, _) = in_pieces(&mut e, at, 2, put);
     assert_eq!(taken.pieces.len(), 3, "{:?}", taken.pieces);
     assert!(taken.pieces[2] > PIECE * 3 / 2);

@@ -1,4 +1,4 @@
-//! The encoder's bookkeeping, encapsulations, and what a decoder grants to hostile data.
+//! The encoder's bookkeeping, encapsulations, and the limits of a decoder for hostile data.
 
 mod cdr_types;
 
@@ -125,7 +125,7 @@ fn an_encapsulation_has_its_own_origin_and_order() {
         assert_eq!(inner.remaining(), 0);
         assert_eq!(d.read_u32(), Ok(0xAABB));
     }
-    // An order of its own inside the other one, and one that is empty.
+    // An encapsulation in the other byte order, and an empty one.
     let octets = hex("00000008 01 000000 02010000 00000000");
     let mut d = Decoder::new(&octets, Big, Version::V1_0);
     let mut inner = d.encapsulation().unwrap();

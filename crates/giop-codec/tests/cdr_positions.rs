@@ -1,11 +1,11 @@
-//! Positions in the outermost stream, through encapsulations.
+//! Positions in the outermost stream, from within encapsulations.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use bytes::Bytes;
 use giop_codec::cdr::{Decoder, Encoder};
 use giop_codec::{ByteOrder, Version};
 
-/// Writes marks at several depths; returns the octets and what the encoder says of each mark's place.
+/// Writes marks at several depths; returns the bytes and the encoder's position of each mark.
 fn nested(order: ByteOrder, bulk: usize) -> (Bytes, Vec<usize>) {
     let mut e = Encoder::new(order, Version::V1_2);
     let mut places = Vec::new();
@@ -35,7 +35,7 @@ fn nested(order: ByteOrder, bulk: usize) -> (Bytes, Vec<usize>) {
 #[test]
 fn a_decoder_in_an_encapsulation_knows_where_it_is_in_the_whole() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
-        // Unaligned, so that the place modulo 4 differs inside and outside; short, and a chunk of its own.
+        // Unaligned, so that positions modulo 4 differ inside and outside; in place, and as a separate chunk.
         for bulk in [0, 3, 5001] {
             let (octets, places) = nested(order, bulk);
             let mut found = Vec::new();

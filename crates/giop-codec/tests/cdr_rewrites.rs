@@ -1,4 +1,5 @@
-//! Sequences of structs whose first element starts at phase 4: views of a message in which it was rewritten.
+//! Sequences of structs whose first element starts at phase 4: views of a message in which that element was
+//! rewritten.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bytes::{Bytes, BytesMut};
@@ -42,7 +43,8 @@ macro_rules! zero_copy {
     };
 }
 
-// At phase 4 the first has 4 octets less than in memory and is rewritten over the count, the second 4 more.
+// At phase 4 the first element of `Over` is 4 bytes shorter than in memory and is rewritten over the count.
+// That of `Beside` is 4 bytes longer.
 zero_copy!(Over { s: i16, c: u8, _p: Pad<1>, l: i32, o: u8, _q: Pad<7>, d: f64, });
 zero_copy!(Beside { a: u16, b: u16, c: u16, _p: Pad<2>, d: f64, });
 
@@ -66,7 +68,7 @@ fn samples<T: Sample>(n: usize) -> Seq<T> {
     (0..n).map(T::sample).collect()
 }
 
-/// A buffer as a connection has it, with the message at an address that is `shift` off alignment.
+/// A buffer as on a connection, with the message at an address that is `shift` bytes off alignment.
 struct Received {
     memory: Option<BytesMut>,
     base: usize,
@@ -81,7 +83,7 @@ impl Received {
         Received { memory: Some(memory), base }
     }
 
-    /// Decodes as the owner of a message does. Says how often.
+    /// Decodes as the owner of a message does; also returns the number of attempts.
     fn decode<T>(
         &mut self,
         order: ByteOrder,
@@ -149,7 +151,7 @@ fn a_first_element_longer_than_in_memory_is_rewritten_where_it_stands() {
     every_phase::<Beside>();
 }
 
-/// Padding that is not spelled out: it can be read where it was received, but not sent from memory.
+/// Implicit padding: the struct can be read as a view, but not sent from memory.
 #[derive(
     Clone, Debug, Default, PartialEq, zerocopy::FromBytes, zerocopy::Immutable, zerocopy::KnownLayout,
 )]
@@ -250,7 +252,7 @@ fn several_sequences_of_a_message_are_all_views() {
     assert!(last == samples(801) && end == "end" && between == "between");
     assert!([&many[0], &many[2], &last].into_iter().all(|items| is_view(items, &octets)));
     assert!(is_view(&bounded, &octets) && !is_view(&many[1], &octets));
-    // A bound is checked as ever.
+    // Bounds are checked for views, too.
     let tight = |d: &mut Decoder<'_>| {
         Vec::<Seq<Over>>::decode(d)?;
         Bounded::<Seq<Beside>, 1999>::decode(d)

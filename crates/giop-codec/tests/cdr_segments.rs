@@ -1,4 +1,5 @@
-//! Messages in segments: wherever a message is cut, the same values come out as of one in one piece, and the same errors.
+//! Segmented messages: wherever a message is split, it is decoded to the same values or errors as in one
+//! piece.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod cdr_types;
@@ -12,7 +13,7 @@ use giop_codec::cdr::{
 use giop_codec::{ByteOrder, DecodeError, Version};
 use proptest::prelude::*;
 
-/// Numbers that depend on a seed alone.
+/// A random number generator that depends only on its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -51,7 +52,7 @@ impl Dice {
     }
 }
 
-/// Each kind of member: how a random one is written, and how one is read, shown as text.
+/// For each kind of member: writes a random one, and reads one as text.
 macro_rules! members {
     ($($name:ident: $ty:ty = $make:expr;)*) => {
         const KINDS: usize = [$(stringify!($name)),*].len();
@@ -128,7 +129,8 @@ members! {
     over: Seq<Over> = |d| (0..d.below(5)).map(Over::sample).collect();
 }
 
-/// The places where a message is cut, and which pieces are blocks, as a buffer with the control octets and the rest.
+/// Splits a message at the given positions. Returns a buffer with the control part, and the segments, of
+/// which some are blocks.
 fn cut(message: &[u8], cuts: &[(usize, bool)]) -> (Bytes, Segments) {
     let mut places: Vec<(usize, bool)> =
         cuts.iter().map(|(at, block)| (at % (message.len() + 1), *block)).collect();
@@ -141,7 +143,7 @@ fn cut(message: &[u8], cuts: &[(usize, bool)]) -> (Bytes, Segments) {
         if as_block {
             segments.push_block(Bytes::copy_from_slice(piece));
         } else {
-            // Some pieces lie as they are aligned, others do not.
+            // Some pieces keep their alignment, others do not.
             let gap = if piece.len().is_multiple_of(3) { 1 } else { from.wrapping_sub(control.len()) % 8 };
             control.extend_from_slice(&[0xDD; 8][..if segments.is_empty() { 0 } else { gap }]);
             segments.push_control(control.len(), piece.len());
@@ -152,7 +154,7 @@ fn cut(message: &[u8], cuts: &[(usize, bool)]) -> (Bytes, Segments) {
     (control.freeze(), segments)
 }
 
-/// Everything that the members are read as, up to the first error, and where the reader is then.
+/// Reads members up to the first error. Returns their text, the error, and the reader's position.
 fn story(
     kinds: &[usize],
     seed: u64,
@@ -185,7 +187,7 @@ proptest! {
         let mut e = Encoder::new(order, Version::V1_2);
         e.put_raw(&[0xEE; 20][..start]);
         let mut dice = Dice(seed);
-        // The reader's dice fall otherwise: lengths of raw octets need not agree.
+        // The reader draws other random numbers, so its lengths of raw bytes may differ.
         kinds.iter().for_each(|kind| put(*kind, &mut dice, &mut e));
         let mut message = e.into_bytes().to_vec();
         message.truncate(message.len().saturating_sub(lost).max(start));
@@ -240,7 +242,8 @@ fn what_lies_in_a_block_is_a_view_of_it() {
     assert_eq!((String::decode(&mut d).unwrap(), d.remaining()), ("tail".into(), 0));
     assert_eq!(segments.pieces(&control).flatten().copied().collect::<Vec<u8>>(), message);
 
-    // Views, but for one element that lies on both sides of a joint: that message is copied once, and shared.
+    // All are views except one element that is split across two segments; for it the message is copied once
+    // and shared.
     let mut segments = Segments::default();
     segments.push_control(0, message.len() - 3);
     segments.push_control(message.len() - 3, 3);
@@ -252,7 +255,7 @@ fn what_lies_in_a_block_is_a_view_of_it() {
     assert_eq!(String::decode(&mut d).unwrap(), "tail");
 }
 
-/// At phase 4 the first of these is laid out otherwise than in memory.
+/// At phase 4 the layout of the first element differs from that in memory.
 #[derive(
     Clone,
     Debug,
@@ -320,8 +323,8 @@ fn over<'a>(control: &'a Bytes, segments: &'a Segments) -> Decoder<'a> {
     Decoder::from_bytes(control, ByteOrder::NATIVE, Version::V1_2).with_segments(segments)
 }
 
-/// How many of the two sequences become views of control octets, of which `apart` is left out; what is behind it lies `shift`
-/// octets off its alignment.
+/// Counts the sequences that become views of the control part. The range `apart` is a block of its own; the
+/// part after it is `shift` bytes off its alignment.
 fn views(apart: std::ops::Range<usize>, shift: usize) -> usize {
     let items: Seq<Over> = (0..1000).map(Over::sample).collect();
     let octets = Bytes::from(vec![1; 100]);
@@ -362,7 +365,7 @@ fn views(apart: std::ops::Range<usize>, shift: usize) -> usize {
 
 #[test]
 fn first_elements_are_rewritten_in_control_octets_and_nowhere_else() {
-    // The first of a thousand elements has four octets less than in memory, and a count stands before the octets.
+    // The first of a thousand elements is four bytes shorter than in memory, and a count precedes the bytes.
     let second = 4 + 100 + 4 + (1000 * size_of::<Over>() - 4) + 4;
     assert_eq!(views(4..104, 0), 2, "both lie in control octets");
     assert_eq!(views(second..second + 100, 0), 2);

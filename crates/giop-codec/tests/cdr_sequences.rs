@@ -1,5 +1,5 @@
-//! Fixed-layout types in runs: every phase, both byte orders, against members written one by one; and what
-//! [`Seq`] shares and copies.
+//! Fixed-layout types in runs: every phase and both byte orders, compared with members written one by one.
+//! Also tests when [`Seq`] shares and copies.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod cdr_types;
@@ -114,11 +114,11 @@ fn empty_values_take_no_octets() {
     assert!(encoded(&[[(); 3]; 2], ByteOrder::Big, 1).is_empty());
     let units = encoded(&vec![(); 3], ByteOrder::Big, 0);
     assert_eq!(units, [0, 0, 0, 3]);
-    // A count of values without octets is still limited by the octets that follow.
+    // A count of values that take no bytes is still limited by the remaining data.
     assert!(decoded::<Vec<()>>(&units, ByteOrder::Big, 0).is_err());
 }
 
-/// A message with `items` in native order behind `lead` octets, in memory that is `shift` octets off alignment.
+/// A message with `items` in native order after `lead` bytes, in memory that is `shift` bytes off alignment.
 fn native<T: Element>(items: &Seq<T>, lead: usize, shift: usize) -> Bytes {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     e.put_raw(&vec![0; lead]);
@@ -197,7 +197,8 @@ fn foreign_order_is_swapped_into_the_head() {
     assert_eq!(octets[8..12], if foreign == ByteOrder::Big { [0, 0, 0, 1] } else { [1, 0, 0, 0] });
 }
 
-/// A struct whose memory is its encoding, as `@zero_copy` will have it: `{ short a; octet b; octet c; double d; }`.
+/// A struct whose memory layout is its encoding, like `@zero_copy` types:
+/// `{ short a; octet b; octet c; double d; }`.
 #[derive(
     Clone,
     Debug,
@@ -323,7 +324,8 @@ fn long_doubles_are_binary128_aligned_to_eight() {
     assert_eq!(LongDouble::from_bits(1).to_f64(), 0.0);
 }
 
-/// `value` returns from its encoding in either order at every phase, and no truncation of it decodes.
+/// Checks that `value` is decoded from its encoding in both orders at every phase, and that truncated
+/// encodings are errors.
 fn returns<T: CdrEncode + CdrDecode + PartialEq + std::fmt::Debug>(value: &T) {
     for order in ORDERS {
         for phase in 0..8 {

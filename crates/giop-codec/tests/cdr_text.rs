@@ -65,7 +65,7 @@ fn octets_that_are_not_utf8_are_refused_at_their_offset() {
     assert_eq!(decode::<String>(&octets, Big, V1_2, LATIN1).as_deref(), Ok("A\u{c3}("));
 }
 
-/// Says what is done about text that is not valid.
+/// A context with a rule for invalid text.
 #[derive(Clone)]
 struct Says(InvalidText);
 
@@ -100,7 +100,7 @@ fn text_that_is_not_valid_is_what_the_context_says() {
                 d
             };
             assert_eq!(decoder().read_string().ok().as_deref(), text, "{says:?}");
-            // In anys, and gone over.
+            // The same in anys, and when skipped.
             let any = Any::decode_value(&TypeCode::STRING, &mut decoder()).unwrap();
             assert_eq!(any.get::<String>().ok().as_deref(), text, "{says:?}");
             assert_eq!(any.validate().is_ok(), text.is_some());
@@ -136,7 +136,7 @@ fn half_a_surrogate_pair_is_kept() {
         ("00000006 0041 d83d 0042", V1_2, ucs_2, &[0x41, 0xD83D, 0x42]),
         ("00000004 0041 de00 0042 0000", V1_1, UTF8, &[0x41, 0xDE00, 0x42]),
         ("0000000a d83d d83d de00 de00 d83d", V1_2, UTF8, &[0xD83D, 0xD83D, 0xDE00, 0xDE00, 0xD83D]),
-        // Text that begins like a byte order mark has one of its own.
+        // Text that begins like a byte order mark is encoded after a real one.
         ("00000006 feff fffe dc00", V1_2, UTF8, &[0xFFFE, 0xDC00]),
         ("0000000c 00000041 0000d83d 00000042", V1_2, ucs_4, &[0x41, 0xD83D, 0x42]),
         ("00000003 0001f600 0000d83d 00000000", V1_1, ucs_4, &[0xD83D, 0xDE00, 0xD83D]),
@@ -157,7 +157,7 @@ fn half_a_surrogate_pair_is_kept() {
             assert_eq!(e.into_bytes(), octets);
         }
     }
-    // As units of its own order.
+    // In 1.1, the units are in the byte order of the stream.
     let mut e = Encoder::new(Little, V1_1);
     e.put_wstr(&WString::from_units([0xD83D])).unwrap();
     assert_eq!(e.into_bytes(), hex("02000000 3dd8 0000"));
@@ -214,7 +214,8 @@ fn wide_text_in_giop_1_2_is_big_endian_without_mark() {
             ("AB", "00410042"),
             ("\u{20ac}", "20ac"),
             ("\u{1f600}", "d83dde00"),
-            // Text that begins like a mark gets one, or it would lose its first character.
+            // Text that begins like a byte order mark is encoded after a real one, because its first
+            // character would otherwise be lost.
             ("\u{feff}A", "feff feff 0041"),
             ("\u{fffe}A", "feff fffe 0041"),
         ] {

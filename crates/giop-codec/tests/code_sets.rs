@@ -1,4 +1,4 @@
-//! Code sets: what two sides agree on, and what text is in each set.
+//! Code sets: negotiation between client and server, and the encoding of text in each set.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn info(native: u32, conversion: &[u32], wide: u32, wide_conversion: &[u32]) -> 
     }
 }
 
-/// What zorb, as it is by default, agrees on with that server.
+/// Negotiates the code sets of zorb's defaults with those of the server.
 fn by_default(server: &CodeSetComponentInfo) -> Negotiated {
     negotiate(&CodeSetComponentInfo::zorb(), Some(server), Version::V1_2)
 }
@@ -39,7 +39,8 @@ fn by_default(server: &CodeSetComponentInfo) -> Negotiated {
 #[test]
 fn by_default_a_client_prefers_utf_8_then_latin_1_then_falls_back() {
     let table = [
-        // omniORB, glassfish, Latin-1 only, UTF-8 native, Latin-2 only, EBCDIC, no wide text, an unknown wide set
+        // omniORB, glassfish, Latin-1 only, UTF-8 native, Latin-2 only, EBCDIC, no wide text, an unknown wide
+        // set
         (info(0x10001, &[0x0501_0001], 0x10109, &[0x10109]), CharSet::Utf8, UTF_16),
         (info(0x10001, &[0x0501_0001, 0x10020], 0x10109, &[0x10100]), CharSet::Utf8, UTF_16),
         (info(0x10001, &[], 0x10109, &[]), CharSet::Latin1, UTF_16),
@@ -66,9 +67,10 @@ fn the_sets_are_found_step_by_step() {
     const IBM: u32 = 0x1002_0025;
     const UNKNOWN: u32 = 0x7777_0001;
     let table = [
-        // Client, server, agreed on. The same native set, although both could do better by conversion.
+        // Client, server, result. Both have the same native set, which is used even though conversion would
+        // allow a better set.
         (info(IBM, &[UTF_8], 0x10104, &[0x10109]), info(IBM, &[UTF_8], 0x10104, &[0x10109]), IBM, 0x10104),
-        // The client's native set is among the server's conversions: before the server's native set.
+        // The client's native set is among the server's conversions: preferred to the server's native set.
         (
             info(UTF_8, &[LATIN_1], 0x10109, &[0x10100]),
             info(LATIN_1, &[UTF_8], 0x10100, &[0x10109]),
@@ -82,16 +84,16 @@ fn the_sets_are_found_step_by_step() {
             IBM,
             0x10100,
         ),
-        // Both convert to two sets: the server's order counts.
+        // Both convert to two sets: the server's order is used.
         (
             info(UTF_8, &[ASCII, LATIN_9], 0x10109, &[0x10104]),
             info(UNKNOWN, &[LATIN_9, ASCII], 7, &[0x10104]),
             LATIN_9,
             0x10104,
         ),
-        // Nothing, but both native sets are within Unicode.
+        // No common set, but both native sets are within Unicode.
         (info(IBM, &[], 0x10100, &[]), info(LATIN_9, &[ASCII], 0x10104, &[]), UTF_8, 0x10109),
-        // Sets with several numbers are the same; the server's number is announced.
+        // Sets with several numbers are equal; the server's number is announced.
         (
             info(0x1002_01f4, &[], 0x10104, &[]),
             info(UTF_8, &[0x1002_01f8], 0x10106, &[]),
@@ -131,7 +133,7 @@ fn nothing_in_common_is_codeset_incompatible_1() {
         SystemException::new(kind, minor, completed)
     };
     let zorb = CodeSetComponentInfo::zorb();
-    // One that is not known here, none at all, and a client whose only set is not within Unicode.
+    // An unknown set, no set, and a client whose only set is not within Unicode.
     for (client, server) in [
         (zorb.clone(), info(0x7777_0001, &[0x7777_0002], 0x10109, &[])),
         (zorb, info(0, &[], 0x10109, &[])),
@@ -142,7 +144,7 @@ fn nothing_in_common_is_codeset_incompatible_1() {
         let context = CodeSetContext { char_data: server.for_char.native, wchar_data: CodeSetId::UTF_16 };
         assert_eq!(negotiated, Negotiated { sets, context }, "the server hears of its own set");
         for order in ORDERS {
-            // What is no text goes, wide text, too.
+            // Values that are not text can be encoded, and so can wide text.
             assert!(encode(&7_i32, order, Version::V1_2, sets).is_ok());
             assert!(encode(&WString::from("w"), order, Version::V1_2, sets).is_ok());
             for text in ["", "plain", "\u{20ac}"] {
@@ -177,7 +179,7 @@ fn a_server_takes_what_it_has_and_refuses_the_rest() {
     let minor_of =
         |c: CodeSetContext, previous| c.accept(previous).map_err(|e| SystemException::from(e).minor);
     assert_eq!(minor_of(context(0x7777_0001, 0), None), Err(minor::CODESET_INCOMPATIBLE_DELIVERED));
-    // A narrow set is none for wide text, and the other way round.
+    // A narrow set is invalid for wide text, and a wide set for narrow text.
     assert_eq!(minor_of(context(0x10001, 0x10001), None), Err(minor::CODESET_INCOMPATIBLE_DELIVERED));
     assert_eq!(minor_of(context(0x10109, 0), None), Err(minor::CODESET_INCOMPATIBLE_DELIVERED));
     let latin = CodeSets { char: CharSet::Latin1, wchar: None };
@@ -199,7 +201,7 @@ fn narrow(id: u32) -> CodeSets {
     CodeSets { char: set(CodeSetId(id)), wchar: UTF_16 }
 }
 
-/// Text and its octets in a set, both ways.
+/// Checks the encoding of text in a set, and its decoding.
 fn same_text(table: &[(u32, &str, &str)]) {
     for (id, text, octets) in table {
         let octets = hex(octets);
@@ -215,7 +217,7 @@ fn same_text(table: &[(u32, &str, &str)]) {
     }
 }
 
-/// Text that a set does not have, and octets that are none of its characters.
+/// Checks text that a set cannot represent, and bytes that are not characters of the set.
 fn not_in_the_set(texts: &[(u32, &str)], octets: &[(u32, &str)]) {
     for (id, text) in texts {
         let got = encode(*text, ByteOrder::Big, Version::V1_2, narrow(*id));
@@ -270,7 +272,7 @@ fn what_a_set_does_not_have_is_a_data_conversion() {
         giop_codec::EncodeError::from(EncodeErrorKind::CharNotInCodeSet).system(CompletionStatus::No),
         error
     );
-    // The offset is that of the octet.
+    // The offset is that of the byte.
     let octets = hex("00000003 6180 00");
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
     d.set_code_sets(narrow(0x10020));

@@ -1,4 +1,5 @@
-//! Security contexts of requests and replies, and what references say of them: by their octets, there and back, and hostile.
+//! Security contexts of requests and replies, and security components of references: encodings, round trips,
+//! and hostile data.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bytes::Bytes;
@@ -29,9 +30,9 @@ fn back(context: &ServiceContext) -> Result<Option<SasContext>, DecodeErrorKind>
 fn a_login_is_a_token_of_its_mechanism() {
     let token = login().to_token().unwrap();
     let wanted: &[&[u8]] = &[
-        // A token of RFC 2743 with 40 octets, of the mechanism 2.23.130.1.1.1.
+        // A token of RFC 2743 with 40 bytes, of the mechanism 2.23.130.1.1.1.
         &[0x60, 0x28, 0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01],
-        // An encapsulation of three sequences of octets, aligned from its own start.
+        // An encapsulation of three `octet` sequences, aligned from its own start.
         &[1, 0, 0, 0, 8, 0, 0, 0],
         b"ann@site",
         &[6, 0, 0, 0],
@@ -73,7 +74,7 @@ fn tokens_that_are_cut_or_of_another_form_are_refused() {
 fn long_lengths_are_read_as_jacorb_writes_them_too() {
     let long = Login { user: Bytes::from(vec![b'u'; 300]), ..login() };
     let token = long.to_token().unwrap();
-    // 60 82 and two octets of the length in DER.
+    // 60 82 and two bytes of the length in DER.
     let length = usize::from(u16::from_be_bytes([token[2], token[3]]));
     let jacorb = [&[0x60, (length >> 7) as u8 | 0x80, (length & 0x7f) as u8], &token[4..]].concat();
     assert_eq!(Login::from_token(&jacorb).unwrap(), long);
@@ -115,7 +116,7 @@ fn names_are_exported_with_their_mechanism() {
     assert_eq!(foreign.as_gssup(), None);
 }
 
-/// One of each kind.
+/// One context of each kind.
 fn contexts() -> Vec<SasContext> {
     let identities = [
         IdentityToken::Absent,
@@ -164,7 +165,7 @@ fn a_context_has_the_octets_of_its_idl() {
         error_token: Bytes::new(),
     };
     let wanted: &[&[u8]] = &[
-        // Byte order, a short behind it, and the number at the next eighth octet.
+        // Byte order, a short after it, and the number at a multiple of eight.
         &[1, 0, 4, 0, 0, 0, 0, 0],
         &[2, 0, 0, 0, 0, 0, 0, 0],
         &[3, 0, 0, 0, 1, 0, 0, 0],
@@ -188,12 +189,12 @@ fn contexts_that_are_cut_or_of_another_kind_are_refused() {
     assert_eq!(back(&sent), Err(DecodeErrorKind::Malformed));
 }
 
-/// Some ORBs write the identity itself where the specification has an encapsulation of it.
+/// Some ORBs write the identity itself instead of an encapsulation of it.
 #[test]
 fn identities_may_come_without_their_encapsulation() {
     let name = ExportedName::gssup("bob");
     let plain = name.to_octets().unwrap();
-    // Byte order and kind, a number, no authorization, the form.
+    // Byte order and kind, context number, no authorization, the form.
     let mut data = vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0];
     data.extend(u32::try_from(plain.len()).unwrap().to_le_bytes());
     data.extend(&plain);
@@ -270,7 +271,7 @@ fn mechanisms_that_are_cut_are_none_and_more_than_there_may_be_neither() {
     assert!(read(MAX_MECHANISMS + 1).is_none());
 }
 
-/// A mechanism whose TLS part is broken can not be used; the others can.
+/// A mechanism with a corrupt TLS part cannot be used; the others can.
 #[test]
 fn a_broken_transport_spoils_its_mechanism_alone() {
     let broken = TaggedComponent { tag: ComponentTag::TLS_SEC_TRANS, data: octets("\u{1}") };

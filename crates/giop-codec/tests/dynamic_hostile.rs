@@ -1,4 +1,4 @@
-//! Types and values that somebody made up to cost memory or time: what they get is by what they sent.
+//! Hostile types and values that try to use much memory or time: resource use is proportional to the data.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use allocation_counter::measure;
@@ -20,12 +20,12 @@ fn decoder(octets: &Bytes) -> Decoder<'_> {
     Decoder::from_bytes(octets, ByteOrder::NATIVE, Version::V1_2)
 }
 
-/// The most that was taken at a time, in octets.
+/// Returns the maximum memory in use, in bytes.
 fn taken(f: impl FnOnce()) -> usize {
     measure(f).bytes_max as usize
 }
 
-/// What a decoder said that it took, where it may take what it likes, and what it took.
+/// Returns the memory that a decoder without limits was charged for, and the memory that it used.
 fn charged<T>(octets: &Bytes, f: impl FnOnce(&mut Decoder<'_>) -> T) -> (usize, usize) {
     const ALL: usize = 1 << 40;
     let mut d = decoder(octets);
@@ -35,7 +35,8 @@ fn charged<T>(octets: &Bytes, f: impl FnOnce(&mut Decoder<'_>) -> T) -> (usize, 
     (ALL - d.limits().alloc, took)
 }
 
-/// Arrays of structs in structs, whose programs would have every element of every array for a field of its own.
+/// Arrays of structs in structs. If their programs were unrolled, every element of every array would be a
+/// field.
 fn unrolled(name: usize) -> TypeCode {
     let mut set = TypeSet::new();
     let (octet, short) = (set.add(&TypeCode::OCTET), set.add(&TypeCode::SHORT));
@@ -70,7 +71,7 @@ fn programs_are_as_large_as_their_types() {
     let (said, took) = charged(&message, |d| Vec::<Any>::decode(d).unwrap());
     assert!(took < 2 * said, "{took} of {said}");
     assert!(took < 64 * message.len(), "{took} for {}", message.len());
-    // A decoder that may take less takes less.
+    // A lower limit is enforced.
     let mut d = decoder(&message);
     d.set_limits(DecodeLimits { alloc: said / 2, ..d.limits() });
     assert_eq!(Vec::<Any>::decode(&mut d).unwrap_err().kind, DecodeErrorKind::AllocLimit);
@@ -83,7 +84,7 @@ fn small_anys_are_paid_for() {
     assert!(took < said + said / 2, "{took} of {said}");
 }
 
-/// Trees take more than octets do, and say so.
+/// Trees are larger than their encoding, and the decoder is charged for that.
 #[test]
 fn trees_are_paid_for() {
     let fixed = TypeCode::create_fixed(1, 0).unwrap();
@@ -103,7 +104,7 @@ fn trees_are_paid_for() {
 
 const LONG: usize = 1 << 20;
 
-/// `struct S { octet <a very long name>; }`, and an enum and a union with one.
+/// `struct S { octet <a very long name>; }`, and an enum with a very long enumerator.
 fn long_names() -> [TypeCode; 2] {
     let name = "n".repeat(LONG);
     [
@@ -112,7 +113,7 @@ fn long_names() -> [TypeCode; 2] {
     ]
 }
 
-/// So many elements, all zeros.
+/// An any with `count` zero elements.
 fn zeros(code: &TypeCode, count: usize) -> Any {
     let list = TypeCode::sequence(code, 0);
     let message = octets(|e| {
@@ -128,12 +129,12 @@ fn a_text_for_people_ends() {
     for code in long_names() {
         let any = zeros(&code, 100);
         let text = any.to_string();
-        // Of each name 256 bytes, and how many more there are.
+        // Each name is shown with 256 bytes and the number of the remaining ones.
         assert!(text.len() < 40_000 && text.contains("… and "), "{}", text.len());
     }
 }
 
-/// The chain of members that are each of the type before; spelled out it is as many levels deep.
+/// A chain of types whose member is of the previous type; nested to the depth of its length.
 fn chain(length: usize, id: &str) -> TypeCode {
     let mut set = TypeSet::new();
     let mut all = vec![set.add(&TypeCode::OCTET)];
@@ -146,7 +147,7 @@ fn chain(length: usize, id: &str) -> TypeCode {
     set.type_code(all[length]).unwrap()
 }
 
-/// A list of nodes, each of which names the one before.
+/// A list of nodes, each of which refers to the previous one.
 fn list(length: usize) -> Dynamic {
     let mut set = TypeSet::new();
     let node = set.declare();
@@ -162,7 +163,7 @@ fn list(length: usize) -> Dynamic {
     Dynamic { value: Value::Node(Some(length as u32 - 1)), graph: ValueGraph { nodes }, code: code.clone() }
 }
 
-/// Of all nodes, the last one last.
+/// A sequence of all nodes, in order.
 fn all_nodes(list: Dynamic) -> Dynamic {
     let nodes = (0..list.graph.nodes.len() as u32).map(|node| Value::Node(Some(node)));
     let value = Value::Items(Box::new(Items::Values(nodes.collect())));
@@ -188,7 +189,7 @@ fn a_long_list_takes_no_stack_and_no_square_of_memory() {
     }
     at.insert_long(-1).unwrap();
     assert_eq!(at.get_long(), Ok(-1));
-    // Each element leads to all before it.
+    // All previous elements are reachable from each element.
     let error = DynAny::from(all).as_sequence().unwrap().elements().unwrap_err();
     assert!(matches!(error.kind(), DynErrorKind::Limit(_)), "{error}");
 }
@@ -207,7 +208,7 @@ fn what_nothing_leads_to_is_dropped() {
     let now = whole.dynamic().unwrap();
     assert_eq!(now, list(100));
     now.check().unwrap();
-    // A value that is its own member has a copy of its own in each place that it is put to.
+    // A value that is its own member gets a copy at each place where it is inserted.
     let ring = {
         let mut ring = list(2);
         ring.graph.nodes[0].members[1] = Value::Node(Some(1));
@@ -231,7 +232,7 @@ fn a_sequence_that_grows_stays_within_memory() {
 
 #[test]
 fn types_are_compared_without_a_square_of_memory() {
-    // Every type has every type for members, in an order of its own.
+    // Every type has members of every type, in an order of its own.
     let web = |turn: usize| {
         const TYPES: usize = 120;
         let mut set = TypeSet::new();
@@ -264,7 +265,7 @@ mod json {
             });
             assert!(took < 64 * LONG, "{took}");
         }
-        // A type without an id is written wherever it is used.
+        // A type without an id is written at each use.
         let nameless = TypeCode::create_enum("", "", &["n".repeat(LONG).as_str()]).unwrap();
         let mut set = TypeSet::new();
         let one = set.add(&nameless);
@@ -289,7 +290,7 @@ mod json {
         }
     }
 
-    /// One by one they would be looked for for minutes.
+    /// A linear search for each name would take minutes.
     #[test]
     fn many_names_are_found_soon() {
         const MANY: usize = 20_000;
@@ -311,7 +312,7 @@ mod json {
         read(&code, &format!("{{\"$case\":{},{last:?}:1}}", MANY - 1));
         let text = format!("[{}]", vec![format!("{{{last:?}:1}}"); MANY].join(","));
         Dynamic::from_json(&TypeCode::sequence(&code, 0), &text).unwrap();
-        // Backwards.
+        // In reverse order.
         let members: Vec<(&str, &TypeCode)> = names.iter().map(|name| (*name, &TypeCode::OCTET)).collect();
         let code = TypeCode::create_struct("IDL:S:1.0", "S", &members).unwrap();
         let members: Vec<String> = names.iter().rev().map(|name| format!("{name:?}:1")).collect();

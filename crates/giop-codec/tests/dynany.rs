@@ -1,4 +1,4 @@
-//! Values of types that are known at run time: their parts, and the standard's way through them.
+//! Values of types that are known at run time: their parts, and the standard's traversal of them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use giop_codec::any::Any;
@@ -192,11 +192,11 @@ fn a_struct_is_walked_through() {
     assert!(all.get_boolean().unwrap());
     assert_eq!(all.dynamic().unwrap().at("color").unwrap().1, Value::Enum(2));
 
-    // The empty exception has no components, and is at -1.
+    // An exception without members has no components, and its position is -1.
     let oops = of(OOPS);
     assert_eq!(oops.component_count().unwrap(), 0);
     assert!(matches!(oops.current_component().unwrap_err().kind(), DynErrorKind::TypeMismatch { .. }));
-    // What has no components is its own target.
+    // A value without components is its own target.
     let one = DynAny::of_type(&TypeCode::CHAR).unwrap();
     one.insert_char(Char(b'x')).unwrap();
     assert_eq!(one.get_char().unwrap(), Char(b'x'));
@@ -228,7 +228,7 @@ fn a_union_has_two_components() {
     assert_eq!((&*union.member_name().unwrap(), union.member_kind().unwrap()), ("n", TcKind::Long));
     assert_eq!(union.discriminator_kind().unwrap(), TcKind::Short);
     union.member().unwrap().insert_long(5).unwrap();
-    // Another label of the same member keeps it.
+    // Another label of the same member keeps the member.
     union.discriminator().insert_short(2).unwrap();
     assert_eq!(union.member().unwrap().get_long().unwrap(), 5);
     union.discriminator().insert_short(3).unwrap();
@@ -288,7 +288,7 @@ fn a_sequence_grows_and_is_cut() {
     first.next().unwrap();
     first.insert_double(1.5).unwrap();
     assert_eq!(points.dynamic().unwrap().at("[0].y").unwrap().1, 1.5.into());
-    // Its position is its own, and stays.
+    // Each component has its own position, which is unchanged.
     assert_eq!(points.current_component().unwrap().unwrap().get_double().unwrap(), 1.5);
 
     let grid = DynAny::of_type(&TypeCode::array(&TypeCode::SHORT, 2)).unwrap().as_sequence().unwrap();
@@ -324,7 +324,7 @@ fn values_are_null_or_have_a_state() {
     next.insert_long(2).unwrap();
     assert_eq!(node.dynamic().unwrap().at("next.v").unwrap().1, 2.into());
     node.dynamic().unwrap().check().unwrap();
-    // A copy is another value.
+    // A copy is independent of the original.
     let other = node.copy().unwrap();
     next.insert_long(3).unwrap();
     assert_eq!(other.dynamic().unwrap().at("next.v").unwrap().1, 2.into());

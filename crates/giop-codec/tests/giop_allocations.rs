@@ -1,4 +1,5 @@
-//! The hot path allocates nothing: a request is decoded in place, a templated one written into a buffer that is there.
+//! The hot path does not allocate: a request is decoded in place, and a request from a template is written to
+//! an existing buffer.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -70,7 +71,8 @@ fn requests_and_replies_cost_no_allocation() {
 
         let message: Bytes = encoder.into_bytes();
         let header = MessageHeader::decode(message.first_chunk().unwrap()).unwrap();
-        // A fresh `Bytes` allocates its counter with its first clone; the pool's buffers have had theirs.
+        // A new `Bytes` allocates its reference count at the first clone; buffers of the pool already have
+        // one.
         let first = message.clone();
         let (count, value) =
             allocations(|| ReplyMessage::decode(&header, first).unwrap().body().read_u32().unwrap());

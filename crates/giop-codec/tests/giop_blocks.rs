@@ -1,4 +1,4 @@
-//! Lists of the blocks of a message: what is announced is where it is, and what is no list is none.
+//! Block lists of messages: announced positions are correct, and invalid lists are ignored.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ fn context(len: usize) -> ServiceContext {
     ServiceContext { id: ContextId(0x1234), data: vec![9; len].into() }
 }
 
-/// A request, or a reply, with that body; says whether its blocks were announced.
+/// A request or reply with that body; also returns whether its blocks were announced.
 fn message(
     order: ByteOrder,
     contexts: &[ServiceContext],
@@ -116,7 +116,7 @@ fn blocks_are_where_the_list_says_and_the_message_says_the_same_as_without() {
                 assert!(Bytes::decode(&mut d).unwrap() == octets(100_001));
                 assert!(Seq::<f64>::decode(&mut d).unwrap() == doubles);
                 assert_eq!((d.read_u16().unwrap(), d.remaining()), (77, 0));
-                // Of a message that is cut in its header nothing is known; behind it everything is.
+                // Truncation within the header is an error. The whole header is enough for the list.
                 for cut in 12..list.body_at - 8 {
                     assert!(BlockList::read(&header(&message), &message[..cut]).is_err());
                 }
@@ -169,7 +169,7 @@ fn more_blocks_than_a_list_takes_are_sent_all_the_same() {
     }
 }
 
-/// A request whose context says that.
+/// A request with a context of this content.
 fn claiming(count: u32, pairs: &[(u32, u32)], version: u8) -> Vec<u8> {
     let mut data = vec![ByteOrder::NATIVE.flag(), version, 0, 0];
     data.extend(count.to_ne_bytes());
@@ -191,7 +191,7 @@ fn a_list_that_can_not_be_true_is_none() {
     let good = (500_000, least);
     for pairs in [
         &[(200, least), (199 + least, least)][..], // overlapping
-        &[good, (200, least)],                     // falling
+        &[good, (200, least)],                     // not ascending
         &[good, good],
         &[(16, least), good],      // in the header
         &[(n, least), (n, least)], // beyond the end

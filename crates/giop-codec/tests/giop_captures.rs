@@ -1,4 +1,4 @@
-//! Messages captured from omniORB 4.2.5, octet for octet both ways, and cut at every length.
+//! Messages captured from omniORB 4.2.5: encoded and decoded byte for byte, and truncated at every length.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use bytes::Bytes;
@@ -31,7 +31,7 @@ fn header_of(message: &Bytes) -> MessageHeader {
     header
 }
 
-/// Decodes the message and hands it, with a decoder at its body, to `check`.
+/// Decodes the message and passes it, with a decoder at its body, to `check`.
 fn decode<R>(message: &Bytes, check: impl FnOnce(Message<'_>, &mut Decoder<'_>) -> R) -> R {
     let header = header_of(message);
     let mut d = Decoder::from_bytes(message, header.order, header.version).at(MessageHeader::LEN);
@@ -261,7 +261,8 @@ fn an_owned_request_gives_the_same_views() {
     assert!(RequestMessage::decode(&header_of(&capture), capture.clone()).is_err(), "a Reply is no Request");
 }
 
-/// Where the header, or with exceptions the body, of a capture ends: every cut before it must be an error.
+/// Each capture with the end of its header, or of its body for exceptions: truncation before that must be an
+/// error.
 #[test]
 fn every_cut_is_an_error() {
     let header_only: &[(&str, usize)] = &[
@@ -293,7 +294,7 @@ fn every_cut_is_an_error() {
     }
 }
 
-/// Flips every bit of every capture: decoding may succeed or fail, but never panics.
+/// Flips every bit of every capture: decoding may succeed or fail, but must not panic.
 #[test]
 fn every_flipped_bit_is_survived() {
     let all = [

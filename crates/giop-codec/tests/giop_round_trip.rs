@@ -1,4 +1,4 @@
-//! Headers of every version and byte order: what is written reads back, and every cut is an error.
+//! Headers of every version and byte order: they round-trip, and every truncation is an error.
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 
-/// The whole message and where its header ends.
+/// Returns the whole message and the end of its header.
 fn encode(message: &Message<'_>, order: ByteOrder, version: Version, body: Option<u64>) -> (Bytes, usize) {
     let mut e = Encoder::new(order, version);
     let size_at = message.encode(&mut e).unwrap();
@@ -97,7 +97,7 @@ proptest! {
         let contexts = ServiceContexts::from(contexts.as_slice());
         for version in VERSIONS {
             let v12 = version == Version::V1_2;
-            // GIOP 1.0 and 1.1 cannot tell the two kinds of wanted replies apart.
+            // GIOP 1.0 and 1.1 cannot distinguish the two kinds of replies that are requested.
             let response = [ResponseFlags::None, ResponseFlags::Target, ResponseFlags::Server][flags.min(1 + usize::from(v12))];
             let fragment_id = v12.then_some(request_id);
             let mut messages = vec![
@@ -151,7 +151,7 @@ proptest! {
                 };
                 let (expected, _) = encode(&Message::Request(header), order, version, None);
                 let template = RequestTemplate::new(version, order, build(&target, version), &operation).unwrap();
-                // Behind another message in the same buffer.
+                // After another message in the same buffer.
                 let mut e = Encoder::new(order, version);
                 e.put_raw(&vec![0xee; before]);
                 e.begin_message(order, version);
@@ -191,7 +191,7 @@ fn a_1_2_body_is_aligned_to_8_and_its_absence_leaves_no_padding() {
         let contexts = ServiceContexts::EMPTY;
         Message::Request(RequestHeader { request_id: RequestId(1), response, target, operation, contexts })
     };
-    // 12 + 4 + 4 + 4 + 8 + 4 + 4 + 4: ends at 44, so four octets of padding.
+    // 12 + 4 + 4 + 4 + 8 + 4 + 4 + 4: ends at 44, so four bytes of padding follow.
     let (with, end) = encode(&header("abc"), ByteOrder::Big, Version::V1_2, Some(7));
     assert_eq!((end, with.len()), (44, 56));
     let (without, _) = encode(&header("abc"), ByteOrder::Big, Version::V1_2, None);
@@ -200,7 +200,7 @@ fn a_1_2_body_is_aligned_to_8_and_its_absence_leaves_no_padding() {
     assert_eq!(older.len() % 8, 0, "the octets of a u64 align themselves");
     for (version, body_at) in [(Version::V1_0, 44), (Version::V1_1, 44), (Version::V1_2, 48)] {
         let mut e = Encoder::new(ByteOrder::Big, version);
-        // By chance the header has the same length in all versions.
+        // The header happens to have the same length in all versions.
         let size_at = header("abc").encode(&mut e).unwrap();
         assert_eq!(e.position(), 44, "{version}");
         begin_body(&mut e);
@@ -211,7 +211,7 @@ fn a_1_2_body_is_aligned_to_8_and_its_absence_leaves_no_padding() {
         let (_, mut d) = decode(&octets).unwrap();
         assert_eq!((d.position(), d.read_u8()), (body_at, Ok(0xaa)), "{version}");
     }
-    // Padding cut short is no body.
+    // Truncated padding is no body.
     let (message, d) = decode(&with[..46]).unwrap();
     assert_eq!((message.kind(), d.remaining()), (MessageType::Request, 0));
 }
@@ -235,7 +235,7 @@ fn a_1_2_reply_has_its_body_at_a_multiple_of_8_behind_whatever_contexts() {
             let octets = e.into_bytes();
             let (message, mut d) = decode(&octets).unwrap();
             assert_eq!((message.contexts().to_vec(), d.read_u8()), (list.to_vec(), Ok(0xaa)), "{version}");
-            // Up to 1.1 id and status stand behind the contexts, and the body behind those.
+            // Up to 1.1, id and status follow the contexts, and the body follows them.
             let body = if version == Version::V1_2 { end.next_multiple_of(8) } else { end };
             assert_eq!(octets.len(), body + 1, "{version}, context of {len}");
         }

@@ -1,4 +1,4 @@
-//! What profiles and service contexts say beside addresses: listen points, policies, Unix sockets, numbers of operations.
+//! Components of profiles and service contexts: listen points, policies, Unix sockets, numbers of operations.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::{Duration, SystemTime};
@@ -18,10 +18,10 @@ use giop_codec::ior::{
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use proptest::prelude::*;
 
-/// omniORB 4.2.5, client that listens at 127.0.0.1:39991: the context's data.
+/// The context data of an omniORB 4.2.5 client that listens at 127.0.0.1:39991.
 const LISTEN_POINTS: &str = "01 000000 01000000 0a000000 3132372e302e302e3100 379c";
 
-/// omniORB 4.2.5, a server on TCP and on the Unix socket /tmp/omni.sock of the host `vm`.
+/// A reference of an omniORB 4.2.5 server on TCP and on the Unix socket /tmp/omni.sock of the host `vm`.
 const WITH_UNIX_SOCKET: &str =
     "01000000 2b000000 49444c3a6f6d672e6f72672f436f734e616d696e672f4e616d696e67436f6e746578
     744578743a312e3000 00 01000000 00000000 94000000 01010200 0a000000 3132372e302e302e3100 d5b4
@@ -36,7 +36,7 @@ fn octets(text: &str) -> Bytes {
     digits.chunks_exact(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// Every cut of the data must be no such component.
+/// Checks that truncated data is not read as this component.
 fn cuts_are_nothing<T>(component: &TaggedComponent, read: impl Fn(&TaggedComponent) -> Option<T>) {
     for cut in 0..component.data.len() {
         let cut_off = TaggedComponent { tag: component.tag, data: component.data.slice(..cut) };
@@ -78,7 +78,7 @@ fn listen_points_cover_addresses_to_the_letter() {
     for (host, port) in [("host", 2), ("HOST", 1), ("host.", 1), ("fe80:0::1", 2), ("", 1)] {
         assert!(!points.covers(host, port), "{host} {port}");
     }
-    // Brackets are taken off, as in profiles.
+    // Brackets are removed, as in profiles.
     let bracketed = BiDirIiopServiceContext { listen_points: vec![ListenPoint::new("[fe80::1]", 2)] };
     let context = bracketed.to_service_context().unwrap();
     let read: BiDirIiopServiceContext =
@@ -243,7 +243,7 @@ fn policies_have_the_octets_of_the_messaging_idl() {
         let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
         assert_eq!(Policy::decode(&mut d).as_ref(), Ok(&policy));
         assert_eq!(d.remaining(), 0);
-        // Values are encapsulations of their own, written little-endian; but for that the octets are the same.
+        // Values are separate encapsulations, which are written little-endian; everything else is equal.
         let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
         policy.encode(&mut e).unwrap();
         let written = e.into_bytes();
@@ -295,7 +295,8 @@ fn moments_are_counted_from_the_gregorian_reform() {
     }
     let long_ago = SystemTime::UNIX_EPOCH - Duration::from_secs(86_400 * 150_000);
     assert_eq!(UtcTime::from_system(long_ago).time, 0);
-    // The last moment that can be written lies within the system's clock or not, but is no fault.
+    // Whether the last time that can be encoded can be represented as system time depends on the system; it
+    // must not panic.
     let _ = UtcTime { time: u64::MAX, inaccuracy: 0, displacement: 0 }.to_system();
 }
 
@@ -331,7 +332,7 @@ fn operations_have_numbers_where_both_sides_know_the_same_interface() {
         let digest = InterfaceNumbers::digest_of(other);
         assert_eq!(numbers.first_of(BASE.interface, digest), None, "{other:?}");
     }
-    // The published values of FNV-1a: peers of all times must agree on it.
+    // The published values of FNV-1a, which must be the same for all versions of peers.
     assert_eq!(InterfaceNumbers::interface_of("a"), 0xaf63_dc4c_8601_ec8c);
     assert_eq!(InterfaceNumbers::digest_of(&[]), 0xcbf2_9ce4_8422_2325);
 
@@ -361,7 +362,7 @@ proptest! {
             prop_assert_eq!(BiDirIiopServiceContext::decode(&mut d), Ok(points.clone()));
             prop_assert_eq!(d.remaining(), 0);
         }
-        // Values of strangers: whatever they are, they go on as they mean the same.
+        // Unknown values must be passed on with the same meaning.
         let policies = values.into_iter().map(|(kind, value)| Policy::from_value(PolicyType(kind), value.into()));
         let policies = Policies(policies.collect());
         prop_assert_eq!(TaggedComponent::policies(&policies).unwrap().as_policies(), Some(policies));

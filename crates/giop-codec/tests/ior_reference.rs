@@ -1,4 +1,4 @@
-//! References: the captured one octet for octet, text forms, profiles, components, bad input.
+//! References: the captured one byte for byte, text forms, profiles, components, invalid input.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use bytes::Bytes;
@@ -13,12 +13,12 @@ use giop_codec::ior::{
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use proptest::prelude::*;
 
-/// omniORB 4.2.5, server at 127.0.0.1:30904.
+/// A reference of an omniORB 4.2.5 server at 127.0.0.1:30904.
 const CAPTURE: &str = "01000000 0c000000 49444c3a542f493a312e3000 01000000 00000000 60000000
     01 01 02 00 0a000000 3132372e302e302e3100 b878 0e000000 fe27f2006b0000545c0000000000 0000 02000000
     00000000 08000000 01 000000 00545441
     01000000 1c000000 01 000000 01000100 01000000 01000105 09010100 01000000 09010100";
-/// A profile of version 1.0 of the same server: no components, no padding behind the key.
+/// A profile of version 1.0 of the same server: no components, no padding after the key.
 const PROFILE_1_0: &str =
     "01 0100 00 0a000000 3132372e302e302e3100 0d7b 0e000000 fe27f2006b0000545c0000000000";
 
@@ -70,7 +70,7 @@ fn the_captured_1_0_profile_reads_and_is_rebuilt_octet_for_octet() {
     assert_eq!(tagged.data.len(), 38);
     let profile = IiopProfile::from_tagged(&tagged).unwrap();
     assert_eq!((profile.version, profile.port), (Version::V1_0, 0x7b0d));
-    // What 1.0 cannot hold is left out.
+    // Properties that 1.0 cannot express are omitted.
     let more = profile.clone().with_component(TaggedComponent::orb_type(OrbType(1)));
     assert_eq!(more.to_tagged().unwrap(), tagged);
 }
@@ -148,7 +148,7 @@ fn bad_text_is_named_with_its_character() {
         ("\n IOR:00 0x", 11, ParseIorErrorKind::Digit('x')),
         ("IOR:00é0", 7, ParseIorErrorKind::Digit('é')),
         ("IOR:0000000000000001000000000000000077", 37, ParseIorErrorKind::Trailing(1)),
-        // A type id of 0x00ffffff octets: the length stands at octet 4, digit 9, character 13.
+        // A type id of 0x00ffffff bytes: the length is at offset 4, digit 9, character 13.
         ("IOR:0000000000ffffff00000000", 13, ParseIorErrorKind::Decode(DecodeErrorKind::LengthBeyondData)),
     ];
     assert!(nil.parse::<Ior>().is_ok());

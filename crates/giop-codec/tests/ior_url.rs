@@ -1,4 +1,4 @@
-//! Object URLs: the grammar as a table, errors with their characters and minor codes, and conversion to references.
+//! Object URLs: the grammar as a table, errors with positions and minor codes, and conversion to references.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
@@ -130,7 +130,7 @@ fn ssliop_is_a_profile_that_requires_tls() {
         let ssl = profile.ssl().unwrap();
         assert!(ssl.port == port && ssl.is_required() && profile.addresses().is_empty());
     }
-    // One that is offered in plaintext too has a profile for each.
+    // An object that also has a plain-text address has a profile for each.
     let url: Corbaloc = "corbaloc::1.2@a:1,ssliop:1.2@a:2/K".parse().unwrap();
     let profiles: Vec<_> = url.to_ior().unwrap().iiop_profiles().collect();
     assert_eq!((profiles.len(), profiles[0].addresses().len(), profiles[0].ssl()), (2, 1, None));
@@ -224,7 +224,8 @@ fn a_corbaloc_of_a_unix_socket_becomes_a_profile_of_taos() {
     }
 }
 
-/// Found by fuzzing: the reference of 65 addresses before IIOP 1.2 has 65 profiles, more than any decoder takes.
+/// Found by fuzzing: a reference with 65 addresses before IIOP 1.2 has 65 profiles, more than decoders
+/// accept.
 #[test]
 fn a_corbaloc_has_as_many_addresses_as_a_reference_has_profiles() {
     for version in ["", "1.2@"] {

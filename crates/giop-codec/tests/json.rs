@@ -1,4 +1,4 @@
-//! Values of types that are known at run time as JSON: the rows of docs/JSON.md.
+//! JSON of values of types that are known at run time: the rows of docs/JSON.md.
 #![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -8,7 +8,7 @@ use giop_codec::dynamic::{DynAny, DynErrorKind, Dynamic, Items, Value};
 use giop_codec::typecode::TypeCode;
 use proptest::prelude::*;
 
-/// A type of that JSON.
+/// The type with that JSON.
 fn code(json: &str) -> TypeCode {
     match Dynamic::from_json(&TypeCode::TYPE_CODE, json) {
         Ok(Dynamic { value: Value::TypeCode(code), .. }) => *code,
@@ -33,7 +33,7 @@ const CHOICE: &str = r#"{"kind":"union","id":"IDL:U:1.0","name":"U","discriminat
     {"label":"red","name":"r","type":"long"},{"label":"green","name":"r","type":"long"},{"label":"blue","name":"b","type":"string"}]}"#;
 const NODE: &str = r#"{"kind":"value","id":"IDL:N:1.0","name":"N","members":[{"name":"v","type":"long"},{"name":"next","type":{"$ref":"IDL:N:1.0"}}]}"#;
 
-/// Type, what is written, what else is read as the same.
+/// The type, the JSON written, and other JSON that is read as the same value.
 fn rows() -> Vec<(TypeCode, &'static str, Vec<&'static str>)> {
     let seq = |of: &TypeCode| TypeCode::sequence(of, 0);
     vec![
@@ -196,7 +196,7 @@ fn deep_and_endless_types_and_values_are_refused() {
     }
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(Dynamic::from_json(&list, &nested(30)).is_ok());
-    // A type that contains itself has values as deep as one likes.
+    // A type that contains itself allows values of any depth.
     let tree = code(
         r#"{"kind":"struct","id":"IDL:T:1.0","name":"T","members":[{"name":"kids","type":{"kind":"sequence","element":{"$ref":"IDL:T:1.0"}}}]}"#,
     );
@@ -217,7 +217,7 @@ fn deep_and_endless_types_and_values_are_refused() {
     assert_eq!(error(&TypeCode::TYPE_CODE, &wide), "m: a type is made of at most 4096 types");
 }
 
-/// In octets a type without a name is spelled out for each label of a member.
+/// In a type code, a type without a name is repeated for each label of a member.
 #[test]
 fn a_member_with_several_labels_is_one_member() {
     let code = code(
@@ -292,7 +292,7 @@ proptest! {
     }
 }
 
-/// Takes so many bytes.
+/// A writer that accepts a limited number of bytes.
 struct Few(usize);
 
 impl std::io::Write for Few {

@@ -1,4 +1,4 @@
-//! Programs of type codes: what they read, write, skip and copy is what encoders and decoders of the types would.
+//! Programs of type codes read, write, skip and copy the same as encoders and decoders of the types.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod cdr_types;
@@ -20,7 +20,7 @@ use shapes::*;
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::NATIVE, FOREIGN];
 
-/// Octets before the value, so that it begins at a phase, as decoders count.
+/// Prepends bytes so that the value begins at a phase of the decoder.
 fn padded(phase: usize, octets: &[u8]) -> Bytes {
     [vec![0xAA; phase], octets.to_vec()].concat().into()
 }
@@ -136,7 +136,7 @@ proptest! {
         let value = shape.value(&mut Dice(seed));
         let order = ORDERS[usize::from(foreign)];
         let mut octets = written(&shape, &value, order, Version::V1_2, 0).to_vec();
-        // Text in anys that is none is found by whoever takes it out.
+        // Invalid text in anys is detected only when it is taken out.
         prop_assume!(!octets.is_empty() && !shape.is_opaque());
         let at = at.index(octets.len());
         octets[at] = with;
@@ -210,10 +210,12 @@ proptest! {
     }
 }
 
-/// Fields that an array may have as a part of something larger: those of one with more are walked.
+/// The maximum number of fields of an array within a larger type; longer arrays are processed element by
+/// element.
 const MAX_UNROLLED: usize = 64;
 
-/// Members of a type of fixed layout, those of its parts among them; an array of numbers is one.
+/// The number of members of a type of fixed layout, including those of its parts; an array of numbers is one
+/// member.
 fn fields(shape: &Shape) -> usize {
     match shape {
         Shape::Array(of, len) => match fields(of) {
@@ -225,7 +227,7 @@ fn fields(shape: &Shape) -> usize {
     }
 }
 
-/// Such types are among those that are drawn by lot, but hardly ever.
+/// Such types are rare among the random ones.
 #[test]
 fn sequences_of_arrays_of_many_fields_have_no_flat_image() {
     let members =
@@ -274,7 +276,7 @@ fn an_error_says_where() {
     );
     let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
     assert_eq!(program.decode(&mut d).unwrap_err().path().to_string(), "payload.frames[3].colour");
-    // Ordinals are not looked at by `skip`.
+    // `skip` does not check ordinals.
     let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
     program.skip(&mut d).unwrap();
     let cut = octets.slice(..octets.len() - 1);
@@ -298,7 +300,7 @@ fn an_error_in_an_any_says_where_in_it() {
     let program = Program::of(&TypeCode::ANY);
     let error = program.validate(&mut d.clone()).unwrap_err();
     assert_eq!(error.path().to_string(), "value[0].payload.frames[0].colour");
-    // As it was received, nobody looked at it.
+    // An any as received is not checked.
     let value = program.decode(&mut d).unwrap();
     let Value::Any(any) = &value.value else { panic!("{value:?}") };
     assert_eq!(any.to_dynamic().unwrap_err().path().to_string(), "[0].payload.frames[0].colour");
@@ -362,7 +364,7 @@ fn a_value_is_shown_with_its_names() {
     assert!(broken.starts_with("<[0]: "), "{broken}");
 }
 
-/// No reader believes how many there are.
+/// Decoders reject the count of such a sequence.
 #[test]
 fn an_any_has_no_elements_that_take_no_octets() {
     for element in [TypeCode::VOID, TypeCode::NULL] {

@@ -1,4 +1,4 @@
-//! Type codes: octets as other ORBs send them, both ways; what is asked of them; what compares as the same.
+//! Type codes: encodings of other ORBs in both directions, queries, and comparison.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod typecode_types;
@@ -29,7 +29,7 @@ fn encode(code: &TypeCode, order: ByteOrder, offset: usize) -> Vec<u8> {
     e.into_bytes().to_vec()
 }
 
-/// The octets of a little-endian stream, of an example whose encapsulations are little-endian and whose stream is not.
+/// Converts an example to a little-endian stream; its encapsulations are little-endian already.
 fn little(big: &str) -> Vec<u8> {
     let mut octets = hex(big);
     let kind = u32::from_be_bytes(octets[..4].try_into().unwrap());
@@ -42,7 +42,8 @@ fn little(big: &str) -> Vec<u8> {
     octets
 }
 
-/// What omniORB sends of these types, to a big-endian stream, with encapsulations in the order of its machine.
+/// The encodings by omniORB of these types in a big-endian stream, with encapsulations in the order of its
+/// machine.
 fn captured() -> Vec<(TypeCode, &'static str)> {
     let of = TypeCode::of_desc;
     vec![
@@ -119,7 +120,7 @@ fn octets_of_omniorb_are_what_the_descriptions_say() {
     }
 }
 
-/// Every kind there is, and types that name each other in circles.
+/// Type codes of every kind, and recursive types.
 fn all() -> Vec<TypeCode> {
     let mut all: Vec<_> = captured().into_iter().map(|(code, _)| code).collect();
     all.extend(TcKind::ALL.iter().filter_map(|kind| TypeCode::basic(*kind)));
@@ -158,7 +159,7 @@ fn no_two_of_them_are_equal_and_aliases_are_equivalent() {
     let all = all();
     for (i, a) in all.iter().enumerate() {
         for (j, b) in all.iter().enumerate() {
-            // The constants are in the list twice.
+            // The constants occur twice in the list.
             let same = i == j || (a.kind().is_basic() && a.kind() == b.kind());
             assert_eq!(a == b, same, "{a} {b}");
         }
@@ -166,7 +167,8 @@ fn no_two_of_them_are_equal_and_aliases_are_equivalent() {
     let (arr, plain) = (TypeCode::of_desc(ARR), <[[i32; 3]; 2]>::type_code());
     assert!(arr != plain && arr.equivalent(&plain) && plain.equivalent(&arr));
     assert_eq!(arr.unaliased(), plain);
-    // Also inside: the kids of a node are an alias, of a sequence of nodes.
+    // Aliases within types are resolved as well: the member `kids` of a node is an alias of a sequence of
+    // nodes.
     let node = TypeCode::of_desc(NODE);
     assert!(TypeCode::sequence(&node, 0).equivalent(&node.member_type(1).unwrap()));
 }
@@ -176,7 +178,7 @@ fn a_recursive_type_is_one_however_far_it_is_spelled_out() {
     let node = TypeCode::of_desc(NODE);
     let inner = node.member_type(1).unwrap().unaliased().content_type().unwrap();
     assert_eq!(inner, node);
-    // Written from within, the type around it comes again.
+    // An inner type is written with its enclosing type inside of it.
     let list = node.member_type(1).unwrap();
     let again = decode(&encode(&list, ByteOrder::Little, 0), ByteOrder::Little);
     assert_eq!(again, list);
@@ -187,7 +189,7 @@ fn a_recursive_type_is_one_however_far_it_is_spelled_out() {
     assert!(!even.equivalent(&odd));
 }
 
-/// What an encoded type code refers to: the kinds of the types.
+/// The kinds of the types that an encoded type code refers to by indirections.
 fn referred_to(octets: &[u8]) -> Vec<u32> {
     let word = |at: usize| u32::from_le_bytes(octets[at..at + 4].try_into().unwrap());
     let references = (0..octets.len() / 4).map(|at| at * 4).filter(|at| word(*at) == u32::MAX);
@@ -203,7 +205,7 @@ fn sequences_and_aliases_are_not_referred_to_from_within() {
         assert_eq!(referred_to(&octets), [TcKind::Struct.number()]);
         assert_eq!(decode(&octets, ByteOrder::Little), *list);
     }
-    // A whole one may be referred to again.
+    // A complete type may be referred to.
     let pair = TypeCode::create_struct("IDL:P:1.0", "P", &[("a", &list), ("b", &list)]).unwrap();
     let octets = encode(&pair, ByteOrder::Little, 0);
     assert_eq!(decode(&octets, ByteOrder::Little), pair);
@@ -218,7 +220,7 @@ fn names_do_not_matter_where_an_id_decides_and_ids_where_one_is_missing() {
     assert!(u.equivalent(&compact) && u != compact);
     assert_eq!(decode(&encode(&compact, ByteOrder::Big, 0), ByteOrder::Big), compact);
     assert!(compact.compact() == compact);
-    // The same members under other ids are other types; without an id they are the same.
+    // Types with the same members and different ids differ; without an id they are equivalent.
     let (bin, other, without) =
         (TypeCode::of_desc(BIN_STRUCT), TypeCode::of_desc(BIN_OTHER), TypeCode::of_desc(BIN_WITHOUT));
     assert!(!bin.equivalent(&other));
@@ -333,7 +335,7 @@ fn rust_types_have_the_codes_of_their_idl_types() {
 #[test]
 fn a_description_becomes_a_code_once() {
     let (a, b) = (TypeCode::of_desc(NODE), TypeCode::of_desc(NODE));
-    // Names that are shared memory are not allocated again.
+    // Shared names are not allocated again.
     assert!(std::ptr::eq(a.name().unwrap(), b.name().unwrap()));
     let count = allocation_counter::measure(|| drop(TypeCode::of_desc(NODE))).count_total;
     assert_eq!(count, 0);

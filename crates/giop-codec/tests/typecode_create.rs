@@ -1,4 +1,4 @@
-//! Type codes that a program makes: the same as those of the IDL, and none that no IDL has.
+//! Type codes that a program creates: equal to those of the IDL, and rejected if no IDL could define them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod typecode_types;
@@ -50,7 +50,7 @@ fn octets(code: &TypeCode) -> Vec<u8> {
     e.into_bytes().to_vec()
 }
 
-/// The same type, made by the operations of the ORB interface from what it says of itself.
+/// Creates the same type from its properties by the operations of the ORB interface.
 fn made_again(code: &TypeCode, open: &mut Vec<String>) -> TypeCode {
     let kind = code.kind();
     if kind.is_basic() {
@@ -77,7 +77,7 @@ fn made_again(code: &TypeCode, open: &mut Vec<String>) -> TypeCode {
     if !id.is_empty() && open.iter().any(|open| open == id) {
         return TypeCode::create_recursive(id).unwrap();
     }
-    // An alias can be around itself only through what has a name.
+    // An alias can be part of itself only through a type that has a name.
     if kind != TcKind::Alias {
         open.push(id.to_owned());
     }
@@ -131,7 +131,7 @@ fn every_type_of_the_idl_can_be_made() {
     for desc in ALL {
         let code = TypeCode::of_desc(desc);
         let again = made_again(&code, &mut Vec::new());
-        // What another type code has around it stays a placeholder in an alias of its members alone.
+        // Placeholders for types that enclose the type code must all be replaced.
         assert!(again.is_complete(), "{again}");
         assert_eq!(code, again);
         assert!(again.equivalent(&code));
@@ -253,7 +253,7 @@ fn labels_are_values_of_a_discriminator_and_come_once() {
         refused(union(&discriminator, &[]), CreateError::Discriminator);
     }
     refused(union(&TypeCode::create_recursive("IDL:U:1.0").unwrap(), &[]), CreateError::Incomplete);
-    // Two labels of one member, and two members.
+    // Two labels of one member, and two members whose names differ only in case.
     let (case, other) = (TypeCode::SHORT, TypeCode::sequence(&TypeCode::SHORT, 0));
     let members = [(Case(1), "a", &other), (Case(2), "b", &case), (Case(3), "a", &other)];
     assert!(TypeCode::create_union("IDL:U:1.0", "U", long, &members).is_ok());
@@ -307,11 +307,11 @@ fn types_contain_themselves_where_their_values_end() {
     refused(of(&inner), CreateError::Endless);
     let sequence = TypeCode::create_sequence(&alias, 3).unwrap();
     assert_eq!(of(&sequence).unwrap().to_string(), "struct S { sequence<A, 3> a; }");
-    // A value is somewhere else than its members.
+    // A value is stored separately from its members.
     let members = [("next", &placeholder, Visibility::Public)];
     let value = TypeCode::create_value("IDL:S:1.0", "S", ValueModifier::None, None, &members).unwrap();
     assert_eq!(value.member_type(0), Ok(value.clone()));
-    // Nothing that has a name is in the circle.
+    // The cycle contains no type with a name.
     let mut set = TypeSet::new();
     let alias = set.declare();
     let sequence = set.sequence(alias, 0).unwrap();
@@ -356,10 +356,10 @@ fn what_is_not_made_yet_is_neither_sent_nor_needed_whole() {
     refused(raised, CreateError::Incomplete);
     let expected = (SystemExceptionKind::BadParam, minor::BAD_PARAM_INCOMPLETE_TYPECODE.0);
     assert_eq!(exception(CreateError::Incomplete), expected);
-    // The type with this id takes the place of what stands for it, however deep that is.
+    // The type with this id replaces its placeholders at any depth.
     let whole = TypeCode::create_struct("IDL:S:1.0", "S", &[("ts", &TypeCode::sequence(&other, 0))]).unwrap();
     assert!(whole.is_complete());
-    // A part of a type code that has placeholders elsewhere has none.
+    // A part without placeholders is complete, even if its type code has placeholders elsewhere.
     let parts = TypeCode::create_struct(
         "IDL:P:1.0",
         "P",
@@ -367,7 +367,7 @@ fn what_is_not_made_yet_is_neither_sent_nor_needed_whole() {
     );
     let parts = parts.unwrap();
     assert!(!parts.is_complete() && parts.member_type(1).unwrap().is_complete());
-    // A value of a type with the same id may be there.
+    // No value matches an incomplete type.
     let long =
         TypeCode::create_alias("IDL:L:1.0", "L", &TypeCode::create_recursive("IDL:M:1.0").unwrap()).unwrap();
     assert!(matches!(Any::with_type(&long, 5i32), Err(AnyError::TypeMismatch { .. })));

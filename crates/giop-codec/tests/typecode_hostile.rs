@@ -1,4 +1,4 @@
-//! Type codes from octets that somebody made up: each ends in an error or in a type code that can be used, soon.
+//! Hostile encodings of type codes: each is rejected or yields a usable type code, in bounded time.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod typecode_types;
@@ -19,7 +19,7 @@ fn decode(e: Encoder) -> Result<TypeCode, DecodeErrorKind> {
     TypeCode::decode(&mut Decoder::new(&octets, ByteOrder::Little, Version::V1_2)).map_err(|e| e.kind)
 }
 
-/// A type of this kind around what `f` writes.
+/// Writes a type of this kind with an encapsulation of the output of `f`.
 fn complex(e: &mut Encoder, kind: TcKind, f: impl FnOnce(&mut Encoder)) {
     e.put_u32(kind.number());
     e.encapsulate(|e| {
@@ -37,7 +37,7 @@ fn named(e: &mut Encoder, kind: TcKind, f: impl FnOnce(&mut Encoder)) {
     });
 }
 
-/// Refers to the type whose kind is at `place`, which [`place`] said.
+/// Writes an indirection to the type whose kind is at `place`, as returned by [`place`].
 fn refer(e: &mut Encoder, place: usize) {
     e.put_u32(INDIRECTION);
     e.put_i32(-((e.len() - place) as i32));
@@ -76,11 +76,11 @@ fn cut_anywhere_it_is_an_error() {
     }
 }
 
-/// All that can be done with a type code, and none of it without an end.
+/// Uses all functions of a type code; none of them may run without end.
 fn use_it(code: &TypeCode) {
     let _ = code.to_string();
     assert!(code.equal(code) && code.equivalent(code));
-    // Another arena, so that nothing is the same by being the same memory.
+    // A copy in another arena, so that types are not equal by identity.
     let copy = TypeCode::sequence(code, 0).content_type().unwrap();
     let _ = (copy.equal(code), copy.equivalent(code), code.compact().equivalent(code), code.unaliased());
     let mut e = new();
@@ -104,7 +104,7 @@ fn unknown_kinds_are_refused() {
 
 #[test]
 fn an_indirection_goes_back_to_a_kind_or_nowhere() {
-    // At once, without anything before it; to itself, to its offset, forwards, out of the message.
+    // As the first item, without a preceding type: to itself, to its offset, forwards, out of the message.
     for offset in [-8, -4, 0, 4, 8, -12, i32::MIN, i32::MAX] {
         let mut e = new();
         e.put_u32(INDIRECTION);
@@ -120,7 +120,7 @@ fn an_indirection_goes_back_to_a_kind_or_nowhere() {
         });
         invalid(e);
     }
-    // To the middle of a type, at every offset but that of the struct around it.
+    // To positions within a type: every offset is invalid except that of the enclosing struct.
     let struct_with = |offset: i32| {
         let mut e = new();
         named(&mut e, TcKind::Struct, |e| {
@@ -136,7 +136,7 @@ fn an_indirection_goes_back_to_a_kind_or_nowhere() {
     };
     let good: Vec<i32> = (-100..100).filter(|offset| struct_with(*offset).is_ok()).collect();
     assert_eq!(good.len(), 1);
-    // The same to a type of another code before it in the same message.
+    // To a preceding type code in the same message.
     let mut e = new();
     TypeCode::string(3).encode(&mut e).unwrap();
     e.put_u32(INDIRECTION);
@@ -190,7 +190,7 @@ fn a_type_that_is_nothing_but_itself_is_refused() {
         named(e, TcKind::Alias, |e| refer_aligned(e, at));
     });
     invalid(e);
-    // In a struct it may be only what the struct is part of.
+    // In a struct, the alias may refer only to the enclosing struct, not to itself.
     let mut e = new();
     named(&mut e, TcKind::Struct, |e| {
         e.put_u32(1);
@@ -199,7 +199,7 @@ fn a_type_that_is_nothing_but_itself_is_refused() {
         named(e, TcKind::Alias, |e| refer_aligned(e, at));
     });
     invalid(e);
-    // A discriminator, and a base, that are what they belong to.
+    // A discriminator and a base that refer to the enclosing type.
     let mut e = new();
     let at = place(&mut e);
     named(&mut e, TcKind::Union, |e| {
@@ -216,7 +216,7 @@ fn a_type_that_is_nothing_but_itself_is_refused() {
         e.put_u32(0);
     });
     invalid(e);
-    // By way of an alias.
+    // The same through an alias.
     let mut e = new();
     let at = place(&mut e);
     named(&mut e, TcKind::Union, |e| {
@@ -267,7 +267,7 @@ fn parameters_that_can_not_be_are_refused() {
         e.put_ascii("").unwrap();
     });
     assert_eq!(decode(e), Err(DecodeErrorKind::LimitExceeded));
-    // More members than octets.
+    // More members than bytes.
     for kind in [TcKind::Struct, TcKind::Enum] {
         let mut e = new();
         named(&mut e, kind, |e| e.put_u32(0x1000_0000));
@@ -293,7 +293,7 @@ fn levels_and_nodes_are_limited() {
     let mut e = new();
     nested(&mut e, MAX_LEVELS + 1);
     assert_eq!(decode(e), Err(DecodeErrorKind::DepthLimit));
-    // One's own code of too many levels is refused where it is written.
+    // A type code of the local program with too many levels is rejected when it is encoded.
     let mut code = TypeCode::OCTET;
     for level in 0..=MAX_LEVELS {
         let result = code.encode(&mut new());
@@ -316,7 +316,8 @@ fn levels_and_nodes_are_limited() {
     assert_eq!(members(MAX_NODES), Err(DecodeErrorKind::LimitExceeded));
 }
 
-/// A struct whose members are each a struct with two members of the type before: spelled out, it has 2^n of them.
+/// A struct whose members are each a struct with two members of the previous type: written out, it has 2^n of
+/// them.
 fn doubling(n: usize) -> TypeCode {
     let mut e = new();
     named(&mut e, TcKind::Struct, |e| {
@@ -348,7 +349,7 @@ fn types_that_would_be_endless_if_spelled_out_are_not() {
     for n in [10, 60, 1000] {
         let code = doubling(n);
         use_it(&code);
-        // From its last type all others are further and further in.
+        // From its last type, all other types are nested increasingly deep.
         let last = code.member_type(n - 1).unwrap();
         use_it(&last);
         let mut e = new();
@@ -386,7 +387,7 @@ fn what_a_type_code_did_not_use_the_next_may() {
     };
     let mut d = decoder(octets.len() * 6);
     (0..1000).for_each(|_| assert_eq!(TypeCode::decode(&mut d).unwrap(), TypeCode::of_desc(COLOR)));
-    // All together have the limit, not each.
+    // The limit applies to all together, not to each.
     let mut d = decoder(octets.len());
     assert!((0..1000).any(|_| TypeCode::decode(&mut d).is_err()));
 }

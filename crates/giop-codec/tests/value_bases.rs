@@ -1,4 +1,4 @@
-//! Values in the form that TAO reads: the state of each base has an end tag.
+//! Values in the form that TAO reads: the state of each base ends with an end tag.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod values;
@@ -55,7 +55,7 @@ fn each_base_and_the_rest_of_the_state_have_an_end() {
         assert_eq!(to_tao(order, &value), hex(octets));
         assert_eq!(read::<Base>(&hex(octets), order), value);
     }
-    // Of the type of its place it has no chunks, and needs none.
+    // A value of exactly the type of its place has no chunks, and needs no end tags.
     assert_eq!(to_tao(ByteOrder::Big, &Some(derived())), hex("7fffff00 0005 0000 00000006"));
 }
 
@@ -70,7 +70,7 @@ fn a_value_in_a_chunk_is_part_of_it_and_has_its_own_levels() {
     });
     let octets = to_tao(ByteOrder::Big, &Some(outer.upcast::<Hdr>()));
     let state = hex(
-        // The base; then the chunk with the tree, and in that the other one.
+        // The base, then the chunk with the tree, which contains the other value.
         "00000004 00000001 fffffffe 00000088
          7fffff02 0000000f 49444c3a542f547265653a312e3000 00 00000001 00 000000 00000000 00000000
          7fffff0e 00000002 0000000d 49444c3a542f54503a312e3000 000000 0000000e 49444c3a542f4864723a312e3000 0000
@@ -89,7 +89,7 @@ fn show(octets: &[u8]) -> String {
         .collect()
 }
 
-/// Written as what the program has, from an any, and from a tree.
+/// Checks the encoding of a value, of an any, and of a tree.
 fn all_ways<V: ValueForm + Typed>(value: &Value<V>)
 where
     Option<Value<V>>: Typed,
@@ -140,7 +140,7 @@ fn what_is_written_is_read_again() {
     all_ways::<Hdr>(&deep.clone().upcast());
     all_ways::<Wrap>(&deep);
     all_ways::<Tp>(&tp);
-    // The next message is the standard's again.
+    // The next message uses the standard form again.
     let value: Option<Value<Base>> = Some(derived().upcast());
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     let standard = encoded(ByteOrder::Big, |e| value.encode(e));

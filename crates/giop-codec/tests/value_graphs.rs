@@ -1,4 +1,4 @@
-//! Graphs of values: what is shared stays shared, nothing leaks, and no graph is too deep.
+//! Graphs of values: sharing is preserved, nothing leaks, and depth is not limited by the stack.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod values;
@@ -34,7 +34,7 @@ fn read<V: ValueForm>(octets: &[u8], order: ByteOrder) -> Option<Value<V>> {
 
 #[test]
 fn a_chain_of_a_hundred_thousand_values_needs_no_stack() {
-    // The least stack that a thread may have.
+    // A small stack, on which recursion would overflow.
     let walk = || {
         for chunked in [false, true] {
             let chain = chain(DEEP);
@@ -59,7 +59,7 @@ fn a_chain_of_a_hundred_thousand_values_needs_no_stack() {
             }
             assert_eq!(length, DEEP);
         }
-        // As many graphs, each held by the one before it.
+        // Separate graphs, each held by the previous one.
         let links = (0..DEEP).fold(None, |next, v| Some(Value::new(LNode { v, next })));
         assert!(links == chain(DEEP));
         assert_eq!(links.clone().map(|link| link.get().v), Some(DEEP - 1));
@@ -105,7 +105,7 @@ fn handles_keep_their_graph_alive_and_cycles_do_not() {
     let tree = graph.finish(&tree);
     drop(wrap);
 
-    // A handle out of a field, after the one that led there is gone.
+    // A handle from a field outlives the handle through which it was obtained.
     let any = tree.get().any.clone().unwrap();
     let again = tree.get().kids[0].clone().unwrap();
     assert!(again.is_same(&tree));
@@ -154,7 +154,7 @@ fn values_are_shown_with_what_they_share() {
         format!("{ring:?}"),
         "Value(#0 = LNode { v: 1, next: Some(#1) }, #1 = LNode { v: 2, next: Some(#0) })"
     );
-    // The same once around.
+    // The same ring after one full cycle.
     assert_eq!(ring, ring.get().next.clone().unwrap().get().next.clone().unwrap());
     assert_ne!(ring, ring.get().next.clone().unwrap());
 }
@@ -170,7 +170,7 @@ fn equal_are_graphs_that_look_the_same() {
     assert_eq!(kids(&shared, &shared), kids(&shared, &other));
     assert!(!kids(&shared, &shared).is_same(&kids(&shared, &shared)));
     assert_ne!(kids(&shared, &shared), kids(&shared, &different));
-    // Of another type, though the base is equal.
+    // Values of different types differ, even if their bases are equal.
     let base = Value::new(Base { b: 1 });
     let derived = Value::new(Derived { base: Base { b: 1 }, d: 0 }).upcast::<Base>();
     assert_eq!(derived.get().b, base.get().b);
@@ -203,14 +203,14 @@ fn a_value_read_by_two_parameters_is_one() {
         let node = first.get().any.clone().unwrap().downcast::<LNode>().unwrap();
         assert!(node.get().next.as_ref().unwrap().is_same(&second));
         assert!(third.get().any.as_ref().unwrap().is_same(&node));
-        // The third keeps what the first brought.
+        // The third handle keeps the graph of the first alive.
         drop((first, second, node));
         let node = third.get().any.clone().unwrap().downcast::<LNode>().unwrap();
         assert_eq!(Some(node), shared);
     }
 }
 
-/// Octets that are not copied, inside of chunks.
+/// Bytes within chunks that are not copied.
 #[test]
 fn shared_octets_lie_in_chunks_and_in_blocks() {
     let data = Bytes::from(vec![3; 100_000]);
@@ -261,7 +261,7 @@ fn shared_octets_lie_in_chunks_and_in_blocks() {
 
 #[test]
 fn hostile_indirections_are_refused() {
-    // Forwards, to itself, before the message, into the middle, to an id, to a list, to a value of another type.
+    // Forwards, to itself, before the message, into a value, to an id, to a list, to a value of another type.
     for octets in [
         "ffffffff 00000004 7fffff00 0001",
         "ffffffff fffffffc",
@@ -292,7 +292,7 @@ fn hostile_indirections_are_refused() {
             assert!(read().is_err(), "{octets:x?}");
         }
     }
-    // A base where a derived one is expected.
+    // A base where a derived value is expected.
     let octets = hex("7fffff00 0001 0000 ffffffff fffffff4");
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
     assert!(Option::<Value<Base>>::decode(&mut d).is_ok());
@@ -302,7 +302,7 @@ fn hostile_indirections_are_refused() {
 
 #[test]
 fn chunks_too_short_for_anything_are_walked_without_recursion() {
-    // Chunks of four octets, between which an eight-aligned number never starts.
+    // Chunks of four bytes, between which an 8-aligned number can never start.
     let mut octets = hex("7fffff08 00000004 00000000 00000004 00000000");
     for _ in 0..200_000 {
         octets.extend([0, 0, 0, 4, 0, 0, 0, 0]);
@@ -314,11 +314,11 @@ fn chunks_too_short_for_anything_are_walked_without_recursion() {
 #[test]
 fn ends_must_match_beginnings() {
     for octets in [
-        "7fffff08 00000004 00000001 fffffffe", // a level that there is not
+        "7fffff08 00000004 00000001 fffffffe", // a level that does not exist
         "7fffff08 00000004 00000001 00000004 00000000", // no end
-        "7fffff08 00000008 00000001 00000000 00000001 07 ffffffff", // more than there is
-        "7fffff08 00000004 00000001 7fffff00 00000002 00000000 ffffffff", // without chunks in chunks
-        "7fffff08 ffffffff",                   // ended before it begins
+        "7fffff08 00000008 00000001 00000000 00000001 07 ffffffff", // more data than members
+        "7fffff08 00000004 00000001 7fffff00 00000002 00000000 ffffffff", // a value without chunks in chunks
+        "7fffff08 ffffffff",                   // ends before it begins
         "7fffff08 00000000",
         "7fffff08 7ffffeff 00000001",
         "7fffff08 00000004 00000001 7fffff08 00000008 00000002 00000000 ffffffff ffffffff extra",
@@ -330,7 +330,7 @@ fn ends_must_match_beginnings() {
     }
 }
 
-/// A node of a random graph: its kind, a number, and where its edges lead.
+/// A node of a random graph: its kind, a number, and the targets of its edges.
 type Plan = Vec<(u8, i32, Vec<prop::sample::Index>)>;
 
 fn build(plan: &Plan) -> Option<Value<Tree>> {
@@ -402,7 +402,7 @@ proptest! {
         prop_assert_eq!(d.remaining(), 0);
         prop_assert_eq!(&read_wrapped, &wrapped);
         prop_assert_eq!(&read_root, &root);
-        // What is shared has the same number.
+        // Shared values have the same number.
         prop_assert_eq!(format!("{read_wrapped:?}"), format!("{wrapped:?}"));
         if let (Some(root), Some(base)) = (&read_root, &read_base) {
             prop_assert!(root.is_same(base));
@@ -410,13 +410,13 @@ proptest! {
         let mut d = Decoder::new(&alone, order, Version::V1_2).at(lead.into()).with_context(&factories);
         let read_alone = Option::<Value<Tree>>::decode(&mut d).unwrap();
         prop_assert_eq!(format!("{read_alone:?}"), format!("{root:?}"));
-        // And the other way round: the same octets again.
+        // Encoding the decoded value again yields the same bytes.
         prop_assert_eq!(encoded(order, |e| {
             (0..lead).for_each(|octet| e.put_u8(octet));
             read_alone.encode(e)
         }), alone);
 
-        // What is cut anywhere is an error, or null.
+        // Truncated data is an error, or null.
         let step = (octets.len() / 50).max(1);
         for cut in (usize::from(lead)..octets.len()).step_by(step) {
             let mut d = Decoder::new(&octets[..cut], order, Version::V1_2).at(lead.into()).with_context(&factories);
@@ -427,7 +427,7 @@ proptest! {
             };
             prop_assert!(read().is_err());
         }
-        // A receiver that knows less reads the head.
+        // A receiver that knows only the base reads the base.
         let mut d = Decoder::new(&octets, order, Version::V1_2).at(lead.into());
         let head = Option::<Value<Hdr>>::decode(&mut d).unwrap();
         prop_assert_eq!(head, Some(Value::new(Hdr { h: 3 })));

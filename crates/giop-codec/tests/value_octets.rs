@@ -1,4 +1,4 @@
-//! Values octet for octet: what omniORB 4.2.5 sends, in both byte orders.
+//! Encodings of values: equal to those of omniORB 4.2.5, in both byte orders.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod values;
@@ -21,7 +21,7 @@ fn decode<V: ValueForm>(octets: &[u8], order: ByteOrder) -> Option<Value<V>> {
     value
 }
 
-/// A value whose octets are these, and that is read from them.
+/// Checks that a value is encoded as these bytes, and decoded from them.
 fn both_ways<V: ValueForm>(value: Option<Value<V>>, octets: &str) {
     let octets = hex(octets);
     assert_eq!(big(&value), octets, "{}", show(&big(&value)));
@@ -64,15 +64,15 @@ fn ids_of_java_are_written_also_where_the_type_is_that_of_the_place() {
         Some(Value::new(WStringValue("hé".into()))),
         "7fffff02 00000023 49444c3a6f6d672e6f72672f434f5242412f57537472696e6756616c75653a312e3000 00 00000004 006800e9",
     );
-    // An id of `RMI:` is never an indirection, one of `IDL:` is.
+    // An `RMI:` id is never an indirection; an `IDL:` id is.
     let values = [Some(Value::new(Date { millis: 7 })), Some(Value::new(Date { millis: 8 }))];
     let octets = big(&values.to_vec());
     assert_eq!(octets.windows(9).filter(|octets| *octets == b"RMI:demo.").count(), 2);
     let texts = ["a", "b"].map(|text| Some(Value::new(WStringValue(text.into()))));
     assert_eq!(show(&big(&texts.to_vec())).matches("57537472696e6756616c7565").count(), 1);
-    // Others have none.
+    // Other values have no id.
     both_ways(Some(Value::new(StringValue("hi".into()))), "7fffff00 00000003 686900");
-    // All are read without, too.
+    // All can be read without an id, too.
     let date = decode::<Date>(&hex("7fffff00 00000000 0000000000000007"), ByteOrder::Big);
     assert_eq!(date, Some(Value::new(Date { millis: 7 })));
 }
@@ -185,7 +185,7 @@ fn nothing_is_made_that_is_not_registered() {
     assert_eq!((error.kind, error.offset), (DecodeErrorKind::NoValueFactory, 0));
     let raised = error.system(giop_codec::exception::CompletionStatus::No);
     assert_eq!(raised.minor, giop_codec::exception::minor::MARSHAL_NO_VALUE_FACTORY);
-    // Known, but no `LNode`.
+    // The type is known, but is not `LNode`.
     let factories = all();
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2).with_context(&factories);
     let error = Option::<Value<LNode>>::decode(&mut d).unwrap_err();
@@ -198,7 +198,7 @@ fn nothing_is_made_that_is_not_registered() {
 
 #[test]
 fn a_codebase_is_read_and_dropped() {
-    // "a" at 8, and again by an indirection to it.
+    // "a" at 8, and an indirection to it.
     let octets = hex("7fffff01 00000002 6100 0005 7fffff01 ffffffff fffffff0 0006");
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
     assert_eq!(Option::<Value<Base>>::decode(&mut d).unwrap(), Some(base(5)));
@@ -215,7 +215,7 @@ fn chunks_may_end_between_any_two_primitives() {
     );
     let tree = Value::new(Tree { name: "hi".into(), ..Tree::default() });
     assert_eq!(decode::<Tree>(&octets, ByteOrder::Big), Some(tree));
-    // A primitive in two is none.
+    // A primitive split across two chunks is invalid.
     let octets = hex("7fffff08 00000002 0000 0000 00000006 0001 00000000 0000 ffffffff");
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
     assert!(Option::<Value<LNode>>::decode(&mut d).is_err());
@@ -223,7 +223,7 @@ fn chunks_may_end_between_any_two_primitives() {
 
 #[test]
 fn a_chunk_may_stay_open_around_a_value() {
-    // As TAO sends it: the outer chunk of 44 octets has all of the inner value in it.
+    // TAO's form: the outer chunk of 44 bytes contains the whole inner value.
     let whole = hex(
         "7fffff08 0000002c 00000001 7fffff0a 00000010 49444c3a542f4c4e6f64653a312e3000 00000008 00000002 00000000 fffffffe
          ffffffff",
@@ -231,11 +231,12 @@ fn a_chunk_may_stay_open_around_a_value() {
     assert_eq!(decode::<LNode>(&whole, ByteOrder::Big), list(&[1, 2]));
 }
 
-/// `Tp`, whose base is `Hdr`, as TAO 2.2.1 sends it: the state of each base ends by the end tag of a level that no value has.
+/// `Tp`, whose base is `Hdr`, in the encoding of TAO 2.2.1: the state of each base ends with the end tag of a
+/// level that no value has.
 const TAO_DERIVED: &str = "0effff7f 02000000 0d000000 49444c3a542f54503a312e3000 000000 0e000000 49444c3a542f4864723a312e3000 0000 \
      04000000 09000000 feffffff 0c000000 00000000 63000000 00000000 feffffff ffffffff";
 
-/// The same words in the other byte order; ids are of bytes.
+/// Returns the same words in the other byte order; ids consist of bytes.
 fn swapped(octets: &[u8], ids: &[core::ops::Range<usize>]) -> Vec<u8> {
     let mut swapped = Vec::new();
     for (at, word) in octets.chunks(4).enumerate() {
@@ -286,7 +287,7 @@ fn values_without_chunks_are_read_inside_of_a_chunk() {
 
 #[test]
 fn levels_begin_anew_inside_of_an_open_chunk() {
-    // A `Tree` of no name, kids or pairs, and a `Tp` in its chunk as TAO sends it.
+    // A `Tree` without name, kids or pairs, and a `Tp` in its chunk in TAO's form.
     let octets = hex(
         "7fffff08 00000064 00000001 00 000000 00000000 00000000
          7fffff0e 00000002 0000000d 49444c3a542f54503a312e3000 000000 0000000e 49444c3a542f4864723a312e3000 0000
@@ -332,7 +333,7 @@ fn an_indirection_to_an_id_may_lead_to_the_padding_before_it() {
     ] {
         let exact = hex(octets);
         let last = exact.len() - 6..exact.len() - 2;
-        // The offset that leads to the id, and all that lead to the two bytes of padding before it.
+        // The offset that leads to the id, and all offsets that lead to the two bytes of padding before it.
         for (back, found) in [(0, true), (1, true), (2, true), (3, true), (4, false), (-1, false)] {
             let mut octets = exact.clone();
             let word: [u8; 4] = octets[last.clone()].try_into().unwrap();
@@ -361,7 +362,7 @@ fn custom_values_are_what_their_author_writes() {
             Ok(())
         });
         let mut d = Decoder::new(&octets, order, Version::V1_2);
-        // What its author does not read is skipped.
+        // Data that the implementation of the type does not read is skipped.
         let read = Option::<Value<Raw>>::decode(&mut d).unwrap();
         assert_eq!(read, value);
         assert!(Option::<Value<Raw>>::decode(&mut d).unwrap().unwrap().is_same(&read.unwrap()));
@@ -405,7 +406,7 @@ fn only_what_a_type_names_is_made() {
 
 #[test]
 fn repository_ids_and_lists_of_them_over_their_limits_are_refused() {
-    // What a value of these ids is not made for.
+    // Returns the error of decoding a value with these ids.
     let refused = |ids: &[String]| {
         let octets = encoded(ByteOrder::Big, |e| {
             match ids {

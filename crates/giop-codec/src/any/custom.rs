@@ -1,4 +1,4 @@
-//! Custom values in anys: carried whole, in the byte order, version and code sets that they came in.
+//! Custom values in anys: kept whole, in their received byte order, version and code sets.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::dynamic::program::Act;
 use crate::value::{Class, Opened, Piece};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 
-/// How a value is kept.
+/// The stream properties in which a value is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stream {
     order: ByteOrder,
@@ -22,14 +22,14 @@ pub(super) struct Stream {
 }
 
 impl Default for Stream {
-    /// In native order, as GIOP 1.2 has it, in code sets that hold every text.
+    /// Returns native byte order, GIOP 1.2, and code sets that hold every text.
     fn default() -> Stream {
         Stream { order: ByteOrder::NATIVE, version: Version::V1_2, code_sets: CODE_SETS }
     }
 }
 
 impl Stream {
-    /// As values come.
+    /// Returns the properties of the received stream.
     pub(super) fn of(d: &Decoder<'_>) -> Stream {
         Stream { order: d.order(), version: d.version(), code_sets: d.code_sets() }
     }
@@ -48,7 +48,7 @@ impl Stream {
 }
 
 impl Walker<'_> {
-    /// Whether what is written is never read.
+    /// Returns whether the output is discarded.
     fn writes_nothing(&self) -> bool {
         self.discards || self.graph.skips
     }
@@ -69,7 +69,7 @@ impl Walker<'_> {
         if !alike && !self.writes_nothing() {
             return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
         }
-        // Its type is the one that its header says, also where only a base is known.
+        // The value has the type of its header, also if the program knows only a base of it.
         let own = implied.or(class.passed.ids.first()).filter(|_| ids.is_empty()).cloned();
         let known: Vec<&str> = match &own {
             _ if self.graph.spells && ids.len() < 2 => class.passed.ids.iter().map(|id| &**id).collect(),
@@ -85,7 +85,7 @@ impl Walker<'_> {
             Ok(())
         })?;
         self.graph.places.insert(value.at, position, Some(&class));
-        // There may be a reference in it.
+        // The state may contain a reference.
         self.seen.references = true;
         d.pass_custom(value, &mut |d, piece| self.piece(d, &piece))?;
         d.leave_passed(value, true)?;
@@ -120,7 +120,8 @@ impl Walker<'_> {
         self.settle(d)
     }
 
-    /// The data of a chunk, with its indirections to values as they are where it is written. Only what leads exactly to a value is one.
+    /// Returns the data of a chunk with its indirections adjusted to the target. Only a word that points
+    /// exactly to a value counts as an indirection.
     fn with_indirections<'o>(
         &self,
         d: &Decoder<'_>,
@@ -145,7 +146,7 @@ impl Walker<'_> {
             let Some(target) = (at + index).checked_sub(offset.unsigned_abs() as usize) else { continue };
             let Some(place) = self.graph.places.get(target).map(|known| known.to) else {
                 if d.has_value_at(target) {
-                    // It is not in this any, and nothing can be put into the midst of a state.
+                    // The value is outside of this any, and nothing can be inserted into a custom state.
                     return Err(DecodeError::new(DecodeErrorKind::NotInAny, at + index - 4));
                 }
                 continue;

@@ -1,4 +1,4 @@
-//! [`Any`]: a value of whatever type, with its type code ("Any", in "CDR Transfer Syntax").
+//! [`Any`]: a value of an arbitrary type, with its type code ("Any", in "CDR Transfer Syntax").
 
 mod custom;
 mod places;
@@ -27,30 +27,39 @@ use crate::typecode::{Labels, Node, TcKind, TypeCode, TypeCodeError, Typed};
 use crate::value::Made;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};
 
-/// Anys in each other that are decoded.
+/// Maximum nesting of anys that are decoded.
 pub const MAX_ANYS: usize = 32;
 
 /// Code sets that hold every text.
 const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
 
-/// A value of whatever type of the IDL, with its [`TypeCode`].
+/// A value of an arbitrary IDL type, with its [`TypeCode`].
 ///
-/// The value is kept encoded, so a program needs no Rust type for what it just passes on; it may be sent on to peers of other byte orders,
-/// versions and code sets. One that is made here is in the byte order of this machine, text as UTF-8 and UTF-16. One that is received keeps the
-/// octets that came, until somebody asks for more: a value of 4 KiB and more is a view of its message, whose memory it keeps alive, less is
-/// copied once. Receiving looks at counts and lengths alone, sending on to a like peer at nothing: what is wrong with a received
-/// value beyond that, such as text that is none, is found by whoever takes it out. What [`get`](Any::get) takes out may be a
-/// view of the any's memory. A clone counts references.
+/// The value is kept encoded, so that a program needs no Rust type for a value that it only forwards. It may
+/// be forwarded to peers of another byte order, version and code sets.
 ///
-/// Graphs of values are kept with what is shared in them; what an any shares with the rest of its message, it has a copy of. A value
-/// of a type that neither the any's type code nor the program knows is truncated to the type that it is said to be of, if it may be.
+/// A value that is created locally is encoded in the byte order of this machine, with text as UTF-8 and
+/// UTF-16. A received value keeps its received bytes until another form is requested. A value of at least 4
+/// KiB is a view of its message, whose memory it keeps alive; a smaller one is copied once.
 ///
-/// Of a value of a `custom` type only the author knows what is in it. It is kept as it came, and can be taken out where the program knows the type;
-/// it is sent on in the byte order, version and code sets that it came in, and refused in others: the ORB chooses the byte order of a
-/// message by the first of them. Values of local interfaces and `native` types, and
-/// sequences of elements that take no bytes can not be in an any.
+/// On receipt, only counts and lengths are checked. Forwarding to a peer with the same properties checks
+/// nothing. Other faults of a received value, such as invalid text, are reported when it is extracted. The
+/// result of [`get`](Any::get) may be a view of the any's memory. Cloning increments reference counts.
 ///
-/// Equal are anys of [`equal`](TypeCode::equal) types whose values have the same octets, so a NaN is equal to itself.
+/// Sharing within a graph of values is preserved. Values that the any shares with the rest of its message are
+/// copied into it. If neither the any's type code nor the program knows the type of a value, it is truncated
+/// to its declared type, if it is truncatable.
+///
+/// Only the author of a `custom` type knows the structure of its state. Such a value is kept as it was
+/// received, and can be extracted if the program knows the type. It is forwarded in its received byte order,
+/// version and code sets, and rejected in others. The ORB chooses the byte order of a message by its first
+/// such value.
+///
+/// An any cannot hold values of local interfaces and `native` types, or sequences of elements that take no
+/// bytes.
+///
+/// Anys are equal if their types are [`equal`](TypeCode::equal) and their values have the same bytes. A NaN
+/// is therefore equal to itself.
 ///
 /// ```
 /// use giop_codec::any::Any;
@@ -71,7 +80,7 @@ pub struct Any {
 
 #[derive(Clone)]
 enum Form {
-    /// Made here, or with values of value types.
+    /// Created locally, or with values of value types.
     Kept(Kept),
     Received(Arc<Received>),
 }
@@ -82,23 +91,23 @@ impl Default for Form {
     }
 }
 
-/// A value that was looked at.
+/// A value that was checked completely.
 #[derive(Clone, Default)]
 struct Kept {
-    /// From offset 0 on.
+    /// The encoding, from offset 0 on.
     value: Bytes,
-    /// How, if there are values of custom types in it: as they came. All others are kept in the one default form.
+    /// The stream properties. Values with custom types keep their received ones. All others have the default.
     stream: Stream,
-    /// What references and values in it need when they are decoded.
+    /// The context that references and values in it need when they are decoded.
     context: Option<Arc<dyn Context>>,
-    /// The types of its values, where they were made here.
+    /// The types of its values, if they were created locally.
     made: Option<Arc<Made>>,
-    /// There is a place for a value in it.
+    /// Whether it contains a place for a value, which may be null.
     values: bool,
 }
 
 impl Any {
-    /// An any with this value; a reference serves as well as the value itself. Allocates the encoding.
+    /// Creates an any of this value, or of a reference to it. Allocates the encoding.
     ///
     /// # Errors
     /// The value has no encoding: see [`EncodeErrorKind`].
@@ -106,12 +115,12 @@ impl Any {
         Any::encoded(T::type_code(), &value)
     }
 
-    /// An any with this value as one of the given type: of an alias of its type, which an any from [`new`](Any::new) does
-    /// not name.
+    /// Creates an any of this value with the given type code, such as an alias of its type. [`new`](Any::new)
+    /// uses the type code without aliases.
     ///
     /// # Errors
-    /// [`TypeMismatch`](AnyError::TypeMismatch) unless the types are equivalent, [`Encode`](AnyError::Encode), also of a type
-    /// that is not [complete](TypeCode::is_complete).
+    /// [`TypeMismatch`](AnyError::TypeMismatch) unless the types are equivalent,
+    /// [`Encode`](AnyError::Encode), also if the type is not [complete](TypeCode::is_complete).
     pub fn with_type<T: Typed + CdrEncode>(code: &TypeCode, value: T) -> Result<Any, AnyError> {
         let of_value = T::type_code();
         if !code.equivalent(&of_value) {
@@ -134,15 +143,15 @@ impl Any {
         let made = e.values.as_mut().map(|values| values.take_types());
         let mut kept = Kept { value: e.into_bytes(), context, ..Kept::default() };
         if let Some(made) = made {
-            // Values do not always say their types.
+            // The headers of values may omit their types.
             kept.made = (!made.is_empty()).then(|| Arc::new(made));
             kept.values = true;
             let mut e = canonical();
             kept.copy_to(&code, &mut e)?;
             kept.value = e.into_bytes();
         } else if Program::of(&code).contents().anys {
-            // Anys in it that were received are written as they came, and equal ones are to have the same octets. What is none of its
-            // type is found by whoever takes it out.
+            // Nested anys that were received are written in their received form, but equal anys must have
+            // equal bytes. A nested value that does not match its type is reported when it is extracted.
             let mut e = canonical();
             if kept.copy_to(&code, &mut e).is_ok() {
                 kept.value = e.into_bytes();
@@ -151,13 +160,14 @@ impl Any {
         Ok(Any { code, form: Form::Kept(kept) })
     }
 
-    /// The type of the value, aliases included; [`TypeCode::NULL`] where there is none.
+    /// Returns the type of the value, aliases included; [`TypeCode::NULL`] if there is no value.
     pub fn type_code(&self) -> &TypeCode {
         &self.code
     }
 
-    /// Whether the value can be taken as a `T`: the types are equivalent, or it is a reference and `T` one to any object, or it is a value
-    /// of a value type and `T` one of a base or of `ValueBase`.
+    /// Returns whether the value can be extracted as a `T`. That requires that the types are equivalent. A
+    /// reference can also be extracted as one to any object, and a value of a value type as one of a base or
+    /// of `ValueBase`.
     pub fn is<T: Typed>(&self) -> bool {
         self.is_of(&T::type_code())
     }
@@ -171,14 +181,16 @@ impl Any {
             || values::has_base(&self.code, wanted)
     }
 
-    /// The value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`; a reference of any interface as one to an object
-    /// (`Any::to_object`), a value of a value type also as one of a base and as a [`ValueBase`](crate::value::ValueBase). A value of a type
-    /// that the program does not know is then truncated, if its type code says that it may be. Sequences of octets and numbers in
-    /// it are views of the any's memory.
+    /// Returns the value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`. A reference of
+    /// any interface can also be returned as one to an object (`Any::to_object`). A value of a value type can
+    /// also be returned as one of a base, or as a [`ValueBase`](crate::value::ValueBase). If the program does
+    /// not know its type, it is then truncated, if its type code permits that.
+    ///
+    /// Sequences of bytes and numbers in the result are views of the any's memory.
     ///
     /// # Errors
-    /// [`TypeMismatch`](AnyError::TypeMismatch); [`Decode`](AnyError::Decode) where a peer sent something else than the
-    /// type that it named, or a bound or reference is not as `T` demands.
+    /// [`TypeMismatch`](AnyError::TypeMismatch); [`Decode`](AnyError::Decode) if a peer sent a value that
+    /// does not match its type code, or if a bound or reference does not match `T`.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, AnyError> {
         let wanted = T::type_code();
         if !self.is_of(&wanted) {
@@ -191,7 +203,7 @@ impl Any {
         match T::decode(&mut d) {
             Ok(value) if d.remaining() == 0 => Ok(value),
             Ok(_) => Err(d.error(DecodeErrorKind::Malformed).into()),
-            // Of an unknown type, but maybe one that may be truncated.
+            // The type is unknown, but the value may be truncatable.
             Err(error) if error.kind == DecodeErrorKind::NoValueFactory && !self.code.equivalent(&wanted) => {
                 self.get_truncated(error).map_err(AnyError::from)
             }
@@ -199,8 +211,8 @@ impl Any {
         }
     }
 
-    /// Writes the value without its type code: an argument or result of an operation whose type both sides know. Shares the octets of a
-    /// large value where they are those that are written, else copies it once.
+    /// Writes the value without its type code, as an argument or result of an operation whose type both sides
+    /// know. Shares the bytes of a large value if they need no conversion, otherwise copies it once.
     ///
     /// # Errors
     /// The value has no encoding in this version and these code sets.
@@ -211,10 +223,11 @@ impl Any {
         }
     }
 
-    /// Reads a value of the type that stands in the stream without a type code. Keeps it as it is: a view from 4 KiB on, else a copy.
+    /// Reads a value of this type, without a type code. Keeps its received form: a view from 4 KiB on,
+    /// otherwise a copy.
     ///
     /// # Errors
-    /// The octets are not those of such a value, as far as its structure tells.
+    /// The bytes are not those of such a value, as far as its structure tells.
     pub fn decode_value(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let form = match Received::take(code, d)? {
             Some(received) => Form::Received(Arc::new(received)),
@@ -223,7 +236,8 @@ impl Any {
         Ok(Any { code: code.clone(), form })
     }
 
-    /// The same as [`decode_value`](Any::decode_value), and says where in the value something is wrong.
+    /// Reads a value like [`decode_value`](Any::decode_value), and reports the location of an error in the
+    /// value.
     ///
     /// # Errors
     /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path.
@@ -232,7 +246,7 @@ impl Any {
         Any::decode_value(code, d).map_err(|error| locate_kept(&Program::of(code), d, spot, error))
     }
 
-    /// The same as [`encode_value`](Any::encode_value), and says what in the value has no encoding.
+    /// Writes the value like [`encode_value`](Any::encode_value), and reports which part has no encoding.
     ///
     /// # Errors
     /// [`Encode`](crate::dynamic::DynErrorKind::Encode), with the path.
@@ -247,8 +261,8 @@ impl Any {
         })
     }
 
-    /// Bytes that the value takes as it is kept, without its type: about as many as it has in a message. What is made of it for a program, such as
-    /// a tree or a text, takes several times as many.
+    /// Returns the number of bytes of the kept value, without its type: about as many as in a message. Forms
+    /// for programs, such as a tree or text, take several times as much memory.
     pub fn byte_len(&self) -> usize {
         match &self.form {
             Form::Kept(kept) => kept.value.len(),
@@ -263,18 +277,20 @@ impl Any {
         }
     }
 
-    /// The value as a tree. Numbers in long sequences are views of the any's memory.
+    /// Returns the value as a tree. Numbers in long sequences are views of the any's memory.
     ///
     /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path: the value has more parts than are granted to so many octets.
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path: for example, the value has more parts
+    /// than the limit for its size permits.
     pub fn to_dynamic(&self) -> Result<Dynamic, DynError> {
         Program::of(&self.code).decode(&mut self.decoder())
     }
 
-    /// An any with what the tree says.
+    /// Creates an any of the value of a tree.
     ///
     /// # Errors
-    /// The tree is none of its type, or a value has no encoding, as in [`Program::encode`]; or no any can hold it.
+    /// The tree does not match its type, a value has no encoding (see [`Program::encode`]), or an any cannot
+    /// hold it.
     pub fn from_dynamic(value: &Dynamic) -> Result<Any, DynError> {
         let program = Program::of(&value.code);
         let mut e = canonical();
@@ -288,7 +304,7 @@ impl Any {
         if !contents.anys && !contents.graphs && !program.body().may_have_empties() {
             return Ok(Any { code, form: Form::Kept(kept) });
         }
-        // Whether there are values in it is known where it was read.
+        // Read it again to find out whether it contains values.
         let mut d = kept.decoder();
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
         let kept = Kept::read(&code, &mut d)?;
@@ -304,7 +320,7 @@ impl Any {
 }
 
 impl Kept {
-    /// Copies a value once, and looks at all of it.
+    /// Copies a value once, and checks all of it.
     fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, DecodeError> {
         let (start, spot, nesting, came) = (d.position(), d.spot(), d.nesting(), Stream::of(d));
         let kept = match Kept::read_into(Stream::default(), code, d) {
@@ -322,7 +338,7 @@ impl Kept {
             walk::Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 DecodeError::new(DecodeErrorKind::NotInAny, start)
             }
-            // What can not be written in code sets that hold every text.
+            // The value cannot be written even in code sets that hold every text.
             walk::Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
         })
     }
@@ -339,7 +355,7 @@ impl Kept {
         self.decoder_of(&self.value)
     }
 
-    /// Reads these bytes in place of the value.
+    /// Returns a decoder of these bytes in place of the value.
     fn decoder_of<'v>(&'v self, value: &'v Bytes) -> Decoder<'v> {
         let d = self.stream.decoder(value);
         d.with_kept_context(self.context.as_ref()).with_made_types(self.made.as_ref())
@@ -361,13 +377,13 @@ impl Kept {
 
     fn copy_to(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
         let mut d = self.decoder();
-        // The value kept limits when it was received, or is one's own.
+        // The value was within the limits on receipt, or was created locally.
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
         walk::copy(code, &mut d, e)?;
         Ok(())
     }
 
-    /// Whether `e` would write the octets of the value as they are kept.
+    /// Returns whether `e` would write exactly the kept bytes of the value.
     fn is_as_written_by(&self, code: &TypeCode, e: &Encoder) -> bool {
         let sets = e.code_sets();
         !self.values
@@ -384,7 +400,7 @@ fn canonical() -> Encoder {
     Stream::default().encoder()
 }
 
-/// What stands before the members of an exception.
+/// Returns the repository id that precedes the members of an exception.
 fn exception_id(code: &TypeCode) -> Option<&str> {
     match code.nodes.at(code.nodes.unaliased(code.root)) {
         Node::Named(named) if named.kind == TcKind::Except => Some(&named.id),
@@ -392,7 +408,7 @@ fn exception_id(code: &TypeCode) -> Option<&str> {
     }
 }
 
-/// Goes over a value, as [`Any::decode_value`] would read it.
+/// Skips a value that [`Any::decode_value`] would read.
 pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let start = d.position();
     let mut unused = canonical();
@@ -404,7 +420,8 @@ pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), Deco
 }
 
 impl CdrEncode for Any {
-    /// The type code, then the value. Octets and numbers of long sequences are shared, all else is copied once.
+    /// Writes the type code, then the value. Bytes and numbers of long sequences are shared, everything else
+    /// is copied once.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.code.encode(e)?;
         self.encode_value(e)
@@ -412,10 +429,10 @@ impl CdrEncode for Any {
 }
 
 impl CdrDecode for Any {
-    /// That of a type code without parameters.
+    /// The size of a type code without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// Keeps the value as it came, see [`Any`]. At most [`MAX_ANYS`] anys are in each other.
+    /// Keeps the received form of the value, see [`Any`]. Anys nest at most [`MAX_ANYS`] levels.
     fn decode(d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let code = TypeCode::decode(d)?;
         code.nodes.compile_for(d)?;
@@ -427,7 +444,7 @@ impl PartialEq for Any {
     fn eq(&self, other: &Any) -> bool {
         let same = match (&self.form, &other.form) {
             (Form::Received(one), Form::Received(other)) if one.same(other) => true,
-            // What is no value of its type is equal to nothing else.
+            // A value that does not match its type is equal to no other one.
             _ => match (self.kept(), other.kept()) {
                 (Ok(one), Ok(other)) => one.stream == other.stream && one.value == other.value,
                 _ => false,
@@ -444,7 +461,8 @@ impl fmt::Debug for Any {
 }
 
 impl TypeCode {
-    /// The label of a union's member, as a value of the discriminator's type; an octet 0 for the default member.
+    /// Returns the label of a union's member, as a value of the discriminator's type, or an `octet` of 0 for
+    /// the default member.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
@@ -463,20 +481,20 @@ impl TypeCode {
     }
 }
 
-/// Why a value did not go into an any, or not come out of it.
+/// The reason why a value could not be put into an any, or not be extracted from it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AnyError {
     /// The types are not equivalent.
     TypeMismatch {
-        /// The type that was asked for.
+        /// The requested type.
         wanted: TypeCode,
         /// The type of the value.
         found: TypeCode,
     },
     /// The value has no encoding.
     Encode(EncodeError),
-    /// The octets are not those of a value of the type.
+    /// The bytes are not those of a value of the type.
     Decode(DecodeError),
 }
 
@@ -520,7 +538,8 @@ impl From<DecodeError> for AnyError {
 }
 
 impl From<AnyError> for SystemException {
-    /// `BAD_OPERATION` where the types are not equivalent; else what the error of the encoding says. COMPLETED_NO.
+    /// Converts to `BAD_OPERATION` if the types are not equivalent, otherwise to the exception of the
+    /// encoding error. COMPLETED_NO.
     fn from(error: AnyError) -> SystemException {
         let completed = CompletionStatus::No;
         match error {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::value::Class;
 
-/// The positions of copied values in the target, by their positions in the source. Copying, reading and writing share its machine code.
+/// The positions of copied values in the target, by their positions in the source. Copying, reading and
+/// writing share its machine code.
 #[derive(Default)]
 pub(crate) struct Places(HashMap<usize, Place>);
 
@@ -13,12 +14,12 @@ pub(crate) struct Places(HashMap<usize, Place>);
 pub(crate) struct Place {
     /// Its position in the target.
     pub(crate) to: usize,
-    /// `None` for a value in the state of a custom value, whose type is not known.
+    /// `None` for a value in the state of a custom value, because its type is not known.
     class: Option<Arc<Class>>,
 }
 
 impl Place {
-    /// Whether the value may be where this type is expected.
+    /// Returns whether the value may be used where this type is expected.
     pub(crate) fn fits(&self, formal: Option<&str>) -> bool {
         self.class.as_ref().is_none_or(|class| class.is_a(formal))
     }

@@ -1,4 +1,4 @@
-//! Anys as they were received: octets that nobody looked at yet.
+//! Received anys, whose bytes were not decoded yet.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -12,29 +12,31 @@ use crate::dynamic::program::{Contents, Program, go_over_any};
 use crate::typecode::TypeCode;
 use crate::{ByteOrder, DecodeError, EncodeError, Version};
 
-/// Octets from which a value is a view of its message: less would hold the memory of a whole message for little.
+/// Minimum bytes of a value that is a view of its message. A smaller view would keep the memory of a whole
+/// message alive for little data.
 const VIEW: usize = 4096;
 
-/// A value in the order, phase, version and code sets that it came in. Its counts and lengths were looked at, nothing else.
+/// A value in its received byte order, phase, version and code sets. Only its counts and lengths were
+/// checked.
 pub(super) struct Received {
-    /// With the padding before the first of them that has some.
+    /// The bytes, with the padding before the first one that is aligned.
     pub(super) octets: Bytes,
-    /// Of the first octet.
+    /// Phase of the first byte.
     phase: usize,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
     limits: DecodeLimits,
     contents: Contents,
-    /// What references in it need when they are decoded.
+    /// The context that references in the value need when they are decoded.
     pub(super) context: Option<Arc<dyn Context>>,
-    /// The same as anys of this process are kept, once somebody asked for that.
+    /// The value in the local form, once that was requested.
     kept: OnceLock<Result<Kept, DecodeError>>,
 }
 
 impl Received {
-    /// Goes over a value, and keeps it as it is. `None`, and the decoder is where it was: it has values of value types, which may
-    /// refer to others outside, or is not in one piece.
+    /// Skips a value, and keeps its received form. Returns `None`, with the decoder at its original position,
+    /// if it contains values of value types, which may refer to others outside, or if it is not contiguous.
     pub(super) fn take(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Option<Received>, DecodeError> {
         let spot = d.spot();
         let contents = match d.nested(|d| go_over_any(code, d)) {
@@ -46,7 +48,7 @@ impl Received {
             Err(error) => return Err(error),
         };
         let Some(octets) = d.joined_since(spot)? else { return Ok(None) };
-        // With the counts of who shares it.
+        // Includes the reference counts of the `Arc`.
         d.charge(size_of::<Received>() + 2 * size_of::<usize>())?;
         let octets = if octets.len() < VIEW {
             d.charge(octets.len())?;
@@ -79,12 +81,12 @@ impl Received {
         d.with_kept_context(self.context.as_ref())
     }
 
-    /// The value as anys of this process are kept, checked. Made once.
+    /// Returns the value in the local form, checked. Created once.
     pub(super) fn kept(&self, code: &TypeCode) -> Result<&Kept, DecodeError> {
         self.kept.get_or_init(|| Kept::read(code, &mut self.decoder())).as_ref().map_err(|error| *error)
     }
 
-    /// Looks at all of the value.
+    /// Checks all of the value.
     pub(super) fn validate(&self, code: &TypeCode) -> Result<(), DynError> {
         match self.kept.get() {
             Some(Ok(_)) => Ok(()),
@@ -92,12 +94,12 @@ impl Received {
         }
     }
 
-    /// Whether nobody asked for the value in another form.
+    /// Returns whether no other form of the value was requested.
     pub(super) fn is_untouched(&self) -> bool {
         self.kept.get().is_none()
     }
 
-    /// Whether `e` would write the octets as they are.
+    /// Returns whether `e` would write exactly the received bytes.
     fn is_as_written_by(&self, e: &Encoder) -> bool {
         let (here, there, seen) = (self.code_sets, e.code_sets(), self.contents);
         let align = usize::from(seen.align.max(1));
@@ -109,7 +111,7 @@ impl Received {
                 || there.char.has_ascii() && here.char.has_ascii() && self.octets.is_ascii())
     }
 
-    /// Writes the value: the octets as they came, where the streams are alike, else a copy.
+    /// Writes the value: the received bytes if the properties of the streams are the same, otherwise a copy.
     pub(super) fn encode(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
         if let Some(context) = &self.context {
             e.note_kept_context(context);
@@ -119,13 +121,13 @@ impl Received {
             return Ok(());
         }
         let mut d = self.decoder();
-        // It kept limits when it was received.
+        // The value was within the limits on receipt.
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
         walk::copy(code, &mut d, e)?;
         Ok(())
     }
 
-    /// Whether the octets are the same and mean the same.
+    /// Returns whether both have the same bytes with the same meaning.
     pub(super) fn same(&self, other: &Received) -> bool {
         let form = |it: &Received| (it.phase, it.order, it.version, it.code_sets);
         form(self) == form(other) && self.octets == other.octets
@@ -139,11 +141,11 @@ impl fmt::Debug for Received {
 }
 
 impl Any {
-    /// Looks at all of the value, as a decoder of its type would. Always fine of what was made here; of what was received, text, ordinals and bounds
-    /// of text were not looked at before. Copies nothing.
+    /// Checks all of the value, like a decoder of its type. Always succeeds for a locally created value.
+    /// Text, ordinals and bounds of text in a received value were not checked before. Copies nothing.
     ///
     /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to what is wrong.
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
     pub fn validate(&self) -> Result<(), DynError> {
         match &self.form {
             super::Form::Kept(_) => Ok(()),
@@ -151,8 +153,8 @@ impl Any {
         }
     }
 
-    /// Whether the value is kept as it was received, and nobody asked for it in another form: it was neither decoded nor copied, and is
-    /// sent on as it is to peers of the same byte order and code sets.
+    /// Returns whether the value is kept in its received form, and no other form was requested. It was then
+    /// neither decoded nor copied, and is forwarded unchanged to peers of the same byte order and code sets.
     pub fn is_as_received(&self) -> bool {
         matches!(&self.form, super::Form::Received(received) if received.is_untouched())
     }

@@ -1,7 +1,9 @@
-//! Values of value types and boxes in anys: graphs, walked with a list in place of the stack.
+//! Values of value types and boxes in anys: graphs, which are traversed with an explicit list instead of
+//! recursion.
 //!
-//! Where a value is written it always says its type, so that nobody needs the any's type code for that. What is shared inside of an
-//! any stays shared; what it shares with the rest of a message is walked again, so that an any can be kept without the message.
+//! A written value always includes its type, so that it can be read without the any's type code. Sharing
+//! within an any is preserved. A value that the any shares with the rest of the message is traversed again,
+//! so that the any can be kept without the message.
 
 use std::sync::Arc;
 
@@ -16,47 +18,47 @@ use crate::value::{
 };
 use crate::{DecodeError, DecodeErrorKind};
 
-/// What each value is charged for beside its octets.
+/// Memory charged for each value in addition to its bytes.
 pub(super) const VALUE: usize = 160;
 
 /// A value whose state is being copied.
 struct Frame {
     class: Arc<Class>,
-    /// How many members were begun.
+    /// Number of members that were begun.
     member: usize,
-    /// Elements to come of the member before, which is a sequence of values: their type, and how many.
+    /// Remaining elements of the previous member, if that is a sequence of values: their type and number.
     elements: Option<(Index, usize)>,
     read: Opened,
-    /// There may be more than the class knows.
+    /// Whether the state may contain more than the class defines.
     skips: bool,
     /// Whether it is written in chunks.
     chunked: bool,
-    /// How many of the bases have their end.
+    /// Number of bases whose state was ended.
     ended: usize,
 }
 
-/// What a walk knows of values.
+/// The state of a walk over values.
 #[derive(Default)]
 pub(super) struct Graph {
-    /// What is read is not needed: nor is what it refers to.
+    /// Whether the result of the read is discarded, so that indirections need not be resolved.
     pub(super) skips: bool,
-    /// Writes headers with all ids, whatever is expected in the place, so that each value may be truncated.
+    /// Whether to write headers with all ids, whatever type is expected, so that each value can be truncated.
     pub(super) spells: bool,
     frames: Vec<Frame>,
-    /// Where values that were read were written.
+    /// The target positions of values that were read.
     pub(super) places: Places,
     classes: Classes,
 }
 
 impl Walker<'_> {
-    /// Copies what is in a place of such a type, with all that it refers to.
+    /// Copies the content of a place of this type, with everything that it refers to.
     pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Done {
         let floor = self.graph.frames.len();
         self.begin(d, nodes, place)?;
         if self.graph.frames.len() > floor { d.nested(|d| self.states(d, floor)) } else { Ok(()) }
     }
 
-    /// Copies null, an indirection, or the header of a value whose state is then a frame.
+    /// Copies null, an indirection, or the header of a value whose state then becomes a frame.
     fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Done {
         if nodes.at(place).kind() == TcKind::AbstractInterface {
             let reference = d.read_bool()?;
@@ -83,7 +85,7 @@ impl Walker<'_> {
                     self.e.put_null();
                     Ok(())
                 }
-                // It is not in this any.
+                // The value is outside of this any.
                 None => d.pass_again(target, &mut |d, implied| match d.next_value()? {
                     Next::New(value, ids) => {
                         let floor = self.graph.frames.len();
@@ -107,7 +109,7 @@ impl Walker<'_> {
         implied: Option<&Arc<str>>,
     ) -> Done {
         if let Some(known) = self.graph.places.get(value.at) {
-            // A part of something that is not in this any was copied before the whole.
+            // A part of a value outside of this any was copied before the whole.
             let position = known.to;
             self.put(d, |e| e.put_back(position))?;
             return pass_state(d, (nodes, place), value, ids, implied, self.anys);
@@ -118,7 +120,7 @@ impl Walker<'_> {
         if class.custom {
             return self.custom(d, class, value, ids, implied);
         }
-        // Of one without an id it is remembered for whoever comes back to it.
+        // Remember the type of a value without an id for later indirections to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
         d.charge(VALUE)?;
         d.enter_passed(value, own)?;
@@ -141,7 +143,7 @@ impl Walker<'_> {
         self.settle(d)
     }
 
-    /// Ends the states of bases whose members are written, where the receiver is told of that.
+    /// Ends the states of bases whose members are written, if the receiver expects that.
     fn end_bases(&mut self, d: &mut Decoder<'_>) -> Done {
         let Some(frame) = self.graph.frames.last().filter(|_| self.e.ends_bases) else { return Ok(()) };
         if frame.elements.is_some() {
@@ -193,7 +195,7 @@ impl Walker<'_> {
     }
 }
 
-/// Whether values of the first type are of the second one, which is a base of it or `ValueBase`.
+/// Returns whether values of type `code` are of type `base`, which is a base of it or `ValueBase`.
 pub(super) fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
     let (of, wanted) = (code.unaliased(), base.unaliased());
     let is_of_value_type = |kind| matches!(kind, TcKind::Value | TcKind::Event);
@@ -205,7 +207,7 @@ pub(super) fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
 }
 
 impl Any {
-    /// The value as one of a base of its type, which the program knows.
+    /// Returns the value as one of a base of its type, which the program knows.
     #[cold]
     pub(super) fn get_truncated<T: CdrDecode>(&self, error: DecodeError) -> Result<T, DecodeError> {
         let kept = self.kept()?;
@@ -220,7 +222,7 @@ impl Any {
     }
 }
 
-/// Goes over the state of a value that was read before, behind its header; so many anys are around.
+/// Skips the state of a value that was read before, after its header. `anys` is the number of enclosing anys.
 pub(crate) fn pass_state(
     d: &mut Decoder<'_>,
     (nodes, place): (&Nodes, Index),

@@ -1,5 +1,5 @@
-//! Values by their type codes: read from one stream, written to another, whatever the orders, phases, versions and code
-//! sets of the two are. The steps are those of the type's program.
+//! Copying of values by their type codes, from one stream to another. Byte order, phase, version and code
+//! sets of the two may differ. The steps are those of the type's program.
 
 use super::MAX_ANYS;
 use super::values::Graph;
@@ -9,35 +9,36 @@ use crate::ior::Ior;
 use crate::typecode::{Index, Labels, Nodes, TypeCode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// Why a value was not copied: one of the two streams is to blame.
+/// The reason why a value was not copied, by the stream at fault.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Decode(DecodeError),
     Encode(EncodeError),
 }
 
-/// What copying a value showed.
+/// The findings of a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// There is an object reference in it.
+    /// The value contains an object reference.
     pub(crate) references: bool,
-    /// There is a place for a value.
+    /// The value contains a place for a value, which may be null.
     pub(crate) values: bool,
 }
 
-/// Copies one value of this type. Copies runs of numbers and octets whole; charges the decoder for what is written.
+/// Copies one value of this type. Copies runs of numbers and bytes whole, and charges the decoder for the
+/// output.
 pub(crate) fn copy(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Seen, Fault> {
     Walker::new(e).whole(code, d)
 }
 
-/// The same, to an encoder whose bytes are never read.
+/// Copies one value like [`copy`], to an encoder whose output is discarded.
 pub(super) fn pass(code: &TypeCode, d: &mut Decoder<'_>, unused: &mut Encoder) -> Result<Seen, Fault> {
     let mut walker = Walker::new(unused);
     walker.discards = true;
     walker.whole(code, d)
 }
 
-/// The same, with all that is known of the types of values in their headers.
+/// Copies one value like [`copy`], with all known types of values in their headers.
 pub(super) fn spell(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Seen, Fault> {
     let mut walker = Walker::new(e);
     walker.graph.spells = true;
@@ -46,15 +47,15 @@ pub(super) fn spell(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Re
 
 pub(super) struct Walker<'a> {
     pub(super) e: &'a mut Encoder,
-    /// How much was written when the decoder was charged for it last.
+    /// Length of the output that was charged to the decoder.
     charged: usize,
-    /// Anys around.
+    /// Number of enclosing anys.
     pub(super) anys: usize,
-    /// What could not be written, while an error that says nothing is on its way out.
+    /// The encode error, while an unspecific decode error is propagated.
     fault: Option<EncodeError>,
     pub(super) seen: Seen,
     pub(super) graph: Graph,
-    /// What is written is never read.
+    /// Whether the output is discarded.
     pub(super) discards: bool,
 }
 
@@ -82,7 +83,7 @@ impl<'a> Walker<'a> {
             false => Ok(()),
         });
         let Err(error) = copied else { return Ok(self.seen) };
-        // Half a value: nothing of it must be referred to.
+        // The output is incomplete, so that nothing in it may be referred to.
         self.e.values = None;
         Err(match self.fault {
             Some(fault) => Fault::Encode(fault),
@@ -142,7 +143,8 @@ impl Act for Walker<'_> {
         self.put(d, |e| e.put_len(count))
     }
 
-    /// Nothing would stand behind such a count where the value is kept, and no reader believes it there.
+    /// Returns an error. An any cannot store sequences of zero-size elements, because their count cannot be
+    /// validated against the remaining bytes.
     #[cold]
     fn nothing(&mut self, _: &mut Decoder<'_>, first: usize) -> Done {
         Err(DecodeError::new(DecodeErrorKind::NotInAny, first))
@@ -219,7 +221,7 @@ impl Act for Walker<'_> {
         self.put(d, |e| e.put_ascii(id))
     }
 
-    /// Charges for what was written.
+    /// Charges the decoder for the output since the last call.
     #[inline]
     fn settle(&mut self, d: &mut Decoder<'_>) -> Done {
         let written = self.e.len().saturating_sub(self.charged);
@@ -236,7 +238,7 @@ fn within<S: BoundedContent + ?Sized>(d: &Decoder<'_>, text: &S, bound: u32) -> 
 }
 
 impl From<Fault> for EncodeError {
-    /// Of a value of this process.
+    /// Converts the fault of a locally created value.
     fn from(fault: Fault) -> EncodeError {
         match fault {
             Fault::Encode(error) => error,

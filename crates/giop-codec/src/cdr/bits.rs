@@ -1,50 +1,50 @@
-//! Fields of bitsets, for generated code.
+//! Access to fields of bitsets, for generated code.
 
 use core::fmt;
 
-/// The field of `width` bits that begins at bit `shift`, the least significant one being 0.
+/// Returns the field of `width` bits that begins at bit `shift`. The least significant bit is 0.
 #[doc(hidden)]
 pub const fn bit_field(bits: u64, shift: u32, width: u32) -> u64 {
     bits >> shift & low_bits(width)
 }
 
-/// The same of a signed field: its highest bit is the sign.
+/// Returns a signed field of `width` bits that begins at bit `shift`. Its highest bit is the sign.
 #[doc(hidden)]
 pub const fn signed_bit_field(bits: u64, shift: u32, width: u32) -> i64 {
     let unused = u64::BITS - width;
     (bit_field(bits, shift, width) << unused).cast_signed() >> unused
 }
 
-/// The bits with a field replaced by the low bits of a value.
+/// Returns `bits` with a field replaced by the low bits of a value.
 #[doc(hidden)]
 pub const fn replace_bit_field(bits: u64, shift: u32, width: u32, value: u64) -> u64 {
     let field = low_bits(width) << shift;
     bits & !field | value << shift & field
 }
 
-/// The same for a value that must fit.
+/// Returns `bits` with a field replaced by a value, or an error if the value does not fit.
 #[doc(hidden)]
 pub const fn with_bit_field(bits: u64, shift: u32, width: u32, value: u64) -> Result<u64, BitsError> {
     let replaced = replace_bit_field(bits, shift, width, value);
     if bit_field(replaced, shift, width) == value { Ok(replaced) } else { Err(BitsError { width }) }
 }
 
-/// The same for a signed value that must fit.
+/// Returns `bits` with a field replaced by a signed value, or an error if the value does not fit.
 #[doc(hidden)]
 pub const fn with_signed_bit_field(bits: u64, shift: u32, width: u32, value: i64) -> Result<u64, BitsError> {
     let replaced = replace_bit_field(bits, shift, width, value.cast_unsigned());
     if signed_bit_field(replaced, shift, width) == value { Ok(replaced) } else { Err(BitsError { width }) }
 }
 
-/// `width` ones, 1 to 64 of them.
+/// Returns a mask of `width` low bits, 1 to 64.
 const fn low_bits(width: u32) -> u64 {
     u64::MAX >> (u64::BITS - width)
 }
 
-/// A value does not fit its field of a bitset.
+/// The error of a value that does not fit its field of a bitset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BitsError {
-    /// Bits of the field.
+    /// Width of the field in bits.
     pub width: u32,
 }
 

@@ -13,12 +13,13 @@ use super::wide::{WStr, WString};
 use crate::exception::{CompletionStatus, SystemException};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// Something whose length an IDL type can bound.
+/// A type whose length can be bounded in IDL.
 pub trait BoundedContent {
-    /// What the bound counts, as messages name it.
+    /// The unit that the bound counts, for error messages.
     const UNIT: &'static str = "elements";
 
-    /// What the bound counts: characters of a string, UTF-16 units of a wide string, elements of a sequence.
+    /// Returns the length that the bound limits: characters of a string, UTF-16 units of a wide string,
+    /// elements of a sequence.
     fn bounded_len(&self) -> usize;
 }
 
@@ -80,7 +81,7 @@ impl BoundedContent for Bytes {
     }
 }
 
-/// Checks a plain value, about to be sent as a bounded one.
+/// Checks the length of a value before it is sent as a bounded one.
 ///
 /// # Errors
 /// [`BoundExceeded`](EncodeErrorKind::BoundExceeded) (`BAD_PARAM`) if it is longer than `bound`.
@@ -88,10 +89,11 @@ pub fn check_bound<S: BoundedContent + ?Sized>(content: &S, bound: usize) -> Res
     if content.bounded_len() > bound { Err(EncodeErrorKind::BoundExceeded.into()) } else { Ok(()) }
 }
 
-/// Checks an argument of a call, about to be sent as a bounded value.
+/// Checks the length of an argument of a call before it is sent as a bounded value.
 ///
 /// # Errors
-/// `BAD_PARAM`, completion No, if it is longer than `bound`; the reason names the argument, its length and the bound.
+/// `BAD_PARAM`, completion No, if it is longer than `bound`. The reason names the argument, its length and
+/// the bound.
 pub fn check_argument<S: BoundedContent + ?Sized>(
     content: &S,
     bound: usize,
@@ -119,13 +121,13 @@ fn too_long(argument: &str, length: usize, unit: &str, bound: usize) -> SystemEx
 pub struct Bounded<S, const N: usize>(S);
 
 impl<S: BoundedContent, const N: usize> Bounded<S, N> {
-    /// The greatest length.
+    /// The maximum length.
     pub const BOUND: usize = N;
 
-    /// Checks the length of `content`.
+    /// Creates a bounded value after checking the length of `content`.
     ///
     /// # Errors
-    /// Its length exceeds `N`.
+    /// [`BoundError`] if its length exceeds `N`.
     pub fn new(content: S) -> Result<Bounded<S, N>, BoundError> {
         let length = content.bounded_len();
         if length > N { Err(BoundError { length, bound: N }) } else { Ok(Bounded(content)) }
@@ -133,7 +135,7 @@ impl<S: BoundedContent, const N: usize> Bounded<S, N> {
 }
 
 impl<S, const N: usize> Bounded<S, N> {
-    /// The content as a plain value.
+    /// Returns the content as a plain value.
     pub fn into_inner(self) -> S {
         self.0
     }
@@ -204,7 +206,7 @@ impl<S: fmt::Display, const N: usize> fmt::Display for Bounded<S, N> {
 }
 
 impl<S: CdrEncode, const N: usize> CdrEncode for Bounded<S, N> {
-    /// As the unbounded type; the bound is not on the wire.
+    /// Encodes the value like the unbounded type: the bound is not on the wire.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.0.encode(e)
     }
@@ -221,12 +223,12 @@ impl<S: CdrDecode + BoundedContent, const N: usize> CdrDecode for Bounded<S, N> 
     }
 }
 
-/// A value is longer than its bound.
+/// The error of a value that is longer than its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BoundError {
     /// Length of the value.
     pub length: usize,
-    /// Greatest length of its type.
+    /// Maximum length of its type.
     pub bound: usize,
 }
 

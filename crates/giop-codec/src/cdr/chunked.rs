@@ -1,25 +1,27 @@
-//! States of values in chunks ("Chunking"): a decoder inside of one sees the octets up to the end of the chunk.
+//! States of values in chunks ("Chunking"): inside a chunk, a decoder sees only the bytes up to the end of
+//! the chunk.
 //!
-//! A chunk ends between two primitives. So, like at the joint of two fragments, what does not fit before the end of the chunk is
-//! looked for behind the length of the next one, off the fast path.
+//! A chunk ends between two primitives. A value that does not fit before the end of the chunk is therefore
+//! read from the next chunk, after its length, off the fast path. Boundaries of GIOP 1.1 fragments are
+//! treated in the same way.
 
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// From here on a long is the tag of a value.
+/// Longs from this one on are value tags.
 const VALUE: u32 = 0x7FFF_FF00;
 
-/// The data that chunks are cut from.
+/// The data that contains the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chunks<'a> {
     full: &'a [u8],
-    /// What is seen is cut: it ends where the chunk does.
+    /// Only the current chunk is visible: `data` of the decoder ends with it.
     cut: bool,
 }
 
-/// What a decoder sees.
+/// The saved view of a decoder.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     data: &'a [u8],
@@ -30,12 +32,12 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Whether what is seen ends with a chunk, or where one begins.
+    /// Returns whether only the current chunk, or nothing before the next chunk, is visible.
     pub(crate) fn in_chunks(&self) -> bool {
         self.values.as_ref().is_some_and(|values| values.chunks.cut)
     }
 
-    /// The state of a chunked value begins, in none.
+    /// Begins the state of a chunked value, before its first chunk.
     pub(crate) fn begin_chunks(&mut self) -> Result<(), DecodeError> {
         if self.is_segmented() {
             self.join()?;
@@ -45,18 +47,18 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The outermost chunked value has ended.
+    /// Ends the outermost chunked value.
     pub(crate) fn end_chunks(&mut self) {
         self.leave_chunk();
         self.values.get_or_insert_default().chunks = Chunks::default();
     }
 
-    /// Nothing is seen before the next chunk.
+    /// Hides everything until the next chunk.
     pub(crate) fn await_chunk(&mut self) {
         self.cut(self.position);
     }
 
-    /// Sees nothing behind this index.
+    /// Hides everything from this index on.
     fn cut(&mut self, end: usize) {
         let Some(values) = &mut self.values else { return };
         values.chunks.cut = true;
@@ -66,7 +68,7 @@ impl<'a> Decoder<'a> {
         self.seen = self.next_joint().max(self.position);
     }
 
-    /// Sees everything, from the end of the chunk on.
+    /// Moves to the end of the chunk and makes the data after it visible.
     pub(crate) fn leave_chunk(&mut self) {
         if self.in_chunks() {
             self.position = self.data.len();
@@ -74,7 +76,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Sees everything, from here on. The index at which the chunk ends, to go on to it by [`resume_chunk`](Self::resume_chunk).
+    /// Makes everything from the current position on visible. Returns the index at which the chunk ends, for
+    /// [`resume_chunk`](Self::resume_chunk).
     pub(crate) fn interrupt_chunk(&mut self) -> usize {
         let end = self.data.len();
         let Some(values) = &mut self.values else { return end };
@@ -88,7 +91,7 @@ impl<'a> Decoder<'a> {
         end
     }
 
-    /// Sees the rest of a chunk that ends at this index.
+    /// Makes only the rest of a chunk visible, which ends at this index.
     pub(crate) fn resume_chunk(&mut self, end: usize) -> Result<(), DecodeError> {
         if end < self.position {
             return Err(self.error(DecodeErrorKind::Malformed));
@@ -97,12 +100,12 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Whether nothing of fixed size is left before this index, at which a chunk ends.
+    /// Returns whether less than four bytes are left before this index, at which a chunk ends.
     pub(crate) fn is_at_chunk_end(&self, end: Option<usize>) -> bool {
         end.is_some_and(|end| end.saturating_sub(self.position) < 4)
     }
 
-    /// Sees the `len` octets that come next.
+    /// Enters a chunk of the next `len` bytes.
     pub(crate) fn enter_chunk(&mut self, len: usize) -> Result<(), DecodeError> {
         if len > self.data.len() - self.position {
             return Err(self.error(DecodeErrorKind::EndOfData));
@@ -111,13 +114,14 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The bytes between two positions of what is seen.
+    /// Returns the bytes between two positions of the visible data.
     pub(crate) fn bytes_between(&self, from: usize, to: usize) -> &'a [u8] {
         self.data.get(from.wrapping_sub(self.base)..to.wrapping_sub(self.base)).unwrap_or_default()
     }
 
-    /// Sees everything from an offset from the alignment origin on, as inside of chunked values or not. What was seen, to come
-    /// [back](Self::look_back) to; `None`, and nothing is changed, where offsets are no indexes.
+    /// Moves to an offset from the alignment origin and makes everything from there on visible. `inside` says
+    /// whether the offset is inside of a chunked value. Returns the current view, for
+    /// [`look_back`](Self::look_back). Returns `None`, and changes nothing, where offsets are not indexes.
     pub(crate) fn look_at(&mut self, position: usize, inside: bool) -> Result<Option<View<'a>>, DecodeError> {
         if self.is_segmented() {
             self.join()?;
@@ -138,20 +142,20 @@ impl<'a> Decoder<'a> {
         Ok(Some(view))
     }
 
-    /// Sees again what was seen before.
+    /// Restores a view saved by [`look_at`](Self::look_at).
     pub(crate) fn look_back(&mut self, view: View<'a>) {
         (self.data, self.position, self.seen, self.split.left) =
             (view.data, view.position, view.seen, view.left);
         self.values.get_or_insert_default().chunks = view.chunks;
     }
 
-    /// Whether something aligned to `n` may be in what is left of the chunk.
+    /// Returns whether something aligned to `n` may be in the rest of the chunk.
     pub(crate) fn has_in_chunk(&self, n: usize) -> bool {
         self.position + padding(self.position + self.pieces.shift, n) < self.data.len()
     }
 
-    /// Goes on to the chunk that has something aligned to `n`, if it can not be in this one; `false` where there are no chunks, or
-    /// where it is in this one.
+    /// Advances to the next chunk that has something aligned to `n`, unless the current one does. Returns
+    /// `false` if there are no chunks, or if the current one has it.
     #[cold]
     pub(super) fn next_chunk(&mut self, n: usize) -> Result<bool, DecodeError> {
         if !self.in_chunks() || self.has_in_chunk(n) {
@@ -160,7 +164,7 @@ impl<'a> Decoder<'a> {
         if self.values.as_ref().is_some_and(|values| values.has_ended()) {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
-        // A chunk may be too short for the padding.
+        // A chunk may be shorter than the padding.
         while !self.has_in_chunk(n) {
             self.leave_chunk();
             let len = self.read_tag_between_chunks()?;
@@ -172,7 +176,7 @@ impl<'a> Decoder<'a> {
         Ok(true)
     }
 
-    /// Reads the tag that follows a chunk: the first one that is not the end tag of a level that no value has.
+    /// Reads the tag after a chunk. Skips end tags of nesting levels that no open value has.
     pub(crate) fn read_tag_between_chunks(&mut self) -> Result<u32, DecodeError> {
         loop {
             let tag = self.read_u32()?;
@@ -182,13 +186,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A value of fixed layout that is not all in what is left of the chunk.
+    /// Reads a value of fixed layout that is not all in the rest of the chunk.
     #[cold]
     pub(super) fn read_one_over_chunk<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
         if self.next_chunk(1)? {
             return self.read_fixed();
         }
-        // Some members are in this chunk, the others in the next.
+        // Some members are in this chunk, the others in the next one.
         let start = self.position();
         let before = self.rest();
         let phase = (self.position + self.pieces.shift) % 8;

@@ -1,4 +1,5 @@
-//! What types find beside the octets while they are decoded, and what values that are not decoded yet keep of it.
+//! The context of a decoder: application data that types use while they are decoded, and that values decoded
+//! later keep.
 
 use core::any::Any;
 use core::fmt;
@@ -10,37 +11,39 @@ use super::text::InvalidText;
 use crate::typecode::TypeCode;
 use crate::value::Factories;
 
-/// Something of the caller's that types find while they are decoded: object references look for their ORB, values for the
-/// types that the program knows.
+/// Data of the caller that types use while they are decoded. Object references need their ORB, and values
+/// need the types that the program knows.
 pub trait DecodeContext: Any + Send + Sync {
-    /// The value types that a peer may send where a base of theirs is expected.
+    /// Returns the value types that a peer may send where one of their bases is expected.
     fn factories(&self) -> Option<&Factories> {
         None
     }
 
-    /// The type code of a value type that is known without a Rust type, for values that are read by type codes.
+    /// Returns the type code of a value type that is known without a Rust type, for values that are read by
+    /// type codes.
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         let _ = repository_id;
         None
     }
 
-    /// Type codes that came before.
+    /// Returns the cache of type codes that were received before.
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
         None
     }
 
-    /// What is done about text that is not valid in its code set.
+    /// Returns the treatment of text that is not valid in its code set.
     fn invalid_text(&self) -> InvalidText {
         InvalidText::Refuse
     }
 }
 
-/// Type codes by their octets, so that one that comes again and again is decoded once.
+/// A cache of type codes by their encoding, so that a repeated one is decoded once.
 pub trait TypeCodeCache: Send + Sync {
-    /// The type code of that kind and encapsulation, with the octet of its byte order.
+    /// Returns the cached type code of that kind and encapsulation. The encapsulation includes its byte order
+    /// flag.
     fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode>;
 
-    /// A type code that was not found and has been decoded.
+    /// Stores a type code that was not found and has been decoded.
     fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode);
 }
 
@@ -68,9 +71,9 @@ impl DecodeContext for Factories {
     }
 }
 
-/// The same where its type is not known, and that can be kept for later.
+/// An object-safe [`DecodeContext`] that can be kept for later.
 pub(crate) trait Context: Any + Send + Sync {
-    /// The same for as long as somebody has it.
+    /// Returns a shared copy of the context.
     fn keep(&self) -> Arc<dyn Context>;
 
     fn known_factories(&self) -> Option<&Factories>;
@@ -110,7 +113,8 @@ impl fmt::Debug for dyn Context {
     }
 }
 
-/// What an encoder does about contexts: nothing, but where values are put aside to be decoded again later.
+/// The handling of contexts by an encoder. Contexts matter only for values that are stored and decoded again
+/// later.
 #[derive(Debug, Default)]
 pub(super) enum Keeping {
     #[default]
@@ -120,55 +124,55 @@ pub(super) enum Keeping {
 }
 
 impl<'a> Decoder<'a> {
-    /// The same decoder with a context: what types that need more than octets look for, such as object references
-    /// for their ORB. Values that are decoded later, such as what is in an any, keep a clone.
+    /// Returns this decoder with a context, which types that need more than bytes use: for example, object
+    /// references need their ORB. Values that are decoded later, such as those in an any, keep a clone of it.
     #[inline]
     pub fn with_context<C: DecodeContext + Clone>(mut self, context: &'a C) -> Decoder<'a> {
         self.context = Some(context);
         self
     }
 
-    /// The context, if it is of that type.
+    /// Returns the context, if it is of that type.
     #[inline]
     pub fn context<C: Any>(&self) -> Option<&'a C> {
         self.context.and_then(|context| (context as &dyn Any).downcast_ref())
     }
 
-    /// The same decoder with a context that was kept.
+    /// Returns this decoder with a context that was kept.
     pub(crate) fn with_kept_context(mut self, context: Option<&'a Arc<dyn Context>>) -> Decoder<'a> {
         self.context = context.map(|context| &**context);
         self
     }
 
-    /// The value types that the context knows.
+    /// Returns the value types that the context knows.
     pub(crate) fn factories(&self) -> Option<&'a Factories> {
         self.context.and_then(|context| context.known_factories())
     }
 
-    /// A value type that the context knows by its type code alone.
+    /// Returns a value type that the context knows by its type code alone.
     pub(crate) fn known_value_type(&self, repository_id: &str) -> Option<TypeCode> {
         self.context.and_then(|context| context.known_value_type(repository_id))
     }
 
-    /// Type codes that the context knows.
+    /// Returns the type code cache of the context.
     pub(crate) fn type_codes(&self) -> Option<&'a dyn TypeCodeCache> {
         self.context.and_then(|context| context.known_type_codes())
     }
 
-    /// What the context does about text that is not valid in its code set.
+    /// Returns the context's treatment of text that is not valid in its code set.
     pub(crate) fn invalid_text(&self) -> InvalidText {
         self.context.map_or(InvalidText::Refuse, |context| context.on_invalid_text())
     }
 
-    /// The context, to have it later.
+    /// Returns a shared copy of the context for later use.
     pub(crate) fn keep_context(&self) -> Option<Arc<dyn Context>> {
         self.context.map(Context::keep)
     }
 }
 
 impl Encoder {
-    /// Notes what `context` is for whoever decodes this value again, in the same process: where the encoder is for an any.
-    /// Types that look for a context when they are decoded call it when they are encoded.
+    /// Stores `context` for decoding this value again later in the same process, if the encoder writes an
+    /// any. Types that use a context when they are decoded call this method when they are encoded.
     #[inline]
     pub fn note_context<C: DecodeContext + Clone>(&mut self, context: &C) {
         if let Keeping::Wanted = self.keeping {
@@ -176,24 +180,24 @@ impl Encoder {
         }
     }
 
-    /// The same of one that was kept.
+    /// Stores a context that was kept, like [`note_context`](Self::note_context).
     pub(crate) fn note_kept_context(&mut self, context: &Arc<dyn Context>) {
         if let Keeping::Wanted = self.keeping {
             self.keeping = Keeping::Kept(Arc::clone(context));
         }
     }
 
-    /// Whether values are put aside to be decoded again later.
+    /// Returns whether the encoded values are stored to be decoded again later.
     pub(crate) fn is_keeping(&self) -> bool {
         !matches!(self.keeping, Keeping::Nothing)
     }
 
-    /// Keeps the first context that is noted.
+    /// Enables storing of the first context that is noted.
     pub(crate) fn want_context(&mut self) {
         self.keeping = Keeping::Wanted;
     }
 
-    /// The context that was noted.
+    /// Returns the context that was noted, and disables storing.
     pub(crate) fn take_context(&mut self) -> Option<Arc<dyn Context>> {
         match core::mem::take(&mut self.keeping) {
             Keeping::Kept(context) => Some(context),

@@ -1,5 +1,5 @@
-//! Code sets that text is converted to and from: EBCDIC, ASCII, relatives of ISO 8859-1, UCS-2, UCS-4, and with the feature
-//! `encoding_rs` those of other languages.
+//! Code sets that text is converted to and from: EBCDIC, ASCII, relatives of ISO 8859-1, UCS-2 and UCS-4.
+//! With the feature `encoding_rs`, also code sets of other languages.
 
 use core::fmt;
 
@@ -11,26 +11,27 @@ use super::wide::{WStr, WString};
 use crate::code_set::CodeSetId;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
-/// A code set of `char` and `string` other than ISO 8859-1 and UTF-8, by a table: see [`CharSet::from_id`].
+/// A code set of `char` and `string` other than ISO 8859-1 and UTF-8, converted by a table: see
+/// [`CharSet::from_id`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConvertedSet(Table);
 
-/// What is known of a set.
+/// The properties of a set.
 struct Row {
     name: &'static str,
-    /// Its numbers in the registry, the one to announce first.
+    /// Its numbers in the registry. The first one is announced.
     ids: &'static [u32],
     way: Way,
 }
 
-/// How a set is converted.
+/// The conversion method of a set.
 enum Way {
-    /// An octet a character; `None` for what is no character of the other side.
+    /// One byte a character. Bytes and characters without a counterpart yield `None`.
     Octets { decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>, has_ascii: bool },
-    /// By the library; all of these have ASCII at its place.
+    /// Conversion by the library. All of these sets contain ASCII unchanged.
     #[cfg(feature = "encoding_rs")]
     Library(&'static encoding_rs::Encoding),
-    /// Not at all: no text goes.
+    /// No conversion: all text is an error.
     Never,
 }
 
@@ -65,7 +66,7 @@ const fn ebcdic(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) 
     Way::Octets { decode, encode, has_ascii: false }
 }
 
-// Numbers of the registry are those of the OSF, with the code set of IBM number N at 0x10020000 + N.
+// Numbers are those of the OSF registry. The code set with IBM number N is 0x10020000 + N.
 sets! {
     Nothing("none", [], Way::Never);
     Ascii("ISO 646", [0x0001_0020], octets(|o| o.is_ascii().then_some(char::from(o)), |c| u8::try_from(c).ok().filter(u8::is_ascii)));
@@ -73,7 +74,7 @@ sets! {
     Iso8859_11("ISO 8859-11", [0x0001_000b], octets(thai, of_thai));
     Iso8859_15("ISO 8859-15", [0x0001_000f], octets(|o| patched(LATIN_9, o), |c| of_patched(LATIN_9, c)));
     Ibm037("IBM-037", [0x1002_0025], ebcdic(|o| IBM_037.decode(o), |c| IBM_037.encode(c)));
-    // omniORB has it under the second number.
+    // omniORB uses the second number.
     Ibm500("IBM-500", [0x1002_01f4, 0x1002_01f8], ebcdic(|o| IBM_500.decode(o), |c| IBM_500.encode(c)));
     Ibm1047("IBM-1047", [0x1002_0417], ebcdic(|o| IBM_1047.decode(o), |c| IBM_1047.encode(c)));
     #[cfg(feature = "encoding_rs")]
@@ -120,21 +121,21 @@ sets! {
     Ibm866("IBM-866", [0x1002_0362], Way::Library(&encoding_rs::IBM866_INIT));
     #[cfg(feature = "encoding_rs")]
     Koi8R("KOI8-R", [0x1002_036e], Way::Library(&encoding_rs::KOI8_R_INIT));
-    // Of the Japanese vendors' council, the OSF, and JIS.
+    // Numbers of the Japanese vendors' council, the OSF, and JIS.
     #[cfg(feature = "encoding_rs")]
     ShiftJis("Shift_JIS", [0x0502_0002, 0x0500_0011], Way::Library(&encoding_rs::SHIFT_JIS_INIT));
     #[cfg(feature = "encoding_rs")]
     EucJp("EUC-JP", [0x0003_0010, 0x0502_0001], Way::Library(&encoding_rs::EUC_JP_INIT));
     #[cfg(feature = "encoding_rs")]
     EucKr("EUC-KR", [0x0004_000a], Way::Library(&encoding_rs::EUC_KR_INIT));
-    // omniORB has it under the second number, which is that of a part of it.
+    // omniORB uses the second number, which is that of a subset.
     #[cfg(feature = "encoding_rs")]
     Gbk("GBK", [0x1002_056a, 0x1002_0567], Way::Library(&encoding_rs::GBK_INIT));
     #[cfg(feature = "encoding_rs")]
     Big5("Big5", [0x1002_03b6], Way::Library(&encoding_rs::BIG5_INIT));
 }
 
-/// Where ISO 8859-9 is not ISO 8859-1: Turkish in place of Icelandic.
+/// The differences of ISO 8859-9 from ISO 8859-1: Turkish letters in place of Icelandic ones.
 const LATIN_5: &[(u8, char)] = &[
     (0xd0, '\u{11e}'),
     (0xdd, '\u{130}'),
@@ -144,7 +145,7 @@ const LATIN_5: &[(u8, char)] = &[
     (0xfe, '\u{15f}'),
 ];
 
-/// Where ISO 8859-15 is not ISO 8859-1: the euro, and letters of French, Finnish and Estonian.
+/// The differences of ISO 8859-15 from ISO 8859-1: the euro, and letters of French, Finnish and Estonian.
 const LATIN_9: &[(u8, char)] = &[
     (0xa4, '\u{20ac}'),
     (0xa6, '\u{160}'),
@@ -185,22 +186,22 @@ fn of_thai(c: char) -> Option<u8> {
 }
 
 impl ConvertedSet {
-    /// The set of that number; `None` where it is not one, or of a feature that is off.
+    /// Returns the set with that number; `None` if there is none, or if its feature is disabled.
     pub(crate) fn from_id(id: CodeSetId) -> Option<Self> {
         Table::ALL.iter().find(|set| set.row().ids.contains(&id.0)).map(|set| Self(*set))
     }
 
-    /// The number to announce it by.
+    /// Returns the number by which it is announced.
     pub(crate) fn id(self) -> CodeSetId {
         CodeSetId(self.0.row().ids.first().copied().unwrap_or_default())
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         self.0.row().name
     }
 
-    /// Whether octets below 0x80 are ASCII, whatever stands around them.
+    /// Returns whether bytes below 0x80 are ASCII characters, whatever their context.
     pub(crate) fn has_ascii(self) -> bool {
         match self.0.row().way {
             Way::Octets { has_ascii, .. } => has_ascii,
@@ -218,10 +219,12 @@ impl fmt::Debug for ConvertedSet {
 }
 
 impl CharSet {
-    /// What client and server have in common, where that is nothing: any text is `CODESET_INCOMPATIBLE` minor OMG 1.
+    /// The result of negotiation when client and server have no code set in common: all text is
+    /// `CODESET_INCOMPATIBLE` minor OMG 1.
     pub const NOTHING: Self = Self::Converted(ConvertedSet(Table::Nothing));
 
-    /// The set of that number in the registry, if this build has it. Further sets come with the feature `encoding_rs`.
+    /// Returns the set with that number in the registry, if this build has it. The feature `encoding_rs` adds
+    /// further sets.
     pub fn from_id(id: CodeSetId) -> Option<Self> {
         match id {
             CodeSetId::ISO_8859_1 => Some(Self::Latin1),
@@ -230,7 +233,7 @@ impl CharSet {
         }
     }
 
-    /// Its number in the registry; of several the usual one.
+    /// Returns its number in the registry; if it has several, the usual one.
     pub fn id(self) -> CodeSetId {
         match self {
             Self::Latin1 => CodeSetId::ISO_8859_1,
@@ -239,7 +242,7 @@ impl CharSet {
         }
     }
 
-    /// Whether text of ASCII characters has the same octets as in UTF-8.
+    /// Returns whether ASCII text has the same bytes as in UTF-8.
     pub(crate) fn has_ascii(self) -> bool {
         match self {
             Self::Latin1 | Self::Utf8 => true,
@@ -249,7 +252,7 @@ impl CharSet {
 }
 
 impl WCharSet {
-    /// The set of that number in the registry, if it is one of these.
+    /// Returns the set with that number in the registry, if it is one of these.
     pub fn from_id(id: CodeSetId) -> Option<Self> {
         match id.0 {
             0x0001_0109 => Some(Self::Utf16),
@@ -259,7 +262,7 @@ impl WCharSet {
         }
     }
 
-    /// Its number in the registry; of several the one that ORBs use.
+    /// Returns its number in the registry; if it has several, the one that ORBs use.
     pub fn id(self) -> CodeSetId {
         match self {
             Self::Utf16 => CodeSetId::UTF_16,
@@ -270,7 +273,7 @@ impl WCharSet {
 }
 
 impl Encoder {
-    /// A `string` in a set that it is converted to.
+    /// Writes a `string` in a set that needs conversion.
     #[cold]
     pub(super) fn put_converted(&mut self, set: ConvertedSet, text: &str) -> Result<(), EncodeError> {
         if text.as_bytes().contains(&0) {
@@ -319,7 +322,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// A `wstring` without NUL in another set than UTF-16. `None`: it goes as in UTF-16.
+    /// Writes a `wstring` without NUL in another set than UTF-16. Returns `None` if it is written like
+    /// UTF-16.
     #[cold]
     pub(super) fn put_converted_wide(
         &mut self,
@@ -349,7 +353,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// A `wchar` in UCS-4.
+    /// Writes a `wchar` in UCS-4.
     #[cold]
     pub(super) fn put_ucs_4_char(&mut self, unit: WChar) {
         if self.version() == Version::V1_1 {
@@ -360,7 +364,7 @@ impl Encoder {
         }
     }
 
-    /// In the order of the stream, as omniORB has it, and unaligned.
+    /// Writes a code point unaligned, in the byte order of the stream, like omniORB.
     fn put_ucs_4_octets(&mut self, c: u32) {
         let octets = match self.order() {
             ByteOrder::Big => c.to_be_bytes(),
@@ -371,7 +375,7 @@ impl Encoder {
 }
 
 impl ConvertedSet {
-    /// The text of bytes of which some are not of the set.
+    /// Converts bytes, some of which are not characters of the set, with U+FFFD for those.
     #[cold]
     pub(super) fn with_replacement(self, octets: &[u8]) -> String {
         match &self.0.row().way {
@@ -387,7 +391,7 @@ impl ConvertedSet {
 }
 
 impl Decoder<'_> {
-    /// The text of a `string` that was read up to its NUL.
+    /// Converts the bytes of a `string`, which was read including its NUL.
     #[cold]
     pub(super) fn converted(&mut self, set: ConvertedSet, octets: &[u8]) -> Result<String, DecodeError> {
         let start = self.position().saturating_sub(octets.len() + 1);
@@ -403,7 +407,7 @@ impl Decoder<'_> {
             }
             #[cfg(feature = "encoding_rs")]
             Way::Library(encoding) => {
-                // No character has more octets in UTF-8 than three times those that it has in these sets.
+                // No character takes more than three times as many bytes in UTF-8 as in these sets.
                 self.charge(octets.len().saturating_mul(3))?;
                 let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
                 Ok(text.ok_or_else(|| fail(0))?.into_owned())
@@ -445,7 +449,7 @@ impl Decoder<'_> {
             let c = match (char::from_u32(number), u16::try_from(number)) {
                 (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
                 (Some(c), _) => c,
-                // Half of a surrogate pair, as a number of its own.
+                // A lone half of a surrogate pair.
                 (None, Ok(half)) => {
                     units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
                     continue;

@@ -12,15 +12,17 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// An IDL `fixed<DIGITS, SCALE>`: a decimal number of at most `DIGITS` digits, `SCALE` of them behind the point.
+/// An IDL `fixed<DIGITS, SCALE>`: a decimal number of at most `DIGITS` digits, `SCALE` of them after the
+/// point.
 ///
-/// `DIGITS` is 1 to 31 and `SCALE` 0 to `DIGITS`; other types do not compile once a value is made. The value is exact: an
-/// integer, its *unscaled* value, times 10 to the power of -`SCALE`. Values of one type compare, order and hash by value.
+/// `DIGITS` is 1 to 31 and `SCALE` 0 to `DIGITS`. Other types fail to compile when a value is created. The
+/// value is exact: an integer, its *unscaled* value, times 10 to the power of -`SCALE`. Values of one type
+/// compare, order and hash by value.
 ///
-/// Sums are exact. The operators `*` and `/` have the type of their left operand and cut off what it has no digits for, as
-/// IDL says for constants; [`mul_to`](Fixed::mul_to), [`div_to`](Fixed::div_to) and [`rescale`](Fixed::rescale) give any
-/// type by any [`Rounding`]. Operators panic where the result has too many digits before the point, as those of integers do
-/// in debug builds; the `checked` methods do not.
+/// Sums are exact. The operators `*` and `/` return the type of their left operand and truncate, as IDL does
+/// for constants. [`mul_to`](Fixed::mul_to), [`div_to`](Fixed::div_to) and [`rescale`](Fixed::rescale) return
+/// any type with any [`Rounding`]. Operators panic if the result has too many digits before the point, as
+/// those of integers do in debug builds. The `checked` methods do not panic.
 ///
 /// ```
 /// use giop_codec::cdr::{Fixed, Rounding};
@@ -36,34 +38,36 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 #[doc(alias = "CORBA::Fixed")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fixed<const DIGITS: u32, const SCALE: u32>(
-    /// Always of less than 10 to the power of `DIGITS`, either sign.
+    /// Less than 10 to the power of `DIGITS` in magnitude.
     i128,
 );
 
-/// Most digits of a fixed-point number.
+/// Maximum number of digits of a fixed-point number.
 const MAX_DIGITS: u32 = 31;
 
 impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
-    /// First magnitude with too many digits. Every way to make a value passes here, so a wrong type does not compile.
+    /// The smallest magnitude with too many digits. Every constructor uses it, so that invalid types do not
+    /// compile.
     const LIMIT: u128 = {
         assert!(DIGITS >= 1 && DIGITS <= MAX_DIGITS, "a fixed has 1 to 31 digits");
         assert!(SCALE <= DIGITS, "a fixed has no more digits behind the point than it has digits");
         10_u128.pow(DIGITS)
     };
 
-    /// Octets of an encoding.
+    /// Bytes of an encoding.
     const OCTETS: usize = DIGITS as usize / 2 + 1;
 
     /// Zero.
     pub const ZERO: Self = Self::checked_constant(0);
 
-    /// The greatest value: `DIGITS` nines.
+    /// The maximum value: `DIGITS` nines.
     pub const MAX: Self = Self::checked_constant(Self::LIMIT.cast_signed() - 1);
 
-    /// The least value, `-MAX`.
+    /// The minimum value, `-MAX`.
     pub const MIN: Self = Self::checked_constant(1 - Self::LIMIT.cast_signed());
 
-    /// The value of these digits, the last `SCALE` of them behind the point; none if they are more than `DIGITS`.
+    /// Returns the value of these digits, the last `SCALE` of them after the point, or `None` if there are
+    /// more than `DIGITS`.
     ///
     /// ```
     /// use giop_codec::cdr::Fixed;
@@ -75,38 +79,38 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         if unscaled.unsigned_abs() < Self::LIMIT { Some(Fixed(unscaled)) } else { None }
     }
 
-    /// For constants of generated code: too many digits do not compile there.
+    /// Creates a constant of generated code. Too many digits fail to compile there.
     #[doc(hidden)]
     pub const fn checked_constant(unscaled: i128) -> Self {
         assert!(unscaled.unsigned_abs() < Self::LIMIT, "a constant has more digits than its type");
         Fixed(unscaled)
     }
 
-    /// The digits as an integer: the value times 10 to the power of `SCALE`.
+    /// Returns the digits as an integer: the value times 10 to the power of `SCALE`.
     #[inline]
     pub const fn unscaled(self) -> i128 {
         self.0
     }
 
-    /// Whether this is zero.
+    /// Returns whether this is zero.
     #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this is less than zero.
+    /// Returns whether this is less than zero.
     #[inline]
     pub const fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// The value without its sign.
+    /// Returns the value without its sign.
     #[inline]
     pub const fn abs(self) -> Self {
         Fixed(self.0.abs())
     }
 
-    /// -1, 0 or 1, by the sign.
+    /// Returns -1, 0 or 1, by the sign.
     #[inline]
     pub const fn signum(self) -> i32 {
         self.0.signum() as i32
@@ -114,13 +118,14 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
 
     /// Compares with a value that has another number of digits.
     pub fn cmp_value<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Ordering {
-        // The power fits: scales differ by at most 31. So does the greater of two products that are not both in range.
+        // The power fits, because scales differ by at most 31. At most one product saturates, and it is
+        // the greater in magnitude.
         let (a, b) = (self.0, other.0);
         let scaled = |value: i128, by: u32| value.saturating_mul(10_i128.pow(by));
         scaled(a, S.saturating_sub(SCALE)).cmp(&scaled(b, SCALE.saturating_sub(S)))
     }
 
-    /// What is `magnitude`, if there is one, and has that sign.
+    /// Returns the number with this magnitude and sign. A magnitude of `None` is out of range.
     fn from_magnitude(negative: bool, magnitude: Option<u128>) -> Result<Self, FixedError> {
         match magnitude {
             Some(magnitude) if magnitude < Self::LIMIT => {
@@ -133,42 +138,42 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
 }
 
 impl<const DIGITS: u32, const SCALE: u32> Default for Fixed<DIGITS, SCALE> {
-    /// Zero.
+    /// Returns zero.
     fn default() -> Self {
         Self::ZERO
     }
 }
 
-/// What becomes of digits that a result has no place for.
+/// The treatment of digits that do not fit a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rounding {
-    /// They are cut off: towards zero.
+    /// Truncation, towards zero.
     #[default]
     Truncate,
-    /// To the nearest value; from the middle away from zero: 2.5 becomes 3.
+    /// Rounding to the nearest value; ties away from zero: 2.5 becomes 3.
     HalfAwayFromZero,
-    /// To the nearest value; from the middle to the even digit: 2.5 becomes 2.
+    /// Rounding to the nearest value; ties to the even digit: 2.5 becomes 2.
     HalfEven,
-    /// Towards negative infinity.
+    /// Rounding towards negative infinity.
     Floor,
-    /// Towards positive infinity.
+    /// Rounding towards positive infinity.
     Ceiling,
-    /// They must be zeros, else it is [`FixedError::Inexact`].
+    /// No rounding: the digits must be zeros, otherwise it is [`FixedError::Inexact`].
     Exact,
 }
 
-/// Why there is no such [`Fixed`].
+/// The reason why a number cannot be a [`Fixed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FixedError {
     /// The number has more digits before the point than the type.
     OutOfRange,
-    /// The number has more digits behind the point than the type.
+    /// The number has more digits after the point than the type.
     Inexact,
     /// Division by zero.
     DivisionByZero,
-    /// Text that is no decimal number, or a float that is no number.
+    /// The text is not a decimal number, or the float is not a number.
     NotANumber,
 }
 
@@ -185,15 +190,15 @@ impl fmt::Display for FixedError {
 
 impl std::error::Error for FixedError {}
 
-/// Last half octets, for the sign.
+/// Last half bytes, for the sign.
 const PLUS: u8 = 0xC;
 const MINUS: u8 = 0xD;
-/// A plus that packed decimals of other origin have.
+/// A plus sign in packed decimals of other origin.
 const UNSIGNED: u8 = 0xF;
 
 impl<const DIGITS: u32, const SCALE: u32> CdrEncode for Fixed<DIGITS, SCALE> {
-    /// Half an octet a digit, the first one first, then the sign; a zero before an even number of digits. Unaligned, and the
-    /// same in both byte orders ("Fixed-Point Decimal Type").
+    /// Writes half a byte a digit, the first one first, then the sign. A zero precedes an even number of
+    /// digits. The encoding is unaligned, and the same in both byte orders ("Fixed-Point Decimal Type").
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         let mut octets = [0; MAX_DIGITS as usize / 2 + 1];
         let mut left = self.0.unsigned_abs();
@@ -209,14 +214,14 @@ impl<const DIGITS: u32, const SCALE: u32> CdrEncode for Fixed<DIGITS, SCALE> {
 }
 
 impl<const DIGITS: u32, const SCALE: u32> CdrDecode for Fixed<DIGITS, SCALE> {
-    /// JacORB leaves out leading octets that are zero: the sign is the end.
+    /// JacORB omits leading zero bytes. The sign marks the end.
     const MIN_SIZE: usize = 1;
 
     /// Reads up to the sign.
     ///
     /// # Errors
-    /// [`InvalidFixed`](DecodeErrorKind::InvalidFixed) (`MARSHAL`): a half octet is no digit, or there is no sign behind
-    /// `DIGITS` digits.
+    /// [`InvalidFixed`](DecodeErrorKind::InvalidFixed) (`MARSHAL`): a half byte is not a digit, or no sign
+    /// follows `DIGITS` digits.
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let start = d.position();
         let mut magnitude = 0_u128;
@@ -226,7 +231,7 @@ impl<const DIGITS: u32, const SCALE: u32> CdrDecode for Fixed<DIGITS, SCALE> {
             if high > 9 {
                 break;
             }
-            // No more than 32 digits.
+            // At most 32 digits, which fit.
             magnitude = magnitude * 10 + u128::from(high);
             match low {
                 0..=9 => magnitude = magnitude * 10 + u128::from(low),

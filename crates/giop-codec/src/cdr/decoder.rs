@@ -1,4 +1,5 @@
-//! [`Decoder`]: octets to values, every read checked against the data, the memory limit and the depth limit.
+//! [`Decoder`]: conversion of bytes to values. Every read is checked against the data, the memory limit and
+//! the depth limit.
 
 use bytes::Bytes;
 
@@ -13,17 +14,18 @@ use super::text::CodeSets;
 use crate::value::Reading;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
-/// What a decoder grants to data from the network.
+/// The limits of a decoder for data from the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Levels of nesting of constructed types and encapsulations. Default [`MAX_DEPTH`], 64.
+    /// Maximum nesting of constructed types and encapsulations. Default [`MAX_DEPTH`], 64.
     pub depth: u16,
-    /// Octets that the decoded values may allocate. Default: the greater of 16 MiB and 8 times the data.
+    /// Maximum number of bytes that the decoded values may allocate. Default: the greater of 16 MiB and 8
+    /// times the data.
     pub alloc: usize,
 }
 
 impl DecodeLimits {
-    /// The default limits for `len` octets of data.
+    /// Returns the default limits for `len` bytes of data.
     pub const fn for_data(len: usize) -> DecodeLimits {
         let alloc = len.saturating_mul(8);
         DecodeLimits { depth: MAX_DEPTH, alloc: if alloc > MIN_ALLOC { alloc } else { MIN_ALLOC } }
@@ -32,14 +34,14 @@ impl DecodeLimits {
 
 const MIN_ALLOC: usize = 16 << 20;
 
-/// Levels in which values, types and what is in encapsulations and anys nest, by default: all that reads, writes, checks, compares or prints
-/// them counts its levels by this one limit, so that what it takes of the stack has a bound.
+/// The default limit for the nesting of values, types, encapsulations and anys. Everything that reads,
+/// writes, checks, compares or prints them uses this limit, so that its stack usage is bounded.
 pub const MAX_DEPTH: u16 = 64;
 
 /// Decodes values from CDR ("CDR Transfer Syntax").
 ///
-/// Borrows the data. When it was made [`from_bytes`](Decoder::from_bytes), large values are views of that
-/// buffer instead of copies. A clone reads on independently, with the same remaining limits.
+/// Borrows the data. If it was created by [`from_bytes`](Decoder::from_bytes), large values are views of that
+/// buffer instead of copies. A clone continues independently, with the same remaining limits.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrDecode, Decoder};
@@ -53,15 +55,17 @@ pub const MAX_DEPTH: u16 = 64;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
-    /// The data, or the segment of it that is read: see `segments`. Its first octet is at offset `base` from the alignment origin.
+    /// The data, or the current segment of it: see `segments`. Its first byte is at offset `base` from the
+    /// alignment origin.
     pub(super) data: &'a [u8],
-    /// Of the next octet in `data`.
+    /// Index of the next byte in `data`.
     pub(super) position: usize,
     pub(super) base: usize,
-    /// Of the alignment origin in the outermost stream: 0 but in encapsulations.
+    /// Offset of the alignment origin in the outermost stream: 0 outside of encapsulations.
     origin: usize,
     pub(super) split: Split<'a>,
-    /// Where the octets end that values are read from: the next joint of a message in pieces, else the end.
+    /// End of the bytes from which values are read: the next boundary of a fragmented message, else the end
+    /// of `data`.
     pub(super) seen: usize,
     pub(super) pieces: Pieces<'a>,
     pub(super) swap: bool,
@@ -70,12 +74,12 @@ pub struct Decoder<'a> {
     code_sets: CodeSets,
     depth: u16,
     alloc: usize,
-    /// The buffer that `data` lies in, from the given index on.
+    /// The buffer that contains `data`, and the index at which `data` begins in it.
     pub(super) owner: Option<(&'a Bytes, usize)>,
     pub(super) context: Option<&'a dyn Context>,
-    /// What may be rewritten in `data`; nothing in an encapsulation, whose offsets are others.
+    /// The rewrites that may be made in `data`; `None` in an encapsulation, whose offsets differ.
     pub(crate) rewrites: Option<&'a Rewrites>,
-    /// The values that were read; `None` before the first one.
+    /// The table of values that were read; `None` before the first one.
     pub(crate) values: Option<Box<Reading<'a>>>,
 }
 
@@ -95,8 +99,8 @@ macro_rules! read_methods {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder whose offset 0 is `data[0]`. Its code sets are those of a connection without negotiation, see
-    /// [`CodeSets::default_for`]; its limits are [`DecodeLimits::for_data`].
+    /// Creates a decoder whose offset 0 is `data[0]`. Its code sets are those of a connection without
+    /// negotiation, see [`CodeSets::default_for`]. Its limits are [`DecodeLimits::for_data`].
     pub fn new(data: &'a [u8], order: ByteOrder, version: Version) -> Decoder<'a> {
         let limits = DecodeLimits::for_data(data.len());
         Decoder {
@@ -120,13 +124,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A decoder over a shared buffer, of which decoded [`Bytes`] and [`Seq`]s are views.
+    /// Creates a decoder over a shared buffer, of which decoded [`Bytes`] and [`Seq`]s are views.
     pub fn from_bytes(owner: &'a Bytes, order: ByteOrder, version: Version) -> Decoder<'a> {
         Decoder { owner: Some((owner, 0)), ..Decoder::new(owner, order, version) }
     }
 
-    /// The same decoder, continuing at offset `position` from the alignment origin; a position beyond the data
-    /// is at its end.
+    /// Returns this decoder, moved to offset `position` from the alignment origin. A position beyond the data
+    /// moves to its end.
     pub fn at(mut self, position: usize) -> Decoder<'a> {
         if self.is_segmented() {
             self.seek_from_start(position);
@@ -141,70 +145,71 @@ impl<'a> Decoder<'a> {
         self.code_sets = code_sets;
     }
 
-    /// The transmission code sets in use.
+    /// Returns the transmission code sets in use.
     #[inline]
     pub fn code_sets(&self) -> CodeSets {
         self.code_sets
     }
 
-    /// Sets what the data may use from here on.
+    /// Sets the limits for the following data.
     pub fn set_limits(&mut self, limits: DecodeLimits) {
         self.depth = limits.depth;
         self.alloc = limits.alloc;
     }
 
-    /// What is left of the limits.
+    /// Returns the remaining limits.
     pub fn limits(&self) -> DecodeLimits {
         DecodeLimits { depth: self.depth, alloc: self.alloc }
     }
 
-    /// The byte order read.
+    /// Returns the byte order of the data.
     #[inline]
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The GIOP version read; 1.2 inside encapsulations.
+    /// Returns the GIOP version of the data; 1.2 inside encapsulations.
     #[inline]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Offset of the next octet from the alignment origin.
+    /// Returns the offset of the next byte from the alignment origin.
     #[inline]
     pub fn position(&self) -> usize {
         self.position + self.base
     }
 
-    /// Offset of the next octet in the outermost stream, through all encapsulations that it is in: what indirections count
-    /// in. The counterpart of [`Encoder::len`](super::Encoder::len), of which differences are such distances too.
+    /// Returns the offset of the next byte in the outermost stream, through all enclosing encapsulations.
+    /// Indirections count in these offsets. Differences of [`Encoder::len`](super::Encoder::len), the
+    /// counterpart of this method, are such distances too.
     #[inline]
     pub fn stream_position(&self) -> usize {
         self.origin + self.position()
     }
 
-    /// Octets left.
+    /// Returns the number of bytes left.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.data.len() - self.position + self.split.left
     }
 
-    /// The octets left, as they are; of data in segments, those left in the one that is read.
+    /// Returns the bytes left. For segmented data, only those left in the current segment.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.data.get(self.position..).unwrap_or_default()
     }
 
-    /// An error of this kind at the current position.
+    /// Returns an error of this kind at the current position.
     #[cold]
     pub fn error(&self, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(kind, self.position())
     }
 
-    /// Skips padding up to the next multiple of `n`: 1, 2, 4 or 8. What the padding contains is not looked at.
+    /// Skips padding up to the next multiple of `n`: 1, 2, 4 or 8. The content of the padding is ignored.
     ///
     /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData) if the data ends before it.
+    /// [`EndOfData`](DecodeErrorKind::EndOfData) if the data ends before that.
     #[inline]
     pub fn align(&mut self, n: usize) -> Result<(), DecodeError> {
         let pad = padding(self.position + self.pieces.shift, n);
@@ -227,7 +232,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The octets that did not fit before the joint, or before the end.
+    /// Reads a primitive that does not fit before the boundary or the end.
     #[cold]
     fn octets_behind<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         if self.is_segmented() {
@@ -240,12 +245,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Whether numbers are swapped.
+    /// Returns whether numbers are swapped.
     pub(crate) fn is_foreign(&self) -> bool {
         self.swap
     }
 
-    /// The place modulo 8 of the next octet, for alignment.
+    /// Returns the offset of the next byte modulo 8, for alignment.
     #[inline(always)]
     pub(crate) fn phase(&self) -> usize {
         (self.position + self.pieces.shift) % 8
@@ -274,7 +279,7 @@ impl<'a> Decoder<'a> {
         self.read_u64().map(f64::from_bits)
     }
 
-    /// Reads a boolean; every octet but 0 is true, as other ORBs read it.
+    /// Reads a boolean. Every byte except 0 is true, as in other ORBs.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData).
@@ -297,11 +302,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a count of elements that take at least `min_element_size` octets each (0 counts as 1).
+    /// Reads a count of elements that take at least `min_element_size` bytes each (0 counts as 1).
     ///
     /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData), or [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData) when
-    /// so many elements cannot follow.
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), or [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData)
+    /// if so many elements cannot follow.
     #[inline]
     pub fn read_len(&mut self, min_element_size: usize) -> Result<usize, DecodeError> {
         let count = self.read_u32()? as usize;
@@ -311,7 +316,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The next `n` octets, unaligned.
+    /// Reads the next `n` bytes, unaligned.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData).
@@ -329,7 +334,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The next `n` octets, unaligned, as a view of the shared buffer; a copy where there is none.
+    /// Reads the next `n` bytes, unaligned, as a view of the shared buffer, or as a copy if there is none.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
@@ -338,10 +343,11 @@ impl<'a> Decoder<'a> {
         self.share(self.position - octets.len(), octets)
     }
 
-    /// `octets`, which begin at the index `start` of what is read, as a view of the shared buffer; a copy where there is none.
+    /// Returns `octets`, which begin at index `start` of `data`, as a view of the shared buffer, or as a copy
+    /// if there is none.
     pub(crate) fn share(&mut self, start: usize, octets: &[u8]) -> Result<Bytes, DecodeError> {
         match self.owner {
-            // An empty view would keep the buffer alive for nothing.
+            // An empty view would keep the buffer alive needlessly.
             _ if octets.is_empty() => Ok(Bytes::new()),
             Some((owner, origin)) => Ok(owner.slice(origin + start..origin + start + octets.len())),
             None => {
@@ -351,7 +357,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Accounts for `octets` of memory that a decoded value is about to allocate.
+    /// Charges `octets` bytes of memory, which a decoded value is about to allocate, to the memory limit.
     ///
     /// # Errors
     /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
@@ -366,11 +372,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An empty vector with room for `n` elements, charged to the memory limit. Elements without octets count one each: they
-    /// cost time, and sequences of them in sequences would cost the square of it.
+    /// Creates an empty vector with capacity for `n` elements, charged to the memory limit. Zero-size
+    /// elements count one byte each: they cost time, and nested sequences of them would cost quadratic time.
     ///
     /// # Errors
-    /// [`AllocLimit`](DecodeErrorKind::AllocLimit), also when the allocator refuses.
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit), also if the allocator fails.
     pub fn new_vec<T>(&mut self, n: usize) -> Result<Vec<T>, DecodeError> {
         self.charge(n.saturating_mul(size_of::<T>().max(1)))?;
         let mut out = Vec::new();
@@ -380,8 +386,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads `n` elements as a [`Seq`], without a count: a view where byte order and memory alignment allow,
-    /// else one pass into a new vector.
+    /// Reads `n` elements as a [`Seq`], without a count. The result is a view where byte order and memory
+    /// alignment allow, else a new vector that is filled in one pass.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
@@ -392,7 +398,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The memory of `n` elements where it is in the message; `None`, and nothing is read, where they must be decoded.
+    /// Returns the memory of `n` elements in the message. Returns `None`, and reads nothing, if they must be
+    /// decoded.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData).
@@ -404,7 +411,7 @@ impl<'a> Decoder<'a> {
         if self.is_segmented() {
             return self.view_in_segment::<T>(n);
         }
-        // Octets are the same in both orders.
+        // Single bytes are the same in both orders.
         if (!self.swap || size_of::<T>() == 1)
             && let Some((owner, origin)) = self.owner
             && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
@@ -422,9 +429,10 @@ impl<'a> Decoder<'a> {
         Ok(None)
     }
 
-    /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation"): the decoder of its contents,
-    /// behind the octet of its byte order, which is its alignment origin. Inside, the version is 1.2 and wide
-    /// text is UTF-16, whatever holds outside. Its values draw on this decoder's limits.
+    /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation") and returns the decoder of its
+    /// contents. Its alignment origin is the byte order flag, and its position is after that. Inside, the
+    /// version is 1.2 and wide text is UTF-16, independent of this decoder. Its values are charged to this
+    /// decoder's limits.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
@@ -440,7 +448,7 @@ impl<'a> Decoder<'a> {
         };
         let start = self.position - len;
         let origin = self.stream_position() - len;
-        // All encapsulations of a message together get no more than the message itself would.
+        // All encapsulations of a message together get at most the memory of the message itself.
         let alloc = self.alloc.min(len.saturating_mul(8));
         self.alloc -= alloc;
         let order = ByteOrder::from_flag(flag);
@@ -465,12 +473,13 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Takes back what an [`encapsulation`](Self::encapsulation) that was read to its end did not use of the memory that it got.
+    /// Returns to this decoder the memory that an [`encapsulation`](Self::encapsulation), read to its end,
+    /// did not use.
     pub(crate) fn take_back(&mut self, encapsulation: &Decoder<'_>) {
         self.alloc += encapsulation.alloc;
     }
 
-    /// Runs `f` one level of nesting deeper.
+    /// Runs `f` with the nesting depth increased by one.
     ///
     /// # Errors
     /// [`DepthLimit`](DecodeErrorKind::DepthLimit), or what `f` returns.
@@ -485,7 +494,8 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Goes one level of nesting deeper, until [`ascend`](Self::ascend): as [`nested`](Self::nested), with fewer frames on the stack.
+    /// Increases the nesting depth by one until [`ascend`](Self::ascend), like [`nested`](Self::nested), but
+    /// with fewer stack frames.
     ///
     /// # Errors
     /// [`DepthLimit`](DecodeErrorKind::DepthLimit).
@@ -500,7 +510,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Ends the level that [`descend`](Self::descend) began.
+    /// Ends the nesting level begun by [`descend`](Self::descend).
     #[inline]
     pub(crate) fn ascend(&mut self) {
         self.depth += 1;

@@ -1,6 +1,7 @@
-//! EBCDIC: three sets that have the 256 characters of ISO 8859-1 at other places.
+//! EBCDIC: three sets that contain the 256 characters of ISO 8859-1 at other code points.
 
-/// An EBCDIC set, both ways: at place `n` the ISO 8859-1 octet of the character that octet `n` is, and back.
+/// The tables of an EBCDIC set in both directions: from an EBCDIC byte to the ISO 8859-1 byte of the same
+/// character, and back.
 pub(super) struct Ebcdic {
     to_latin1: [u8; 256],
     of_latin1: [u8; 256],
@@ -12,7 +13,7 @@ impl Ebcdic {
         let mut octet = 0;
         while octet < 256 {
             let latin1 = to_latin1[octet] as usize;
-            // Worked out by the compiler: each character has a place, or it fails there.
+            // Checked at compile time: every character must have exactly one code.
             assert!(!known[latin1], "a character has two places");
             (known[latin1], of_latin1[latin1]) = (true, octet as u8);
             octet += 1;
@@ -20,7 +21,7 @@ impl Ebcdic {
         Self { to_latin1, of_latin1 }
     }
 
-    /// The set with other characters at these octets.
+    /// Returns the set derived from `of`, with other characters at these codes.
     const fn but(of: [u8; 256], places: &[(u8, u8)]) -> Self {
         let (mut to_latin1, mut rest) = (of, places);
         while let [(octet, latin1), behind @ ..] = rest {
@@ -30,12 +31,12 @@ impl Ebcdic {
         Self::new(to_latin1)
     }
 
-    /// The character of an octet.
+    /// Returns the character of a byte.
     pub(super) fn decode(&self, octet: u8) -> Option<char> {
         self.to_latin1.get(usize::from(octet)).map(|latin1| char::from(*latin1))
     }
 
-    /// The octet of a character.
+    /// Returns the byte of a character.
     pub(super) fn encode(&self, c: char) -> Option<u8> {
         self.of_latin1.get(usize::from(u8::try_from(c).ok()?)).copied()
     }
@@ -50,11 +51,11 @@ pub(super) static IBM_500: Ebcdic = Ebcdic::but(
     &[(0x4a, b'['), (0x4f, b'!'), (0x5a, b']'), (0x5f, b'^'), (0xb0, 0xa2), (0xba, 0xac), (0xbb, b'|')],
 );
 
-/// IBM-1047: Latin 1 of open systems, as z/OS UNIX has it.
+/// IBM-1047: Latin 1 of open systems, as used by z/OS UNIX.
 pub(super) static IBM_1047: Ebcdic =
     Ebcdic::but(US, &[(0x5f, b'^'), (0xad, b'['), (0xb0, 0xac), (0xba, 0xdd), (0xbb, 0xa8), (0xbd, b']')]);
 
-/// What is at each place in IBM-037, as Unicode's and IBM's tables say.
+/// The ISO 8859-1 byte of each IBM-037 byte, from Unicode's and IBM's tables.
 const US: [u8; 256] = [
     0x00, 0x01, 0x02, 0x03, 0x9c, 0x09, 0x86, 0x7f, 0x97, 0x8d, 0x8e, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10,
     0x11, 0x12, 0x13, 0x9d, 0x85, 0x08, 0x87, 0x18, 0x19, 0x92, 0x8f, 0x1c, 0x1d, 0x1e, 0x1f, 0x80, 0x81,

@@ -1,4 +1,4 @@
-//! [`Elements`]: a sequence of plain structs that was received, read where it lies if possible.
+//! [`Elements`]: a received sequence of plain structs, read in place if possible.
 
 use core::ops::Deref;
 
@@ -10,13 +10,13 @@ use super::layout::FixedLayout;
 use super::traits::CdrDecode;
 use crate::DecodeError;
 
-/// A type of fixed layout of which any octets of the right number are a value.
+/// A type of fixed layout for which any bytes of the right number are a valid value.
 pub trait Viewed: FixedLayout + FromBytes + Immutable + KnownLayout {}
 
 impl<T: FixedLayout + FromBytes + Immutable + KnownLayout> Viewed for T {}
 
-/// A received `sequence<T>` that is lent to a servant as a slice: a view of the message where byte order, alignment and the
-/// layout of `T` in memory allow, else a vector.
+/// A received `sequence<T>` that a servant borrows as a slice. It is a view of the message if byte order,
+/// alignment and the memory layout of `T` allow, else a vector.
 #[derive(Debug)]
 pub struct Elements<T>(Form<T>);
 
@@ -28,7 +28,7 @@ enum Form<T> {
 }
 
 impl<T: Viewed> Elements<T> {
-    /// Memory is as CDR has it, as far as the whole can tell; the type vouches for its parts.
+    /// Whether the memory layout is that of CDR, as far as sizes can tell. `T::VIEWED` covers the members.
     const VIEWED: bool = {
         let layout = <T as FixedLayout>::LAYOUT;
         T::VIEWED && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0
@@ -52,7 +52,7 @@ impl<T: Viewed> Deref for Elements<T> {
 impl<T: Viewed + CdrDecode> CdrDecode for Elements<T> {
     const MIN_SIZE: usize = 4;
 
-    /// A view where possible, also of a rewritten message: see [`Rewrites`](super::Rewrites).
+    /// Returns a view where possible, also of a rewritten message: see [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Elements<T>, DecodeError> {
         if !Self::VIEWED {
             return Vec::decode(d).map(|items| Elements(Form::Own(items)));

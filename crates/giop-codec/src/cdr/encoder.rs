@@ -1,4 +1,4 @@
-//! [`Encoder`]: values to octets, in one recyclable buffer plus shared chunks.
+//! [`Encoder`]: conversion of values to bytes, in one reusable buffer plus shared chunks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,20 +13,22 @@ use super::text::CodeSets;
 use crate::value::Writing;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
-/// Pieces handed to [`Encoder::put_shared`] that are shorter than this are copied: gathering many small
-/// pieces costs more system time than their copies cost processor time.
+/// Minimum length of buffers that [`Encoder::put_shared`] shares. Shorter ones are copied, because gathering
+/// many small buffers costs more system time than their copies cost processor time.
 const DEFAULT_CHUNK_THRESHOLD: usize = 4096;
 
-/// Runs of structs from this length on are written to a block of their own, whose memory is used again as it is: nothing has
-/// to be zeroed before it is written to.
+/// Minimum length of a run of structs that is written to a separate block. The memory of a block is reused as
+/// it is, without being zeroed first.
 const LARGE_RUN: usize = 32 * 1024;
 
 /// Encodes values as CDR ("CDR Transfer Syntax").
 ///
-/// The octets lie in one buffer, the *head*, and in shared chunks between its parts, which are never copied.
-/// Offset 0, from which alignment counts, is the first octet put unless [`Encoder::new_at`] or
-/// [`Encoder::begin_message`] says otherwise. After [`Encoder::drain_into`] and [`Encoder::reset`] the head's
-/// memory is used again as soon as nobody holds what was drained: no allocation in steady state.
+/// The bytes are in one buffer, the *head*, and in shared chunks between its parts, which are never copied.
+/// Alignment counts from offset 0. That is the first byte put, unless the encoder was created by
+/// [`Encoder::new_at`] or a message was begun by [`Encoder::begin_message`].
+///
+/// After [`Encoder::drain_into`] and [`Encoder::reset`] the memory of the head is reused as soon as no
+/// drained buffer is held any more. In steady state nothing is allocated.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrEncode, Encoder};
@@ -34,7 +36,7 @@ const LARGE_RUN: usize = 32 * 1024;
 ///
 /// let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
 /// "hi".encode(&mut e)?;
-/// e.put_u16(0x0102); // at offset 8: the string took 4 + 3 octets, and a short is aligned to 2
+/// e.put_u16(0x0102); // at offset 8: the string took 4 + 3 bytes, and a short is aligned to 2
 /// assert_eq!(e.head(), b"\0\0\0\x03hi\0\0\x01\x02");
 /// # Ok::<(), giop_codec::EncodeError>(())
 /// ```
@@ -42,43 +44,43 @@ const LARGE_RUN: usize = 32 * 1024;
 pub struct Encoder {
     pub(super) head: BytesMut,
     pub(super) chunks: Vec<Chunk>,
-    /// CDR offset minus `head.len()`, wrapping: octets in chunks less the origin.
+    /// CDR offset minus `head.len()`, wrapping: the bytes in chunks minus the origin.
     pub(super) base: usize,
     pub(super) swap: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
-    /// What is put is inside of an encapsulation.
+    /// Whether an encapsulation is being written.
     pub(super) enclosed: bool,
     chunk_threshold: usize,
-    /// Greatest capacity the head ever had: what `reset` tries to get back.
+    /// Maximum capacity that the head ever had, which `reset` tries to reclaim.
     full_capacity: usize,
     pub(super) chunk_octets: usize,
-    /// Octets of the message that left already.
+    /// Bytes of the message that were drained already.
     pub(super) given: usize,
-    /// Octets handed to `put_shared` that were copied.
+    /// Bytes passed to `put_shared` that were copied.
     copied: usize,
-    /// Handles of the memory of large runs, each free when it is the only one.
+    /// Handles of the memory of large runs. A block is free if its handle is the only one.
     pub(super) blocks: Vec<Bytes>,
-    /// The values that were written; `None` before the first one.
+    /// The table of values that were written; `None` before the first one.
     pub(crate) values: Option<Box<Writing>>,
-    /// The state of each base of a chunked value is ended by a tag, as TAO has it.
+    /// Whether a tag ends the state of each base of a chunked value, as TAO expects.
     pub(crate) ends_bases: bool,
     pub(super) keeping: Keeping,
     pub(super) flow: Flow,
 }
 
-/// Octets that are shared, not copied.
+/// Bytes that are shared, not copied.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The length that the head had when it was put.
+    /// The length of the head when the chunk was put.
     at: usize,
     octets: Bytes,
-    /// They are all elements of a sequence or array, and in no encapsulation.
+    /// Whether the bytes are all elements of a sequence or array, outside of any encapsulation.
     whole: bool,
 }
 
-/// A place in an [`Encoder`] to return to by [`Encoder::rewind`].
+/// A position in an [`Encoder`], for [`Encoder::rewind`].
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     head: usize,
@@ -97,7 +99,7 @@ macro_rules! put_methods {
             if pad == 0 {
                 self.head.extend_from_slice(&value.to_ne_bytes());
             } else {
-                // Padding and value in one append of constant length, of which the tail is given back.
+                // Append padding and value in one append of constant length, then cut off the tail.
                 let end = self.head.len() + pad + $size;
                 let padded = <$double>::from(value.to_le()) << (8 * pad);
                 self.head.extend_from_slice(&padded.to_le_bytes());
@@ -108,13 +110,13 @@ macro_rules! put_methods {
 }
 
 impl Encoder {
-    /// An empty encoder. Its code sets are those of a connection without negotiation, see
+    /// Creates an empty encoder. Its code sets are those of a connection without negotiation, see
     /// [`CodeSets::default_for`]. Allocates nothing yet.
     pub fn new(order: ByteOrder, version: Version) -> Encoder {
         Encoder::new_at(order, version, 0)
     }
 
-    /// An empty encoder whose first octet has offset `offset` from the alignment origin.
+    /// Creates an empty encoder whose first byte has offset `offset` from the alignment origin.
     pub fn new_at(order: ByteOrder, version: Version, offset: usize) -> Encoder {
         Encoder {
             head: BytesMut::new(),
@@ -138,8 +140,8 @@ impl Encoder {
         }
     }
 
-    /// Empties the encoder and sets its order, version and default code sets. Keeps the buffers: those drained
-    /// before are reclaimed if nobody holds them any more.
+    /// Empties the encoder and sets its order, version and default code sets. Keeps the buffers: those
+    /// drained before are reclaimed if they are not held any more.
     pub fn reset(&mut self, order: ByteOrder, version: Version) {
         self.head.clear();
         self.chunks.clear();
@@ -156,8 +158,8 @@ impl Encoder {
         self.reclaim();
     }
 
-    /// Starts a message behind what was encoded already: offset 0 is the next octet. For several messages
-    /// gathered in one buffer.
+    /// Starts a message after the bytes encoded so far: offset 0 is the next byte. Used to gather several
+    /// messages in one buffer.
     pub fn begin_message(&mut self, order: ByteOrder, version: Version) {
         self.base = self.head.len().wrapping_neg();
         self.swap = order.is_foreign();
@@ -173,58 +175,60 @@ impl Encoder {
         self.code_sets = code_sets;
     }
 
-    /// Writes chunked values in the form that TAO reads, until the next message. In the standard's form TAO cannot read one whose base has state.
+    /// Writes chunked values in the form that TAO reads, until the next message. TAO cannot read a value
+    /// whose base has state in the standard's form.
     ///
-    /// An end tag, of one level more than the value's, comes after the state of each base and after that of the type itself. A value that is in a
-    /// chunk is part of that chunk, and its levels begin anew.
+    /// In this form, an end tag follows the state of each base and that of the type itself. Its level is one
+    /// more than that of the value. A value in a chunk is part of that chunk, and its levels restart.
     pub fn set_ends_bases(&mut self, ends: bool) {
         self.ends_bases = ends;
     }
 
-    /// The transmission code sets in use.
+    /// Returns the transmission code sets in use.
     #[inline]
     pub fn code_sets(&self) -> CodeSets {
         self.code_sets
     }
 
-    /// Sets the length in octets from which [`put_shared`](Encoder::put_shared) shares instead of copying.
+    /// Sets the length in bytes from which [`put_shared`](Encoder::put_shared) shares instead of copying.
     /// Default 4096.
     pub fn set_chunk_threshold(&mut self, octets: usize) {
         self.chunk_threshold = octets;
     }
 
-    /// How many octets that could have been shared were copied since the last [`reset`](Encoder::reset), because there were
-    /// fewer of them at a time than the chunk threshold; and those that moved because something was put before them.
+    /// Returns the number of copied bytes since the last [`reset`](Encoder::reset) that could have been
+    /// shared. They were shorter than the chunk threshold, or were moved because something was put before
+    /// them.
     #[inline]
     pub fn copied(&self) -> usize {
         self.copied
     }
 
-    /// The byte order written.
+    /// Returns the byte order of the output.
     #[inline]
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The GIOP version written for; 1.2 inside encapsulations.
+    /// Returns the GIOP version of the output; 1.2 inside encapsulations.
     #[inline]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Whether `order` is not the order of this machine.
+    /// Returns whether `order` is not the order of this machine.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         self.swap
     }
 
-    /// Offset of the next octet from the alignment origin, octets in chunks included.
+    /// Returns the offset of the next byte from the alignment origin, bytes in chunks included.
     #[inline]
     pub fn position(&self) -> usize {
         self.head.len().wrapping_add(self.base)
     }
 
-    /// Makes room for `additional` octets at once.
+    /// Reserves capacity for `additional` bytes.
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
         let len = self.head.len();
@@ -248,7 +252,7 @@ impl Encoder {
         put_u64 u64, 8, u128;
     }
 
-    /// Writes an octet.
+    /// Writes an `octet`.
     #[inline]
     pub fn put_u8(&mut self, value: u8) {
         self.head.extend_from_slice(&[value]);
@@ -296,10 +300,10 @@ impl Encoder {
         self.put_u64(value.to_bits());
     }
 
-    /// Writes a count of elements or octets as an `unsigned long`.
+    /// Writes a count of elements or bytes as an `unsigned long`.
     ///
     /// # Errors
-    /// [`TooLong`](EncodeErrorKind::TooLong) from 2^32 on.
+    /// [`TooLong`](EncodeErrorKind::TooLong) if `n` is 2^32 or more.
     #[inline]
     pub fn put_len(&mut self, n: usize) -> Result<(), EncodeError> {
         match u32::try_from(n) {
@@ -317,12 +321,12 @@ impl Encoder {
         self.head.extend_from_slice(octets);
     }
 
-    /// Whether a run gets a block of its own.
+    /// Returns whether a run gets a separate block.
     pub(super) fn is_large(&self, len: usize) -> bool {
         len >= LARGE_RUN.max(self.chunk_threshold)
     }
 
-    /// Appends zeros to be written over.
+    /// Appends `len` zeros and returns them, to be overwritten.
     #[inline]
     pub(crate) fn grow(&mut self, len: usize) -> &mut [u8] {
         let start = self.head.len();
@@ -330,7 +334,7 @@ impl Encoder {
         self.head.get_mut(start..).unwrap_or_default()
     }
 
-    /// Puts `octets` as they are, unaligned: shared without a copy from the chunk threshold on, else copied.
+    /// Puts `octets` as they are, unaligned. They are shared from the chunk threshold on, else copied.
     #[inline]
     pub fn put_shared(&mut self, octets: Bytes) {
         if octets.len() < self.chunk_threshold {
@@ -341,7 +345,7 @@ impl Encoder {
         }
     }
 
-    /// [`put_shared`](Encoder::put_shared) of octets that are not the whole of a sequence.
+    /// Puts bytes like [`put_shared`](Encoder::put_shared), but not as the whole of a sequence.
     pub fn put_shared_part(&mut self, octets: Bytes) {
         if octets.len() < self.chunk_threshold {
             self.put_shared(octets);
@@ -350,7 +354,8 @@ impl Encoder {
         }
     }
 
-    /// [`put_shared`](Encoder::put_shared) that counts a reference only where it shares.
+    /// Puts bytes like [`put_shared`](Encoder::put_shared), but increments the reference count only if it
+    /// shares them.
     #[inline]
     pub fn put_shared_ref(&mut self, octets: &Bytes) {
         if octets.len() < self.chunk_threshold {
@@ -371,12 +376,12 @@ impl Encoder {
         self.chunks.push(Chunk { at: self.head.len(), octets, whole });
     }
 
-    /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the octet of the
-    /// byte order, and what `f` writes, aligned from that octet on. Inside, the version is 1.2 and wide text is
-    /// UTF-16, whatever holds outside.
+    /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the byte order
+    /// flag, and the output of `f`, aligned from that flag on. Inside, the version is 1.2 and wide text is
+    /// UTF-16, independent of the outer settings.
     ///
     /// # Errors
-    /// What `f` returns, or [`TooLong`](EncodeErrorKind::TooLong).
+    /// The error of `f`, or [`TooLong`](EncodeErrorKind::TooLong).
     pub fn encapsulate(
         &mut self,
         f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
@@ -405,8 +410,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Overwrites the four octets at `at`, an index into the head, by `value` in the encoder's order. Does
-    /// nothing if they do not lie in the head.
+    /// Overwrites the four bytes at `at`, an index into the head, with `value` in the encoder's order. Does
+    /// nothing if they are not in the head.
     #[inline]
     pub fn patch_u32(&mut self, at: usize, value: u32) {
         let value = if self.swap { value.swap_bytes() } else { value };
@@ -415,20 +420,21 @@ impl Encoder {
         }
     }
 
-    /// The octets encoded outside of chunks; the whole message when [`chunk_count`](Encoder::chunk_count) is 0.
+    /// Returns the bytes encoded outside of chunks: the whole message if
+    /// [`chunk_count`](Encoder::chunk_count) is 0.
     #[inline]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Number of chunks shared instead of copied.
+    /// Returns the number of chunks that were shared instead of copied.
     #[inline]
     pub fn chunk_count(&self) -> usize {
         self.chunks.len()
     }
 
-    /// The chunks in order: at which offset of the message each begins, how many octets it has, and whether it is all the
-    /// elements of a sequence or array, outside of any encapsulation.
+    /// Returns the chunks in order: offset in the message, number of bytes, and whether it is all elements of
+    /// a sequence or array, outside of any encapsulation.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, usize, bool)> {
         let mut offset = self.base.wrapping_sub(self.chunk_octets);
         self.chunks.iter().map(move |Chunk { at, octets, whole }| {
@@ -438,8 +444,8 @@ impl Encoder {
         })
     }
 
-    /// Replaces a part of the head, before which there is no chunk, by as many octets or more. Moves the rest of the head, but no
-    /// chunk. Does nothing where there is no such part.
+    /// Replaces a part of the head by the same number of bytes or more. Moves the rest of the head, but no
+    /// chunk. Does nothing if there is no such part, or if a chunk precedes its end.
     pub(crate) fn replace(&mut self, part: Range<usize>, octets: &[u8]) {
         let (end, grow) = (self.head.len(), octets.len().saturating_sub(part.len()));
         let movable = part.start <= part.end && part.end <= end && part.len() + grow == octets.len();
@@ -455,28 +461,28 @@ impl Encoder {
         self.copied += end - part.end;
     }
 
-    /// Octets encoded since the last drain or reset, chunks included, whatever the origin: two places of a message are as far
-    /// apart as this differs, also where one is in an encapsulation and the other is not. What left through an
-    /// [`Outlet`](super::Outlet) counts.
+    /// Returns the number of bytes encoded since the last drain or reset, chunks included, independent of the
+    /// origin. Bytes that left through an [`Outlet`](super::Outlet) count. The difference of two such numbers
+    /// is the distance of two places in a message, also if only one of them is in an encapsulation.
     #[inline]
     pub fn len(&self) -> usize {
         self.given + self.head.len() + self.chunk_octets
     }
 
-    /// Octets of memory that the encoder holds or gets back on [`reset`](Encoder::reset): for pools, to drop what has grown
-    /// too large.
+    /// Returns the bytes of memory that the encoder holds or reclaims on [`reset`](Encoder::reset). A pool
+    /// can drop encoders that have grown too large.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.head.capacity().max(self.full_capacity) + self.block_octets()
     }
 
-    /// Whether nothing is encoded.
+    /// Returns whether nothing is encoded.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.chunks.is_empty()
     }
 
-    /// The place reached, to come back to by [`rewind`](Encoder::rewind).
+    /// Returns the current position, for [`rewind`](Encoder::rewind).
     pub fn mark(&self) -> Mark {
         Mark {
             head: self.head.len(),
@@ -486,7 +492,7 @@ impl Encoder {
         }
     }
 
-    /// Takes back everything put since `mark`, which must stem from this encoder and the same message.
+    /// Removes everything put since `mark`, which must stem from this encoder and the same message.
     pub fn rewind(&mut self, mark: Mark) {
         self.head.truncate(mark.head);
         self.chunks.truncate(mark.chunks);
@@ -498,13 +504,13 @@ impl Encoder {
         }
     }
 
-    /// Takes back what was put into the head since it had this length, before any chunk.
+    /// Truncates the head to an earlier length, after which no chunk was put.
     pub(crate) fn truncate_head(&mut self, len: usize) {
         self.head.truncate(len);
     }
 
-    /// Moves the octets out, in order, as pieces of the head and chunks, none of them copied. The encoder is
-    /// empty afterwards; [`reset`](Encoder::reset) it before the next message.
+    /// Moves the bytes out, in order, as parts of the head and chunks, without a copy. The encoder is empty
+    /// afterwards: [`reset`](Encoder::reset) it before the next message.
     pub fn drain_into(&mut self, out: &mut VecDeque<Bytes>) {
         self.full_capacity = self.full_capacity.max(self.head.capacity());
         let mut start = 0;
@@ -522,8 +528,9 @@ impl Encoder {
         self.base = 0;
     }
 
-    /// The same in the middle of a message: the encoder goes on with it, empty, and uses the head's memory again as soon as nobody
-    /// holds what was drained. Places in the head, and [marks](Encoder::mark), end with it.
+    /// Moves the bytes out like [`drain_into`](Encoder::drain_into), in the middle of a message. The encoder
+    /// continues the message, empty. It reuses the memory of the head as soon as no drained buffer is held
+    /// any more. Places in the head, and [marks](Encoder::mark), are invalid afterwards.
     pub fn drain_part(&mut self, out: &mut VecDeque<Bytes>) {
         let (position, given) = (self.position(), self.len());
         self.drain_into(out);
@@ -531,7 +538,7 @@ impl Encoder {
         (self.base, self.given, self.copied) = (position, given, 0);
     }
 
-    /// All octets in one piece. Copies everything if there are chunks.
+    /// Returns all bytes in one buffer. Copies everything if there are chunks.
     pub fn into_bytes(mut self) -> Bytes {
         if self.chunks.is_empty() {
             return self.head.freeze();
@@ -543,10 +550,10 @@ impl Encoder {
         whole.freeze()
     }
 
-    /// Gets the head's whole memory back if nobody holds a piece of it any more.
+    /// Reclaims the whole memory of the head if no part of it is held any more.
     fn reclaim(&mut self) {
         if self.head.capacity() < self.full_capacity {
-            // Failure is no loss: the rest of the buffer, then a new one, serves as well.
+            // Failure is harmless: the rest of the buffer, then a new one, is used instead.
             let _ = self.head.try_reclaim(self.full_capacity);
         }
     }

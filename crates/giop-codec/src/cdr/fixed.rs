@@ -1,17 +1,18 @@
-//! [`FixedWriter`] and [`FixedReader`]: the members of fixed-layout types, without a check a member.
+//! [`FixedWriter`] and [`FixedReader`]: access to the members of fixed-layout types, without a check for each
+//! member.
 
 use super::layout::{FixedLayout, padding};
 
-/// Writes fixed-layout members into a region that is exactly as long as their layout says, padding included.
+/// Writes fixed-layout members into a region whose length is exactly that of their layout, padding included.
 ///
-/// Members are gathered in words of up to eight octets, so that neighbours take one store: stores are what bounds the
-/// speed of writing structs. All offsets are constants by the time the compiler is done.
+/// Members are combined in words of up to eight bytes, so that neighbours take one store. Stores limit the
+/// speed of writing structs. After inlining, all offsets are constants.
 pub struct FixedWriter<'a> {
     buf: &'a mut [u8],
     at: usize,
     phase: usize,
     swap: bool,
-    /// What was put from `from` on and is not stored yet, the first octet lowest.
+    /// Bytes put from `from` on that are not stored yet, the first byte lowest.
     word: u64,
     from: usize,
 }
@@ -28,7 +29,8 @@ macro_rules! put_methods {
 }
 
 impl<'a> FixedWriter<'a> {
-    /// Writes one value into `buf`, whose first octet lies at `phase`; `swap` when the order is foreign.
+    /// Writes one value into `buf`, whose first byte has phase `phase`. `swap` is set if the byte order is
+    /// foreign.
     #[inline(always)]
     pub(crate) fn write<T: FixedLayout>(buf: &'a mut [u8], phase: usize, swap: bool, value: &T) {
         let mut w = FixedWriter { buf, at: 0, phase, swap, word: 0, from: 0 };
@@ -53,7 +55,7 @@ impl<'a> FixedWriter<'a> {
         self.put_u64(value.to_bits());
     }
 
-    /// Writes a 16-octet number, aligned to 8 as `long double` is.
+    /// Writes a 16-byte number, aligned to 8 like `long double`.
     #[inline(always)]
     pub(crate) fn put_u128(&mut self, value: u128) {
         let octets = if self.swap { value.swap_bytes() } else { value }.to_ne_bytes();
@@ -77,8 +79,8 @@ impl<'a> FixedWriter<'a> {
         value.put(self);
     }
 
-    /// Writes the elements of an array: one loop of constant stride, after at most one element at the phase
-    /// reached.
+    /// Writes the elements of an array: one loop of constant stride, after at most one element at the current
+    /// phase.
     #[inline(always)]
     pub fn put_run<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
@@ -100,7 +102,7 @@ impl<'a> FixedWriter<'a> {
         self.from = self.at;
     }
 
-    /// Writes a number of `size` octets, given with its first octet lowest, aligned to `size`.
+    /// Writes a number of `size` bytes, given with its first byte lowest, aligned to `size`.
     #[inline(always)]
     fn put_word(&mut self, size: usize, word: u64) {
         let start = self.at + padding(self.phase + self.at, size);
@@ -111,7 +113,7 @@ impl<'a> FixedWriter<'a> {
         self.at = start + size;
     }
 
-    /// Stores what was gathered and the padding behind it, up to `next`.
+    /// Stores the combined word and the padding after it, up to `next`.
     #[inline(always)]
     fn store(&mut self, next: usize) {
         let octets = self.word.to_le_bytes();
@@ -128,7 +130,7 @@ impl<'a> FixedWriter<'a> {
     }
 }
 
-/// Writes `items` into `region`, one stride apart, all at the phase at which elements end.
+/// Writes `items` into `region`, one stride apart. All start at the phase at which elements end.
 #[inline(always)]
 pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap: bool) {
     let stride = const { T::LAYOUT.stride() };
@@ -143,7 +145,7 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap
         place.copy_from_slice(octets);
         return;
     }
-    // The flag is resolved outside of the loops, which then have no branch at all.
+    // The flag is tested outside of the loops, so that they have no branches.
     if swap {
         if T::put_swapped(items, region) {
             return;
@@ -158,14 +160,14 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap
     }
 }
 
-/// Reads fixed-layout members from a region that is exactly as long as their layout says.
+/// Reads fixed-layout members from a region whose length is exactly that of their layout.
 pub struct FixedReader<'a> {
     buf: &'a [u8],
     at: usize,
     phase: usize,
     swap: bool,
     bad: bool,
-    /// What follows behind a joint, and its phase: see `pieces`, `chunked`.
+    /// The data after a boundary, and its phase: see `pieces` and `chunked`.
     behind: Option<(&'a [u8], usize)>,
     crossed: bool,
 }
@@ -182,23 +184,26 @@ macro_rules! read_methods {
 }
 
 impl<'a> FixedReader<'a> {
-    /// A reader over `buf`, whose first octet lies at `phase`; `swap` when the order is foreign.
+    /// Creates a reader over `buf`, whose first byte has phase `phase`. `swap` is set if the byte order is
+    /// foreign.
     #[inline(always)]
     pub(crate) fn new(buf: &'a [u8], phase: usize, swap: bool) -> FixedReader<'a> {
         FixedReader { buf, at: 0, phase, swap, bad: false, behind: None, crossed: false }
     }
 
-    /// Lets the reader go on in another region, which begins at `phase`, once something does not fit in this one.
+    /// Lets the reader continue in another region, which begins at `phase`, as soon as a member does not fit
+    /// in this one.
     pub(crate) fn continue_in(&mut self, behind: &'a [u8], phase: usize) {
         self.behind = Some((behind, phase));
     }
 
-    /// Whether it went on in the other region, and how many octets of the one it is in were read.
+    /// Returns whether the reader has entered the other region, and how many bytes of the current region were
+    /// read.
     pub(crate) fn reached(&self) -> (bool, usize) {
         (self.crossed, self.at)
     }
 
-    /// Octets that did not fit: behind the joint, if there is one.
+    /// Reads bytes that do not fit: from the region after the boundary, if there is one.
     #[cold]
     #[inline(never)]
     fn octets_behind<const N: usize>(&mut self, align: usize) -> [u8; N] {
@@ -231,14 +236,14 @@ impl<'a> FixedReader<'a> {
         f64::from_bits(self.read_u64())
     }
 
-    /// Reads a 16-octet number, aligned to 8 as `long double` is.
+    /// Reads a 16-byte number, aligned to 8 like `long double`.
     #[inline(always)]
     pub(crate) fn read_u128(&mut self) -> u128 {
         let value = u128::from_ne_bytes(self.octets(8));
         if self.swap { value.swap_bytes() } else { value }
     }
 
-    /// Reads a boolean; every octet but 0 is true, as other ORBs read it.
+    /// Reads a boolean. Every byte except 0 is true, as in other ORBs.
     #[inline(always)]
     pub fn read_bool(&mut self) -> bool {
         self.read_u8() != 0
@@ -291,20 +296,21 @@ impl<'a> FixedReader<'a> {
         items
     }
 
-    /// Records that what was read is not a value of its type (an enum ordinal out of range). The decode fails
-    /// with [`InvalidEnum`](crate::DecodeErrorKind::InvalidEnum) when the run is over; the caller goes on with any value.
+    /// Records that an item is not a value of its type (an enum ordinal out of range). The decode fails with
+    /// [`InvalidEnum`](crate::DecodeErrorKind::InvalidEnum) at the end of the run; until then the caller
+    /// continues with any value.
     #[inline(always)]
     pub fn fail(&mut self) {
         self.bad = true;
     }
 
-    /// Whether something read so far is not a value of its type.
+    /// Returns whether an item read so far is not a value of its type.
     #[inline(always)]
     pub(crate) fn failed(&self) -> bool {
         self.bad
     }
 
-    /// Reads `N` octets in wire order, aligned to `align`.
+    /// Reads `N` bytes in wire order, aligned to `align`.
     #[inline(always)]
     pub(crate) fn octets<const N: usize>(&mut self, align: usize) -> [u8; N] {
         let start = self.at + padding(self.phase + self.at, align);
@@ -316,8 +322,8 @@ impl<'a> FixedReader<'a> {
     }
 }
 
-/// Reads elements that are one stride apart, all at the phase at which elements end, onto the end of `out`;
-/// returns false if one is not a value of its type.
+/// Appends elements to `out`. They are one stride apart, and all start at the phase at which elements end.
+/// Returns `false` if one is not a value of its type.
 #[inline(always)]
 pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, swap: bool) -> bool {
     let stride = const { T::LAYOUT.stride() };

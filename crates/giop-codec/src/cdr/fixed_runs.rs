@@ -1,4 +1,4 @@
-//! Values of fixed layout and runs of them: one bounds check, one reservation, one pass.
+//! Values of fixed layout and runs of them, with one bounds check, one reservation and one pass.
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
@@ -7,9 +7,9 @@ use super::layout::FixedLayout;
 use super::mapped::LARGE;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Octets zeroed at once before fixed-layout elements are written into them: small enough to be still in the
-/// first-level cache when they are. Assembling blocks on the stack and appending them was no faster, and slower
-/// for few elements.
+/// Number of bytes that are zeroed before fixed-layout elements are written into them. They are still in the
+/// first-level cache at the second write. Assembling blocks on the stack and appending them was no faster,
+/// and slower for few elements.
 const BLOCK: usize = 8192;
 
 impl Encoder {
@@ -35,8 +35,8 @@ impl Encoder {
         }
     }
 
-    /// Writes the elements of a sequence or array of fixed layout, without a count: one reservation, one pass.
-    /// Native-order primitives are copied whole, long runs of structs go to a chunk.
+    /// Writes the elements of a sequence or array of fixed layout, without a count, in one reservation and
+    /// one pass. Native-order primitives are copied whole. Long runs of structs become a chunk.
     pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
         let phase = self.position() % 8;
@@ -106,7 +106,8 @@ impl Decoder<'_> {
         if r.failed() { Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)) } else { Ok(value) }
     }
 
-    /// Reads `n` elements of fixed layout, without a count: one bounds check, one allocation, one pass.
+    /// Reads `n` elements of fixed layout, without a count, with one bounds check, one allocation and one
+    /// pass.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum),
@@ -117,10 +118,11 @@ impl Decoder<'_> {
         Ok(out)
     }
 
-    /// [`read_fixed_vec`](Decoder::read_fixed_vec) onto the end of a vector, whose free capacity is used.
+    /// Reads elements like [`read_fixed_vec`](Decoder::read_fixed_vec), but appends them to a vector, whose
+    /// spare capacity is used.
     ///
     /// # Errors
-    /// As [`read_fixed_vec`](Decoder::read_fixed_vec).
+    /// Those of [`read_fixed_vec`](Decoder::read_fixed_vec).
     pub fn read_fixed_into<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
         if n == 0 {
             return Ok(());
@@ -159,7 +161,8 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The same one by one, where the run goes over a joint.
+    /// Reads elements like [`read_fixed_into`](Self::read_fixed_into), but one by one, because the run
+    /// crosses a boundary.
     #[cold]
     pub(super) fn read_fixed_each<T: FixedLayout>(
         &mut self,
@@ -175,7 +178,8 @@ impl Decoder<'_> {
         }
         let before = out.len();
         if T::NUMBERS && !self.in_chunks() {
-            // One run of octets, in whose middle nothing is aligned anew; it may begin behind the joint.
+            // Numbers are one run of bytes, which is not realigned after a boundary. The run may begin after
+            // the boundary.
             if self.begin_run(T::LAYOUT.align()) > 0 {
                 return Err(self.error(DecodeErrorKind::EndOfData));
             }

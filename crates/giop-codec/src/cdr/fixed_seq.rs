@@ -1,4 +1,4 @@
-//! [`FixedSeq`]: large arrays of fixed-layout elements, kept and shared like sequences.
+//! [`FixedSeq`]: large arrays of fixed-layout elements, stored and shared like sequences.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -13,8 +13,8 @@ use crate::{DecodeError, EncodeError};
 
 /// An immutable array of `N` fixed-layout elements, too large for the stack; derefs to `[T]`.
 ///
-/// Cloning counts a reference; decoded in native byte order, it is a view of the receive buffer. An array of
-/// arrays is a `FixedSeq` of arrays.
+/// Cloning increments a reference count. When decoded in native byte order, it is a view of the receive
+/// buffer. An array of arrays is a `FixedSeq` of arrays.
 ///
 /// ```
 /// use giop_codec::cdr::FixedSeq;
@@ -24,18 +24,18 @@ use crate::{DecodeError, EncodeError};
 pub struct FixedSeq<T, const N: usize>(Seq<T>);
 
 impl<T: Element, const N: usize> FixedSeq<T, N> {
-    /// The elements, of which there are `N`.
+    /// Returns the `N` elements.
     pub fn as_slice(&self) -> &[T] {
         self.0.as_slice()
     }
 
-    /// The elements as a sequence. Copies nothing.
+    /// Converts the array to a sequence. Copies nothing.
     pub fn into_seq(self) -> Seq<T> {
         self.0
     }
 }
 
-/// A number of elements other than the array's.
+/// The error of a number of elements other than the array's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedLengthError {
     /// Number of elements given.
@@ -102,7 +102,7 @@ impl<T, const N: usize> Clone for FixedSeq<T, N> {
 }
 
 impl<T: Element, const N: usize> Default for FixedSeq<T, N> {
-    /// All zero.
+    /// Returns an array of zeros.
     fn default() -> FixedSeq<T, N> {
         FixedSeq(Seq::from(vec![T::new_zeroed(); N]))
     }
@@ -129,7 +129,8 @@ impl<T: Element + Hash, const N: usize> Hash for FixedSeq<T, N> {
 }
 
 impl<T: Element, const N: usize> CdrEncode for FixedSeq<T, N> {
-    /// The elements without a count ("Array"); not copied where [`Encoder::put_seq`] can share them.
+    /// Writes the elements without a count ("Array"). They are not copied where [`Encoder::put_seq`] can
+    /// share them.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_seq(&self.0);
         Ok(())

@@ -1,9 +1,12 @@
-//! Messages that leave while they are encoded: what is there goes to an [`Outlet`] whenever a piece of a long run is.
+//! Streamed encoding: an [`Outlet`] receives the encoded bytes of a message after each piece of a long run.
 //!
-//! A message begins with its length, so its values are encoded twice. The first pass ([`Encoder::measure_runs`]) passes long runs
-//! over and only counts their octets. The second one ([`Encoder::flow_to`]) encodes everything, and gives it away piece by piece. A
-//! piece stays in the second-level cache until the kernel copies it, and its memory serves the next one; a run of megabytes
-//! that is encoded first and written then comes from farther away.
+//! A message begins with its length, so its values are encoded twice. The first pass
+//! ([`Encoder::measure_runs`]) skips long runs and only counts their bytes. The second pass
+//! ([`Encoder::flow_to`]) encodes everything and hands it to the outlet piece by piece.
+//!
+//! A piece stays in the second-level cache until the kernel copies it, and its memory is reused for the next
+//! piece. A run of megabytes that is encoded as a whole would have been evicted from that cache before it is
+//! written.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,44 +19,45 @@ use super::layout::FixedLayout;
 use super::text::CodeSets;
 use crate::{ByteOrder, Version};
 
-/// Runs of structs from this length on, in octets, are encoded in pieces where that is asked for.
+/// Minimum length in bytes of a run of structs that is encoded in pieces, if streaming is enabled.
 pub const LONG_RUN: usize = 512 * 1024;
 
-/// Octets of a piece: it stays in the second-level cache beside what it is made of and what the kernel makes of it.
+/// Bytes of a piece. It fits the second-level cache together with its source and the kernel's copy.
 pub const PIECE: usize = 256 * 1024;
 
-/// Where the octets of a message go that is not whole yet.
+/// A destination for the bytes of an incomplete message.
 pub trait Outlet: fmt::Debug + Send + Sync {
-    /// Takes all octets that the encoder has, by [`Encoder::drain_into`]. What it leaves is dropped. `message` is what
-    /// [`Encoder::flow_to`] was told.
+    /// Takes all encoded bytes out of the encoder, by [`Encoder::drain_into`]. Bytes that it leaves are
+    /// dropped. `message` is the number that was passed to [`Encoder::flow_to`].
     ///
-    /// `false`: they can not leave at once, so that pieces gain nothing, and the rest of the run is encoded at once.
+    /// Returns `false` if the bytes cannot be sent immediately. Pieces then have no benefit, and the rest of
+    /// the run is encoded at once.
     fn take(&self, message: u64, encoder: &mut Encoder) -> bool;
 }
 
-/// How an [`Encoder`] treats long runs.
+/// The treatment of long runs by an [`Encoder`].
 #[derive(Debug, Default)]
 pub(super) enum Flow {
-    /// As all others.
+    /// Encoded like all others.
     #[default]
     None,
-    /// They are passed over. So many were.
+    /// Skipped. Holds the number of skipped runs.
     Measured(u32),
-    /// They leave in pieces.
+    /// Sent in pieces.
     Out(Arc<dyn Outlet>, u64),
 }
 
 impl Encoder {
-    /// From here on long runs of structs are passed over: they count for the [`position`](Encoder::position), and that is all. Those
-    /// in encapsulations and values are not, since their lengths are written behind them. Ends with
-    /// [`measured_runs`](Encoder::measured_runs).
+    /// Makes the encoder skip long runs of structs from here on: they only advance the
+    /// [`position`](Encoder::position). Those in encapsulations and values are not skipped, because their
+    /// lengths are written after them. Ends with [`measured_runs`](Encoder::measured_runs).
     #[inline]
     pub fn measure_runs(&mut self) {
         self.flow = Flow::Measured(0);
     }
 
-    /// Ends [`measure_runs`](Encoder::measure_runs), and says how many runs were passed over. If there are some, the message is not whole:
-    /// [`rewind`](Encoder::rewind) it.
+    /// Ends [`measure_runs`](Encoder::measure_runs) and returns the number of runs that were skipped. If
+    /// there are any, the message is incomplete: [`rewind`](Encoder::rewind) it.
     #[inline]
     pub fn measured_runs(&mut self) -> u32 {
         match std::mem::take(&mut self.flow) {
@@ -62,11 +66,12 @@ impl Encoder {
         }
     }
 
-    /// Empties the encoder, to go on with a message behind its first `offset` octets; what is put leaves through `outlet` whenever a piece
-    /// of a long run is encoded. What is put last stays in the encoder. `message`: which one it is, for the outlet.
+    /// Empties the encoder and continues a message after its first `offset` bytes. Encoded bytes leave
+    /// through `outlet` after each piece of a long run. The bytes after the last piece stay in the encoder.
+    /// `message` identifies the message for the outlet.
     ///
-    /// Places in the head, and [marks](Encoder::mark), end with each piece. The outlet is let go of by the next
-    /// [`reset`](Encoder::reset).
+    /// Places in the head, and [marks](Encoder::mark), are invalid after each piece. The next
+    /// [`reset`](Encoder::reset) releases the outlet.
     pub fn flow_to(
         &mut self,
         order: ByteOrder,
@@ -82,15 +87,15 @@ impl Encoder {
         self.flow = Flow::Out(outlet, message);
     }
 
-    /// Whether value types were put, which refer to each other.
+    /// Returns whether values of value types, which may refer to each other, were written.
     #[inline]
     #[must_use]
     pub fn has_values(&self) -> bool {
         self.values.is_some()
     }
 
-    /// Passes over a run of `len` octets, or encodes it in pieces, if that is asked for: all elements are at the phase at which elements
-    /// end.
+    /// Skips a run of `len` bytes, or encodes it in pieces, if that is enabled. Returns whether it did. All
+    /// elements start at the phase at which elements end.
     pub(super) fn put_long<T: FixedLayout>(&mut self, items: &[T], stride: usize, len: usize) -> bool {
         if len < LONG_RUN || self.enclosed || self.values.is_some() {
             return false;
@@ -107,10 +112,11 @@ impl Encoder {
         let most = (PIECE / stride).max(1);
         let (mut rest, mut leaves) = (items, true);
         loop {
-            // No short one at the end: it would cost a write of its own.
+            // Avoid a short last piece, because it would cost a separate write.
             let count = if leaves && rest.len() > most + most / 2 { most } else { rest.len() };
             let (piece, behind) = rest.split_at(count);
-            // Pieces have the same room, and rests that of a whole run: so each finds the memory of the one before.
+            // All pieces request the same block size, and all rests that of a whole run, so that each one
+            // reuses the memory of the previous one.
             let octets = piece.len() * stride;
             let room = if leaves { (PIECE + PIECE / 2).max(octets) } else { len };
             let kept = self.free_block(room);
@@ -123,7 +129,7 @@ impl Encoder {
                 self.blocks.push(block);
             }
             if behind.is_empty() {
-                // It leaves with what follows.
+                // The last piece is sent with the bytes that follow the run.
                 return true;
             }
             rest = behind;
@@ -131,7 +137,7 @@ impl Encoder {
         }
     }
 
-    /// Gives away what is encoded.
+    /// Lets the outlet take the encoded bytes. Returns whether they can be sent immediately.
     fn give(&mut self, outlet: &dyn Outlet, message: u64) -> bool {
         let (position, given) = (self.position(), self.len());
         let leaves = outlet.take(message, self);

@@ -1,4 +1,4 @@
-//! Encodings of containers: sequences, arrays, boxes, references, octet sequences and the empty value.
+//! Encodings of containers: sequences, arrays, boxes, references, byte sequences and the empty value.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 impl<T: CdrEncode> CdrEncode for [T] {
-    /// `sequence<T>`: the count, then the elements ("Sequence").
+    /// Writes a `sequence<T>`: the count, then the elements ("Sequence").
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(self.len())?;
         T::encode_slice(self, e)
@@ -31,7 +31,7 @@ impl<T: CdrDecode> CdrDecode for Vec<T> {
 }
 
 impl<T: CdrEncode, const N: usize> CdrEncode for [T; N] {
-    /// The elements in row-major order, without a count ("Array").
+    /// Writes the elements in row-major order, without a count ("Array").
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         T::encode_slice(self, e)
     }
@@ -51,7 +51,7 @@ impl<T: CdrDecode, const N: usize> CdrDecode for [T; N] {
     fn decode_vec(d: &mut Decoder<'_>, n: usize) -> Result<Vec<[T; N]>, DecodeError> {
         let mut out = d.new_vec(n)?;
         if d.is_piecewise() {
-            // All their elements are one run: see `pieces`.
+            // All elements of the arrays are one run: see `pieces`.
             let start = d.position();
             let mut items = T::decode_vec(d, n.saturating_mul(N))?.into_iter();
             for _ in 0..n {
@@ -99,7 +99,7 @@ impl<T: CdrEncode + ?Sized> CdrEncode for &T {
 }
 
 impl CdrEncode for Bytes {
-    /// `sequence<octet>`; the octets are not copied from the chunk threshold on.
+    /// Writes a `sequence<octet>`. The bytes are not copied from the chunk threshold on.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(self.len())?;
         e.put_shared_ref(self);
@@ -110,7 +110,7 @@ impl CdrEncode for Bytes {
 impl CdrDecode for Bytes {
     const MIN_SIZE: usize = 4;
 
-    /// A view of the receive buffer where the decoder has one.
+    /// Returns a view of the receive buffer if the decoder has one.
     fn decode(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
         let n = d.read_len(1)?;
         d.take_shared(n)

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// An IDL `long double`: the 128 bits of an IEEE 754 binary128 number (sign 1, exponent 15, fraction 112).
 ///
-/// There is no arithmetic on it; convert to and from `f64`.
+/// It has no arithmetic. Convert it from and to `f64`.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct LongDouble(
@@ -19,39 +19,39 @@ const FRACTION_MASK: u128 = (1 << FRACTION_BITS) - 1;
 const EXPONENT_MAX: u32 = 0x7FFF;
 const BIAS: i32 = 16383;
 const F64_BIAS: i32 = 1023;
-/// Fraction bits that `f64` has not.
+/// Fraction bits that `f64` does not have.
 const EXTRA_BITS: u32 = FRACTION_BITS - 52;
 
 impl LongDouble {
-    /// The number with these bits, the sign being the most significant one.
+    /// Creates the number with these bits. The sign is the most significant bit.
     #[inline]
     pub const fn from_bits(bits: u128) -> LongDouble {
         LongDouble(bits.to_ne_bytes())
     }
 
-    /// The bits, the sign being the most significant one.
+    /// Returns the bits. The sign is the most significant bit.
     #[inline]
     pub const fn to_bits(self) -> u128 {
         u128::from_ne_bytes(self.0)
     }
 
-    /// The number with these octets, the most significant first.
+    /// Creates the number with these bytes, the most significant first.
     pub const fn from_be_bytes(octets: [u8; 16]) -> LongDouble {
         LongDouble::from_bits(u128::from_be_bytes(octets))
     }
 
-    /// The octets, the most significant first.
+    /// Returns the bytes, the most significant first.
     pub const fn to_be_bytes(self) -> [u8; 16] {
         self.to_bits().to_be_bytes()
     }
 
-    /// Whether this is not a number.
+    /// Returns whether this is not a number.
     pub const fn is_nan(self) -> bool {
         let bits = self.to_bits();
         (bits >> FRACTION_BITS) as u32 & EXPONENT_MAX == EXPONENT_MAX && bits & FRACTION_MASK != 0
     }
 
-    /// The nearest `f64`, ties to even; infinite where the number is out of range.
+    /// Returns the nearest `f64`, ties to even; infinite if the number is out of range.
     pub fn to_f64(self) -> f64 {
         let bits = self.to_bits();
         let sign = ((bits >> 127) as u64) << 63;
@@ -61,7 +61,7 @@ impl LongDouble {
             let quiet = if fraction == 0 { 0 } else { 1 << 51 };
             return f64::from_bits(sign | 0x7FF << 52 | quiet | (fraction >> EXTRA_BITS) as u64);
         }
-        // Below, numbers of exponent 0 underflow to zero, as they should: they are less than 2^-16382.
+        // Below, numbers of exponent 0 correctly underflow to zero: they are less than 2^-16382.
         let exponent = exponent.cast_signed() - BIAS + F64_BIAS;
         let significand = fraction | 1 << FRACTION_BITS;
         if exponent >= 0x7FF {
@@ -86,7 +86,7 @@ impl LongDouble {
 }
 
 impl From<f64> for LongDouble {
-    /// The same number, exactly.
+    /// Converts the number exactly.
     fn from(value: f64) -> LongDouble {
         let bits = value.to_bits();
         let sign = u128::from(bits >> 63) << 127;
@@ -120,7 +120,7 @@ impl From<LongDouble> for f64 {
 }
 
 impl PartialEq for LongDouble {
-    /// As for floats: NaN equals nothing, the two zeros equal each other.
+    /// Compares like floats: NaN equals nothing, the two zeros equal each other.
     fn eq(&self, other: &LongDouble) -> bool {
         let (a, b) = (self.to_bits(), other.to_bits());
         let both_zero = (a | b) << 1 == 0;
@@ -135,7 +135,7 @@ impl fmt::Debug for LongDouble {
 }
 
 impl fmt::Display for LongDouble {
-    /// The nearest `f64`.
+    /// Writes the nearest `f64`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_f64().fmt(f)
     }

@@ -9,11 +9,11 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Octets of memory that an entry costs beside its key and value, roughly.
+/// Approximate bytes of memory of an entry beside its key and value.
 const OVERHEAD: usize = 16;
 
 impl<K: CdrEncode, V: CdrEncode> CdrEncode for BTreeMap<K, V> {
-    /// As a `sequence<struct { K key; V value; }>`, in the order of the keys.
+    /// Writes a `sequence<struct { K key; V value; }>`, in the order of the keys.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(self.len())?;
         self.iter().try_for_each(|(key, value)| {
@@ -26,10 +26,10 @@ impl<K: CdrEncode, V: CdrEncode> CdrEncode for BTreeMap<K, V> {
 impl<K: CdrDecode + Ord, V: CdrDecode> CdrDecode for BTreeMap<K, V> {
     const MIN_SIZE: usize = 4;
 
-    /// Entries may come in any order.
+    /// Accepts entries in any order.
     ///
     /// # Errors
-    /// [`DuplicateKey`](DecodeErrorKind::DuplicateKey) (`MARSHAL`): a key comes twice.
+    /// [`DuplicateKey`](DecodeErrorKind::DuplicateKey) (`MARSHAL`): a key is repeated.
     fn decode(d: &mut Decoder<'_>) -> Result<BTreeMap<K, V>, DecodeError> {
         let n = d.read_len(K::MIN_SIZE.saturating_add(V::MIN_SIZE))?;
         d.charge(n.saturating_mul(size_of::<(K, V)>().saturating_add(OVERHEAD)))?;

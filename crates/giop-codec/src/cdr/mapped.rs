@@ -1,26 +1,29 @@
-//! Sizes of large buffers. The system gets their memory back as soon as they are dropped.
+//! Allocation sizes of large buffers. The memory of a large buffer returns to the system as soon as it is
+//! dropped.
 
-/// Buffers from this size on are mapped by themselves. Smaller ones are left to the allocator, which uses their memory again.
+/// Buffers of at least this size get a mapping of their own. The allocator keeps and reuses the memory of
+/// smaller ones.
 pub(super) const LARGE: usize = 4 << 20;
 
-/// glibc's allocator raises the size from which it maps an allocation by itself, up to this one, when such an allocation is freed. After
-/// that, buffers of messages lie in its arenas, which rarely shrink: of 15 MB messages, gigabytes stayed there.
+/// The upper limit of glibc's dynamic mmap threshold. glibc raises the threshold up to this limit when a
+/// mapped allocation is freed. Later message buffers are then in its arenas, which rarely shrink: with 15 MB
+/// messages, they retained gigabytes.
 const MOST_IN_ARENAS: usize = 32 << 20;
 
-/// A page, for what the allocator keeps beside the buffer.
+/// One page, for the allocator's own data beside the buffer.
 const PAGE: usize = 4096;
 
-/// How much to allocate for a buffer of that many bytes: as much, or, for a large one, so much that the allocator maps it by itself. What is
-/// allocated beyond the buffer is never touched: it takes addresses and no memory. Where addresses are limited, too, nothing is allocated
-/// beyond it.
+/// Returns the number of bytes to allocate for a buffer of that many bytes. A large buffer gets enough for
+/// the allocator to map it separately; every other one gets just its size. The excess is never touched: it
+/// uses address space, but no memory. Where address space is limited too, nothing is allocated in excess.
 #[must_use]
 pub fn mapped_size(bytes: usize) -> usize {
     let mapped = MOST_IN_ARENAS + PAGE;
     if bytes >= LARGE && bytes < mapped && addresses_are_free() { mapped } else { bytes }
 }
 
-/// Whether addresses cost nothing: the process has no limit of them (`ulimit -v`, `ulimit -d`), and the system lets programs map more than
-/// there is memory (`vm.overcommit_memory`). It is looked at once.
+/// Returns whether address space is free: the process has no limit on it (`ulimit -v`, `ulimit -d`), and the
+/// system allows overcommit (`vm.overcommit_memory`). Checked once per process.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 #[cold]
 fn addresses_are_free() -> bool {
@@ -31,13 +34,13 @@ fn addresses_are_free() -> bool {
     })
 }
 
-/// Other allocators give memory back, or do it in other ways.
+/// Returns `false`: other allocators return memory to the system, or do so in other ways.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 fn addresses_are_free() -> bool {
     false
 }
 
-/// Whether a table of the limits of a process (proc_pid_limits(5)) has none for addresses and for data.
+/// Returns whether the limits of a process (proc_pid_limits(5)) leave address space and data unlimited.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 fn is_unlimited(limits: &str) -> bool {
     ["Max address space", "Max data size"].iter().all(|name| {

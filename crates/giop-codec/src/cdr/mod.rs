@@ -1,10 +1,11 @@
-//! Common Data Representation ("CDR Transfer Syntax"): typed values to octets and back.
+//! Common Data Representation ("CDR Transfer Syntax"): conversion of typed values to bytes and back.
 //!
-//! [`Encoder`] and [`Decoder`] place every primitive at the next offset that is a multiple of its size,
-//! counted from an *alignment origin*, in the byte order of the message. Types say how they are written by
-//! [`CdrEncode`] and [`CdrDecode`]; types whose encoded size depends only on where they start (integers, floats,
-//! structs and arrays of them) are [`FixedLayout`] as well, and are then written and read in one pass with one
-//! bounds check a run.
+//! [`Encoder`] and [`Decoder`] place every primitive at the next offset that is a multiple of its size, in
+//! the byte order of the message. Offsets count from an *alignment origin*. [`CdrEncode`] and [`CdrDecode`]
+//! define how a type is written and read.
+//!
+//! Types whose encoded size depends only on their start offset (integers, floats, structs and arrays of them)
+//! also implement [`FixedLayout`]. They are written and read in one pass, with one bounds check a run.
 
 mod bits;
 mod bounded;

@@ -1,14 +1,16 @@
-//! [`Nilable`]: types of which IDL has a value that means none.
+//! [`Nilable`]: types that have a nil value in IDL.
 
 use super::traits::{CdrDecode, CdrEncode};
 use super::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// A type whose wire form has a nil value, such as an object reference: `Option` of it can be sent and received.
+/// A type whose wire form has a nil value, such as an object reference, so that an `Option` of it can be sent
+/// and received.
 ///
-/// Generated code implements this for its own types, since it cannot implement CDR for a foreign `Option`.
+/// Generated code implements this trait for its own types, because it cannot implement CDR for a foreign
+/// `Option`.
 pub trait Nilable: Sized {
-    /// Least number of octets on the wire, of nil too.
+    /// Minimum number of bytes on the wire, also of nil.
     const MIN_SIZE: usize;
 
     /// Writes a value that is not nil.
@@ -26,7 +28,7 @@ pub trait Nilable: Sized {
     /// Reads a value or nil.
     ///
     /// # Errors
-    /// The octets are neither.
+    /// The bytes are neither.
     fn decode_nilable(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError>;
 }
 

@@ -1,23 +1,24 @@
-//! Members that may be missing, for generated code.
+//! Optional members, for generated code.
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Octets that an `@optional` member takes at least: those of a count.
+/// Minimum bytes of an `@optional` member: those of a count.
 #[doc(hidden)]
 pub const OPTIONAL_MIN_SIZE: usize = 4;
 
-/// Writes an `@optional` member: GIOP has no encoding for what is missing, so it is a `sequence<T, 1>`, which is what other
-/// ORBs declare.
+/// Writes an `@optional` member as a `sequence<T, 1>`, which other ORBs declare. GIOP has no encoding for a
+/// missing value.
 #[doc(hidden)]
 pub fn encode_optional<T: CdrEncode>(value: &Option<T>, e: &mut Encoder) -> Result<(), EncodeError> {
     e.put_len(usize::from(value.is_some()))?;
     value.iter().try_for_each(|value| value.encode(e))
 }
 
-/// Reads an `@optional` member. More than one element is [`BoundExceeded`](DecodeErrorKind::BoundExceeded) (`MARSHAL`).
+/// Reads an `@optional` member. More than one element is [`BoundExceeded`](DecodeErrorKind::BoundExceeded)
+/// (`MARSHAL`).
 #[doc(hidden)]
 pub fn decode_optional<T: CdrDecode>(d: &mut Decoder<'_>) -> Result<Option<T>, DecodeError> {
     match d.read_u32()? {

@@ -8,10 +8,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::fixed::{FixedReader, FixedWriter};
 use super::layout::{FixedLayout, Layout};
 
-/// `N` octets of padding before a member of a `@zero_copy` struct.
+/// `N` bytes of padding before a member of a `@zero_copy` struct.
 ///
-/// It has one value: all are equal and hash alike, whatever the octets of a received one are, and every one that is
-/// made here, clones of received ones included, is zero. In CDR it is no member: the alignment of what follows makes the padding.
+/// It has a single value. All are equal and hash alike, whatever the received bytes are. Every one that is
+/// created here, clones of received ones included, is zero. In CDR it is not a member: the alignment of the
+/// following member creates the padding.
 ///
 /// ```
 /// use giop_codec::cdr::Pad;
@@ -27,7 +28,7 @@ impl<const N: usize> Pad<N> {
 }
 
 impl<const N: usize> Clone for Pad<N> {
-    /// Zero: what a peer has put there goes nowhere else.
+    /// Returns zeros, so that bytes of a peer are not copied further.
     #[inline(always)]
     fn clone(&self) -> Pad<N> {
         Pad::ZERO
@@ -62,7 +63,7 @@ impl<const N: usize> fmt::Debug for Pad<N> {
 }
 
 impl<const N: usize> FixedLayout for Pad<N> {
-    /// Nothing: how much padding there is depends on where the struct starts.
+    /// Empty, because the amount of padding depends on the start of the struct.
     const LAYOUT: Layout = Layout::EMPTY;
 
     #[inline(always)]

@@ -1,30 +1,33 @@
-//! Messages joined from GIOP 1.1 fragments, whose values are aligned in each fragment by itself.
+//! Messages joined from GIOP 1.1 fragments, whose values are aligned in each fragment separately.
 //!
-//! The octets of such a message are contiguous, but behind each joint the alignment starts anew: a fragment's first
-//! octet is behind its own message header, at phase 4 modulo 8. A sender (omniORB) splits between values, never inside
-//! one, except for runs of octets. So a decoder sees only the octets up to the next joint, and what does not fit in
-//! there is looked for behind it. Messages in one piece pay nothing: for them the next joint is the end.
+//! The bytes of such a message are contiguous, but alignment restarts at each fragment boundary: the first
+//! byte of a fragment follows its own message header and has phase 4 modulo 8. A sender (omniORB) splits
+//! between values, never inside one, except for runs of bytes.
+//!
+//! Therefore a decoder sees only the bytes up to the next boundary, and reads a value that does not fit there
+//! from the next fragment. Unfragmented messages have no overhead: for them the next boundary is the end.
 
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The phase at which the payload of a fragment starts: behind twelve octets of message header.
+/// The phase at which the payload of a fragment starts, after twelve bytes of message header.
 pub(super) const FRAGMENT_PHASE: usize = 4;
 
-/// What lies behind the octets that a decoder sees.
+/// The fragments after the bytes that a decoder sees.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pieces<'a> {
-    /// Where the pieces start that are not reached yet.
+    /// Offsets of the fragments that are not reached yet.
     starts: &'a [u32],
-    /// What to add to an offset so that its alignment is the one of its piece.
+    /// The number to add to an offset so that its alignment is that of its fragment.
     pub(super) shift: usize,
 }
 
 impl<'a> Decoder<'a> {
-    /// The same decoder of a message whose second and later GIOP 1.1 fragments start at these offsets, in rising order,
-    /// with their values aligned in each fragment by itself. See `giop-proto`'s `pieces`.
+    /// Returns this decoder for a message joined from GIOP 1.1 fragments. `starts` holds the offsets of the
+    /// second and later fragments, in ascending order. Values are aligned in each fragment separately. See
+    /// `giop-proto`'s `pieces`.
     #[must_use]
     pub fn with_pieces(mut self, starts: &'a [u32]) -> Decoder<'a> {
         if starts.is_empty() {
@@ -36,13 +39,14 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Whether values may lie behind a joint.
+    /// Returns whether more fragments may follow.
     #[inline(always)]
     pub(crate) fn is_piecewise(&self) -> bool {
         !self.pieces.starts.is_empty()
     }
 
-    /// The count of elements that take so many octets at least, more than there are: but for the padding that may be missing at each joint.
+    /// Returns `count` if so many elements can follow although they need more bytes (`octets`) than remain.
+    /// Each fragment boundary may save up to 7 bytes of padding.
     #[cold]
     pub(super) fn len_over_joints(&self, count: usize, octets: Option<usize>) -> Result<usize, DecodeError> {
         match octets {
@@ -51,13 +55,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Whether `n` octets from here on are of one piece.
+    /// Returns whether the next `n` bytes are contiguous and have one alignment.
     #[inline(always)]
     pub(crate) fn in_piece(&self, n: usize) -> bool {
         self.seen - self.position >= n || !(self.is_piecewise() || self.is_segmented() || self.in_chunks())
     }
 
-    /// Goes on behind the joint, if there is one: what comes next did not fit before it.
+    /// Advances to the next fragment, because the next value does not fit before the boundary. Returns
+    /// `false` if there is none.
     #[cold]
     pub(super) fn next_piece(&mut self) -> bool {
         let Some((start, rest)) = self.pieces.starts.split_first() else { return false };
@@ -72,12 +77,13 @@ impl<'a> Decoder<'a> {
         true
     }
 
-    /// Skips the padding before a run of numbers aligned to `n`: 1, 2, 4 or 8. Says how much of it is not there, because the data
-    /// ends in it.
+    /// Skips the padding before a run of numbers aligned to `n`: 1, 2, 4 or 8. Returns how many bytes of it
+    /// are missing because the data ends there.
     pub fn begin_run(&mut self, n: usize) -> usize {
         let mut pad = padding(self.phase(), n);
-        // What is aligned before a joint is not aligned again behind it, even if all of the run is there: so omniORB sends it. Where
-        // the joint comes before the padding, the run is aligned behind it.
+        // omniORB aligns a run once, before the fragment boundary, and does not realign after it, even if the
+        // whole run follows the boundary. If the boundary comes before the padding, the run is aligned after
+        // the boundary.
         while !self.is_segmented() && self.position + pad > self.seen && self.next_piece() {
             pad = padding(self.phase(), n);
         }
@@ -85,12 +91,12 @@ impl<'a> Decoder<'a> {
             return 0;
         }
         let there = self.remaining();
-        // All of it is there, so it is taken.
+        // Cannot fail: exactly the remaining bytes are taken.
         let _ = self.take(there);
         pad.saturating_sub(there)
     }
 
-    /// After a run of octets that may have crossed joints.
+    /// Updates the fragment state after a run of bytes that may have crossed boundaries.
     #[cold]
     pub(super) fn cross_joints(&mut self) {
         while self.pieces.starts.first().is_some_and(|start| *start as usize <= self.position) {
@@ -102,7 +108,7 @@ impl<'a> Decoder<'a> {
         self.pieces.starts.first().map_or(self.data.len(), |start| (*start as usize).min(self.data.len()))
     }
 
-    /// A value of fixed layout whose members lie on both sides of a joint.
+    /// Reads a value of fixed layout whose members are on both sides of a boundary.
     #[cold]
     pub(super) fn read_fixed_across<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
         if self.is_segmented() {
@@ -114,7 +120,7 @@ impl<'a> Decoder<'a> {
         let start = self.position;
         let phase = (start + self.pieces.shift) % 8;
         if T::NUMBERS && start + padding(start + self.pieces.shift, T::LAYOUT.align()) < self.seen {
-            // An array: one run of octets, in whose middle nothing is aligned anew.
+            // An array is one run of bytes: its elements are not realigned after the boundary.
             let octets = self.take(T::LAYOUT.size(phase))?;
             return Ok(T::get(&mut FixedReader::new(octets, phase, self.is_foreign())));
         }
@@ -139,7 +145,8 @@ mod tests {
     use crate::cdr::{CdrDecode, Decoder, Seq};
     use crate::{ByteOrder, Version};
 
-    /// A long at 4, a double, then a fragment that begins with a double: at phase 4, so 4 octets of padding come first.
+    /// Returns a message of a long at 4 and a double, followed by a fragment that begins with a double. The
+    /// fragment starts at phase 4, so 4 bytes of padding precede that double.
     fn message() -> Vec<u8> {
         let mut octets = vec![0; 4];
         octets.extend(7u32.to_le_bytes());
@@ -188,7 +195,7 @@ mod tests {
     #[test]
     fn a_run_begins_where_it_is_aligned_or_behind_the_joint() {
         let octets = message();
-        // At 8 a run begins in front of the joint, or behind it, where phase 4 is.
+        // A run at offset 8 begins before the boundary, or after it at phase 4.
         for (from, joint, n, at) in [
             (8, 16, 8, 8),
             (8, 8, 8, 12),
@@ -203,7 +210,7 @@ mod tests {
             let mut d = d;
             assert_eq!((d.begin_run(n), d.position()), (0, at), "{from} {joint} {n}");
         }
-        // What is not there of the padding is counted.
+        // Missing padding is counted.
         for (len, missing) in [(9, 7), (12, 4), (15, 1), (16, 0), (8, 0)] {
             let mut d = Decoder::new(&octets[..len], ByteOrder::Little, Version::V1_2).at(len.min(9));
             assert_eq!((d.begin_run(8), d.remaining()), (missing, 0), "{len}");
@@ -222,7 +229,7 @@ mod tests {
         assert_eq!(Vec::<f64>::decode(&mut d).unwrap(), [1.5, 2.5]);
         assert_eq!(d.remaining(), 0);
         assert_eq!(*Seq::<f64>::decode(&mut new()).unwrap(), [1.5, 2.5]);
-        // The padding that is not there at a joint is no reason to doubt a count.
+        // The padding omitted at a boundary does not make a count invalid.
         let octets = [1, 0, 0, 0, 1, 0, 0, 0, 7, 9, 0];
         let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_1).with_pieces(&[9]);
         assert_eq!(d.read_len(8).unwrap(), 1);

@@ -1,4 +1,4 @@
-//! [`Ranged`]: numbers between two others.
+//! [`Ranged`]: numbers with a lower and an upper bound.
 
 use core::fmt;
 use core::ops::Deref;
@@ -9,10 +9,12 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// A number under `@range`, `@min` or `@max`: checked where it is built and where it is received. It derefs to the number.
+/// A number under `@range`, `@min` or `@max`. It is checked when it is created and when it is received. It
+/// derefs to the number.
 ///
-/// The bounds are part of the type: integers as they are, numbers of type [`Fixed`] as their digits without the point,
-/// `float` and `double` as their IEEE bits. Users rarely write them, `try_into` finds them.
+/// The bounds are part of the type. Bounds of integers are given as they are, those of [`Fixed`] as their
+/// digits without the point, those of `float` and `double` as their IEEE bits. Users rarely write them,
+/// because `try_into` infers them.
 ///
 /// ```
 /// use giop_codec::cdr::Ranged;
@@ -27,10 +29,10 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 pub struct Ranged<T, const MIN: i128, const MAX: i128>(T);
 
 impl<T: RangedNumber, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
-    /// Checks a number.
+    /// Creates a ranged number after checking its range.
     ///
     /// # Errors
-    /// It is out of the range, or not a number.
+    /// [`RangeError`] if it is out of the range, or not a number.
     pub fn new(value: T) -> Result<Self, RangeError> {
         if value >= T::from_bound(MIN) && value <= T::from_bound(MAX) {
             Ok(Ranged(value))
@@ -39,24 +41,24 @@ impl<T: RangedNumber, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
         }
     }
 
-    /// The least number.
+    /// Returns the minimum of the range.
     pub fn min_value() -> Self {
         Ranged(T::from_bound(MIN))
     }
 
-    /// The greatest number.
+    /// Returns the maximum of the range.
     pub fn max_value() -> Self {
         Ranged(T::from_bound(MAX))
     }
 }
 
 impl<T: Copy, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> T {
         self.0
     }
 
-    /// For constants of generated code, whose values were checked.
+    /// Wraps a constant of generated code, whose value was checked.
     #[doc(hidden)]
     pub const fn checked_constant(value: T) -> Self {
         Ranged(value)
@@ -64,7 +66,7 @@ impl<T: Copy, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
 }
 
 impl<T: RangedNumber + Default, const MIN: i128, const MAX: i128> Default for Ranged<T, MIN, MAX> {
-    /// Of all numbers in the range the one that is nearest to zero.
+    /// Returns the number in the range that is nearest to zero.
     fn default() -> Self {
         let (min, max, zero) = (T::from_bound(MIN), T::from_bound(MAX), T::default());
         Ranged(match () {
@@ -76,7 +78,7 @@ impl<T: RangedNumber + Default, const MIN: i128, const MAX: i128> Default for Ra
 }
 
 impl<T: fmt::Debug, const MIN: i128, const MAX: i128> fmt::Debug for Ranged<T, MIN, MAX> {
-    /// As the number.
+    /// Formats the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -97,7 +99,7 @@ impl<T, const MIN: i128, const MAX: i128> Deref for Ranged<T, MIN, MAX> {
 }
 
 impl<T: CdrEncode, const MIN: i128, const MAX: i128> CdrEncode for Ranged<T, MIN, MAX> {
-    /// As the number; the range is not on the wire.
+    /// Encodes the number. The range is not on the wire.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.0.encode(e)
     }
@@ -107,16 +109,16 @@ impl<T: CdrDecode + RangedNumber, const MIN: i128, const MAX: i128> CdrDecode fo
     const MIN_SIZE: usize = T::MIN_SIZE;
 
     /// # Errors
-    /// As the number, and [`OutOfRange`](DecodeErrorKind::OutOfRange) (`MARSHAL`).
+    /// Those of the number, and [`OutOfRange`](DecodeErrorKind::OutOfRange) (`MARSHAL`).
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let start = d.position();
         Ranged::new(T::decode(d)?).map_err(|_| DecodeError::new(DecodeErrorKind::OutOfRange, start))
     }
 }
 
-/// A number that can have bounds: integers, `f32`, `f64`, [`Fixed`].
+/// A number type that can have bounds: integers, `f32`, `f64`, [`Fixed`].
 pub trait RangedNumber: Copy + PartialOrd + sealed::Sealed {
-    /// The number that a bound of a type stands for.
+    /// Converts a bound of a type to a number.
     #[doc(hidden)]
     fn from_bound(bound: i128) -> Self;
 
@@ -128,17 +130,17 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// How the bounds of a type are written.
+/// The representation of the bounds of a type.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// As numbers.
+    /// Numbers.
     Integer,
-    /// As the bits of a `float`.
+    /// The bits of a `float`.
     Float,
-    /// As the bits of a `double`.
+    /// The bits of a `double`.
     Double,
-    /// As digits, so many of them behind the point.
+    /// Digits, with this number of them after the point.
     Fixed(u32),
 }
 
@@ -170,7 +172,7 @@ macro_rules! numbers {
     )*};
 }
 
-// Bounds are numbers of the type, so nothing is cut off.
+// The casts lose nothing, because bounds are numbers of the type.
 numbers! {
     [] i8, Form::Integer, |bound| bound as i8;
     [] u8, Form::Integer, |bound| bound as u8;
@@ -185,7 +187,7 @@ numbers! {
     [const DIGITS: u32, const SCALE: u32,] Fixed<DIGITS, SCALE>, Form::Fixed(SCALE), |bound| Fixed::checked_constant(bound);
 }
 
-/// A number is out of its range.
+/// The error of a number out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RangeError {
     min: i128,

@@ -1,10 +1,16 @@
-//! [`Rewrites`]: sequences of structs that are views of the message although their first element starts at phase 4.
+//! [`Rewrites`]: sequences of structs that become views of the message although their first element starts at
+//! phase 4.
 //!
-//! The body of a sequence begins behind its count, so that often it starts at phase 4. A struct whose first member is
-//! aligned to less than 8 starts there at once, and is laid out otherwise than all elements after it, which start at phase
-//! 0 as they do in memory. Its octets there, or those and the count before them, are as many as it takes in memory: so it
-//! is rewritten in place, as memory has it, right before the second element. That needs the message to oneself, which
-//! a decoder never has. So decoding goes twice over such a message: first it notes the places, then whoever owns the
+//! The body of a sequence follows its count, and therefore often starts at phase 4. A struct whose first
+//! member is aligned to less than 8 starts there without padding. Its layout then differs from that of the
+//! other elements, which start at phase 0, as in memory.
+//!
+//! The first element and the count before it together take at least as many bytes as the element takes in
+//! memory. The element can therefore be rewritten in place, in its memory layout, directly before the second
+//! one. That needs exclusive access to the message, which a decoder never has.
+//!
+//! Such a message is therefore decoded twice. The first pass notes the places, then the owner of the message
+//! rewrites them, and the second pass decodes views. Only the first elements are copied.
 //! message rewrites them, then it decodes with views. Nothing but the first elements is copied.
 
 use std::any::TypeId;
@@ -18,10 +24,11 @@ use super::fixed::{FixedReader, FixedWriter};
 use super::layout::FixedLayout;
 use crate::{ByteOrder, DecodeError};
 
-/// Shorter sequences are copied: that takes less time than to decode twice.
+/// Minimum size in bytes of a sequence that is rewritten. A shorter one is copied, because that takes less
+/// time than to decode twice.
 const LEAST: usize = 16 * 1024;
 
-/// Sequences of one message whose first elements are to be rewritten, or have been.
+/// The sequences of one message whose first elements are to be rewritten, or have been.
 ///
 /// ```
 /// use giop_codec::cdr::{Decoder, Rewrites, Seq, CdrDecode};
@@ -33,7 +40,7 @@ const LEAST: usize = 16 * 1024;
 /// let mut d = Decoder::from_bytes(&octets, ByteOrder::NATIVE, Version::V1_2).with_rewrites(&rewrites);
 /// let doubles = Seq::<f64>::decode(&mut d)?;
 /// if !rewrites.is_empty() {
-///     drop(doubles); // nobody else may have a view
+///     drop(doubles); // no other view may exist
 ///     message = octets.try_into_mut().unwrap();
 ///     rewrites.apply(&mut message);
 ///     // ... and decode again
@@ -48,35 +55,36 @@ pub struct Rewrites {
 
 #[derive(Debug, Default)]
 struct Noted {
-    /// Most messages have one at the most: it allocates nothing.
+    /// Most messages have one at most, so that noting it allocates nothing.
     first: Option<Place>,
     more: Vec<Place>,
 }
 
-/// A sequence to be viewed. Offsets count from the start of the buffer that is rewritten: of a message in one piece that is the
-/// alignment origin, and of one in segments they agree with it modulo 8.
+/// A sequence that becomes a view. Offsets count from the start of the buffer that is rewritten. For a
+/// contiguous message, that is the alignment origin. For a segmented message, the offsets are equal to those
+/// from the origin modulo 8.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Of its count.
+    /// Offset of its count.
     count_at: usize,
-    /// Of its first element on the wire.
+    /// Offset of its first element on the wire.
     wire: usize,
-    /// Of its first element as it is rewritten.
+    /// Offset of its first element after the rewrite.
     start: usize,
-    /// Behind its last element.
+    /// Offset after its last element.
     end: usize,
     element: TypeId,
     rewrite: fn(&mut [u8], &Place),
 }
 
 impl Rewrites {
-    /// Whether there is nothing to rewrite: what was decoded is good.
+    /// Returns whether there is nothing to rewrite, so that the decoded values are valid.
     pub fn is_empty(&mut self) -> bool {
         self.noted.get_mut().unwrap_or_else(PoisonError::into_inner).first.is_none()
     }
 
-    /// Rewrites the first elements in `message`: the octets that were decoded, from the alignment origin on. Decoding them
-    /// without these rewrites makes no sense any more.
+    /// Rewrites the first elements in `message`: the bytes that were decoded, from the alignment origin on.
+    /// The message cannot be decoded without these rewrites afterwards.
     pub fn apply(&mut self, message: &mut [u8]) {
         self.done = true;
         let noted = self.noted.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +96,7 @@ impl Rewrites {
     fn note(&self, place: Place) -> bool {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         let last = noted.more.last().or(noted.first.as_ref());
-        // What overlaps would overwrite each other.
+        // Overlapping rewrites would overwrite each other.
         if last.is_some_and(|last| place.count_at < last.end) {
             return false;
         }
@@ -110,7 +118,7 @@ impl Rewrites {
     }
 }
 
-/// Decodes the first element where it stands and writes it as memory has it.
+/// Decodes the first element at its wire position and writes it in its memory layout.
 fn rewrite<T: Viewed>(message: &mut [u8], place: &Place) {
     let Some(wire) = message.get(place.wire..place.start + size_of::<T>()) else { return };
     let first = T::get(&mut FixedReader::new(wire, place.wire % 8, false));
@@ -120,22 +128,23 @@ fn rewrite<T: Viewed>(message: &mut [u8], place: &Place) {
 }
 
 impl<'a> Decoder<'a> {
-    /// The same decoder of a message that can be rewritten. As long as nothing is, sequences that could be views are decoded
-    /// as empty ones and noted; then they are views.
+    /// Returns this decoder for a message that can be rewritten. Before the rewrite, sequences that can
+    /// become views are noted and decoded as empty ones. After it, they are decoded as views.
     #[must_use]
     pub fn with_rewrites(mut self, rewrites: &'a Rewrites) -> Decoder<'a> {
         self.rewrites = Some(rewrites);
         self
     }
 
-    /// The buffer that may be rewritten, and where in it `data` begins: not a block of a message in segments, and nothing whose
-    /// place in the buffer has another alignment than its offset.
+    /// Returns the buffer that may be rewritten, and the index in it at which `data` begins. `None` for a
+    /// block of a segmented message, and where the alignment of indices in the buffer differs from that of
+    /// offsets.
     fn rewritable(&self) -> Option<(&'a Bytes, usize)> {
         let (owner, origin) = self.owner.filter(|(owner, _)| self.split.is_control(owner))?;
         (origin % 8 == self.base % 8).then_some((owner, origin))
     }
 
-    /// The elements of a sequence whose count comes next, if it was rewritten.
+    /// Returns the elements of the sequence whose count comes next, if it was rewritten.
     pub(super) fn rewritten<T: Viewed>(&mut self) -> Option<Bytes> {
         let rewrites = self.rewrites.filter(|rewrites| rewrites.done)?;
         self.leave_segment();
@@ -151,10 +160,11 @@ impl<'a> Decoder<'a> {
         Some(owner.slice(place.start..place.end))
     }
 
-    /// Notes the sequence of `n` elements that come next, behind their count, and goes behind them, if it could be a view.
+    /// Notes the sequence of the next `n` elements, whose count was read, and skips them, if they can become
+    /// a view. Returns whether it did.
     ///
     /// # Errors
-    /// None but those of reading so many octets.
+    /// Only those of reading so many bytes.
     pub(super) fn note_rewrite<T: Viewed>(&mut self, n: usize) -> Result<bool, DecodeError> {
         let Some(rewrites) = self.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
         let Some((owner, origin)) = self.rewritable() else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! Long runs of structs, written to blocks of their own that are used again and again.
+//! Reusable blocks of memory for long runs of structs.
 
 use bytes::{Bytes, BytesMut};
 
@@ -8,11 +8,13 @@ use super::layout::FixedLayout;
 use super::mapped::mapped_size;
 use super::swapped::{TILE, swap};
 
-/// Octets of blocks kept for the next runs, more only for two: while some wait for the socket, another one is filled.
+/// Maximum bytes of blocks that are kept for the next runs. Two blocks are kept whatever their size: one is
+/// filled while another one is queued for the socket.
 const BLOCKS: usize = 2 << 20;
 
 impl Encoder {
-    /// Writes elements, all at the phase at which elements end, into the first `len` octets of a block, which is a chunk then.
+    /// Writes elements into the first `len` bytes of a block, which becomes a chunk. All elements start at
+    /// the phase at which elements end.
     pub(super) fn put_block<T: FixedLayout>(
         &mut self,
         items: &[T],
@@ -24,7 +26,8 @@ impl Encoder {
         self.push_block(block, len, whole);
     }
 
-    /// Writes numbers of `1 << width` octets, whose memory it is given, in the other byte order: to a block where they are many.
+    /// Writes the numbers of `1 << width` bytes in `octets` in the other byte order. A long run is written to
+    /// a block.
     #[inline(never)]
     pub(crate) fn put_swapped(&mut self, width: u8, octets: &[u8]) {
         let len = octets.len();
@@ -50,9 +53,10 @@ impl Encoder {
         self.blocks.iter().map(Bytes::len).sum()
     }
 
-    /// A block of at least `len` octets; `None` when all are held by who sends them.
+    /// Returns a block of at least `len` bytes. `None` if all blocks are still held by the sender.
     pub(super) fn free_block(&mut self, len: usize) -> Option<BytesMut> {
-        // The shortest that is long enough, else the shortest at all, to make place for a longer one.
+        // Prefer the shortest block that is long enough. Otherwise evict the shortest one to make space for a
+        // longer one.
         let free = self.blocks.iter().enumerate().filter(|(_, block)| block.is_unique());
         let best = free
             .min_by_key(|(_, block)| (block.len() < len, block.len()))
@@ -63,7 +67,7 @@ impl Encoder {
             Some((at, _)) => drop(self.blocks.swap_remove(at)),
             None => return None,
         }
-        // Splitting makes it reference counted from the start: freezing it allocates nothing, ever.
+        // The split makes the block reference-counted from the start, so that freezing it never allocates.
         let mut block = BytesMut::zeroed(mapped_size(len + 1));
         drop(block.split_off(len));
         Some(block)

@@ -1,4 +1,5 @@
-//! Primitives: their fixed layouts, and [`CdrEncode`](super::CdrEncode) and [`CdrDecode`](super::CdrDecode) for types of fixed layout.
+//! Fixed layouts of primitives, and [`CdrEncode`](super::CdrEncode) and [`CdrDecode`](super::CdrDecode) for
+//! types of fixed layout.
 
 use zerocopy::IntoBytes;
 
@@ -10,7 +11,7 @@ use super::swapped::{TILE, swap};
 use super::text::Char;
 
 /// Implements [`CdrEncode`](crate::cdr::CdrEncode) and [`CdrDecode`](crate::cdr::CdrDecode) for a type of
-/// [`FixedLayout`](crate::cdr::FixedLayout), by whole runs wherever there is more than one value.
+/// [`FixedLayout`](crate::cdr::FixedLayout), by whole runs where there is more than one value.
 #[macro_export]
 macro_rules! fixed_cdr {
     ($($type:ty),* $(,)?) => {$(
@@ -59,7 +60,7 @@ macro_rules! fixed_cdr {
     )*};
 }
 
-/// The binary logarithm of a number's octets.
+/// Returns the binary logarithm of a number's size in bytes.
 const fn width(size: u8) -> u8 {
     size.trailing_zeros() as u8
 }
@@ -158,7 +159,7 @@ impl Element for Char {}
 crate::fixed_cdr!(Char);
 
 impl FixedLayout for LongDouble {
-    /// 16 octets, but aligned to 8 like `double`.
+    /// 16 bytes, but aligned to 8 like `double`.
     const LAYOUT: Layout = Layout::prim(16, 8);
     const NUMBERS: bool = true;
 

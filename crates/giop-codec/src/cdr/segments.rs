@@ -1,9 +1,13 @@
-//! Messages whose octets lie in several buffers: control octets in one, and blocks of bulk data in one each.
+//! Messages whose bytes are in several buffers: control bytes in one, and each block of bulk data in a buffer
+//! of its own.
 //!
-//! A decoder of such a message reads one segment as if it were the whole message; what does not fit in there is looked for
-//! behind it, off the fast path. A value that lies in one segment is read, or viewed, where it is. Senders cut between
-//! values, so that nothing else happens; where a value lies on both sides of a joint all the same, the message is joined by one
-//! copy, once, and read on from there. So it does not matter for what is decoded where a message is cut.
+//! A decoder of such a message reads one segment as if it were the whole message. A value that does not fit
+//! there is read from the next segment, off the fast path. A value inside one segment is read, or viewed, in
+//! place.
+//!
+//! Senders split only between values. If a value crosses a segment boundary nevertheless, the message is
+//! joined by one copy, once, and read on from that copy. The result of decoding therefore does not depend on
+//! where a message is split.
 
 use std::sync::OnceLock;
 
@@ -14,14 +18,14 @@ use super::elements::Viewed;
 use super::layout::{FixedLayout, padding};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind};
 
-/// Where the octets of a message lie that is not in one piece, in the order of the message.
+/// The locations of the bytes of a segmented message, in the order of the message.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use giop_codec::cdr::{CdrDecode, Decoder, Segments};
 /// use giop_codec::{ByteOrder, Version};
 ///
-/// // A sequence of three octets, then a long; the three octets lie apart.
+/// // A sequence of three bytes, then a long. The three bytes are in a block of their own.
 /// let control = Bytes::from_static(b"\0\0\0\x03\0\0\0\0\x07");
 /// let block = Bytes::from_static(b"abc");
 /// let mut segments = Segments::default();
@@ -39,7 +43,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind};
 pub struct Segments {
     parts: Vec<Segment>,
     len: usize,
-    /// The message in one piece, where that was needed.
+    /// The whole message in one buffer, if that was needed.
     whole: OnceLock<Bytes>,
 }
 
@@ -53,7 +57,7 @@ struct Segment {
 
 #[derive(Debug)]
 enum Place {
-    /// From this index on in the buffer that the decoder was made from.
+    /// From this index on in the buffer that the decoder was created from.
     Control(usize),
     Apart {
         octets: Bytes,
@@ -61,35 +65,35 @@ enum Place {
     },
 }
 
-/// What lies behind the octets that a decoder sees.
+/// The segments after the bytes that a decoder sees.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Split<'a> {
     /// The control buffer, and all segments.
     segments: Option<(&'a Bytes, &'a Segments)>,
-    /// Which comes next.
+    /// Index of the next segment.
     next: usize,
-    /// Octets in it and in those behind it.
+    /// Number of bytes in that segment and those after it.
     pub(super) left: usize,
 }
 
 impl Segments {
-    /// None yet, with room for that many.
+    /// Creates an empty list with capacity for that many segments.
     #[must_use]
     pub fn with_capacity(segments: usize) -> Self {
         Self { parts: Vec::with_capacity(segments), ..Self::default() }
     }
 
-    /// Goes on in the control buffer, with `len` octets from the index `at` on.
+    /// Appends `len` bytes of the control buffer, from index `at` on.
     pub fn push_control(&mut self, at: usize, len: usize) {
         self.push(len, Place::Control(at));
     }
 
-    /// Goes on in a buffer of its own, which is all the elements of a sequence.
+    /// Appends a separate buffer that holds all elements of a sequence.
     pub fn push_block(&mut self, octets: Bytes) {
         self.push(octets.len(), Place::Apart { octets, block: true });
     }
 
-    /// Goes on in a buffer of its own, cut where it may be.
+    /// Appends a separate buffer that may be split anywhere.
     pub fn push_rest(&mut self, octets: Bytes) {
         self.push(octets.len(), Place::Apart { octets, block: false });
     }
@@ -99,25 +103,25 @@ impl Segments {
         self.len += len;
     }
 
-    /// Octets of the message.
+    /// Returns the number of bytes of the message.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether the message has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All octets of the message in order: `control` is the buffer with those that are in no block.
+    /// Returns all bytes of the message in order. `control` is the buffer with those that are in no block.
     pub fn pieces<'a>(&'a self, control: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.parts.iter().map(|part| part.octets(control))
     }
 
-    /// The same as shared octets, and whether each is all the elements of a sequence: `control` is the buffer with those that are in no
-    /// buffer of their own.
+    /// Returns all bytes of the message in order, as shared buffers. The flag of each says whether it holds
+    /// all elements of a sequence. `control` is the buffer with the bytes that are in no separate buffer.
     pub fn shared<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
         self.parts.iter().map(|part| match &part.place {
             Place::Apart { octets, block } => (octets.clone(), *block),
@@ -125,13 +129,13 @@ impl Segments {
         })
     }
 
-    /// The message in one piece: copies all of it, once. `None`: there is no memory for that.
+    /// Returns the message in one buffer. Copies all of it, once. `None` if memory is exhausted.
     fn whole(&self, control: &[u8]) -> Option<&Bytes> {
         if self.whole.get().is_none() {
             let mut whole = Vec::new();
             whole.try_reserve_exact(self.len).ok()?;
             self.pieces(control).for_each(|piece| whole.extend_from_slice(piece));
-            // Where another thread was faster, its copy is as good.
+            // If another thread was faster, its copy is equivalent.
             let _ = self.whole.set(whole.into());
         }
         self.whole.get()
@@ -148,17 +152,18 @@ impl Segment {
 }
 
 impl Split<'_> {
-    /// Whether `owner` is the buffer that the decoder was made from.
+    /// Returns whether `owner` is the buffer that the decoder was created from.
     pub(super) fn is_control(&self, owner: &Bytes) -> bool {
         self.segments.is_none_or(|(control, _)| std::ptr::eq(control, owner))
     }
 }
 
 impl<'a> Decoder<'a> {
-    /// The same decoder of a message of which the shared buffer that it was made from holds only the control octets: `segments`
-    /// says where all are. What the decoder may allocate stays as it is: see [`set_limits`](Decoder::set_limits).
+    /// Returns this decoder for a segmented message. The shared buffer that it was created from holds only
+    /// the control bytes; `segments` lists the locations of all. The allocation limit stays as it is: see
+    /// [`set_limits`](Decoder::set_limits).
     ///
-    /// Changes nothing of a decoder without a shared buffer.
+    /// Has no effect on a decoder without a shared buffer.
     #[must_use]
     pub fn with_segments(mut self, segments: &'a Segments) -> Decoder<'a> {
         let Some((control, 0)) = self.owner else { return self };
@@ -173,7 +178,7 @@ impl<'a> Decoder<'a> {
         self.split.segments.is_some()
     }
 
-    /// Goes to an offset from the alignment origin; one beyond the data is at its end.
+    /// Moves to an offset from the alignment origin. An offset beyond the data moves to its end.
     #[cold]
     pub(super) fn seek_from_start(&mut self, position: usize) {
         let Some((_, segments)) = self.split.segments else { return };
@@ -182,13 +187,13 @@ impl<'a> Decoder<'a> {
         self.seek(position);
     }
 
-    /// Goes on to an offset that is not behind this one: into the segment that has the octet there.
+    /// Advances to an offset that is not less than this one, in the segment that has the byte there.
     fn seek(&mut self, position: usize) {
         while position - self.base >= self.data.len() && self.enter_next() {}
         self.position = (position - self.base).min(self.data.len());
     }
 
-    /// At the end of a segment, goes on to the next.
+    /// Advances to the next segment at the end of the current one.
     pub(super) fn leave_segment(&mut self) {
         if self.is_segmented() {
             self.seek(self.position());
@@ -210,7 +215,7 @@ impl<'a> Decoder<'a> {
         true
     }
 
-    /// Reads on in a copy of the whole message: a value lies on both sides of a joint.
+    /// Continues in a copy of the whole message, because a value crosses a segment boundary.
     pub(super) fn join(&mut self) -> Result<(), DecodeError> {
         let Some((control, segments)) = self.split.segments else { return Ok(()) };
         let position = self.position();
@@ -220,20 +225,21 @@ impl<'a> Decoder<'a> {
         (self.data, self.position, self.base, self.seen) = (whole, position, 0, whole.len());
         (self.split, self.pieces.shift) = (Split::default(), 0);
         self.owner = Some((whole, 0));
-        // What was rewritten, if anything, lies before: decoding it did not come here.
+        // Rewritten sequences, if any, precede this position: decoding them does not join.
         self.rewrites = None;
         Ok(())
     }
 
-    /// Whether `n` octets from here on are in the segment.
+    /// Returns whether the next `n` bytes are in the current segment.
     fn in_segment(&self, n: usize) -> bool {
         n <= self.data.len() - self.position
     }
 
-    /// Makes the next `n` octets one piece: by going on to the next segment, else by a copy.
+    /// Makes the next `n` bytes contiguous: by advancing to the next segment, else by a copy.
     ///
     /// # Errors
-    /// There are not so many, or there is no memory.
+    /// [`EndOfData`](DecodeErrorKind::EndOfData) if there are fewer,
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit) if memory is exhausted.
     fn gather(&mut self, n: usize) -> Result<(), DecodeError> {
         if n > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
@@ -242,7 +248,7 @@ impl<'a> Decoder<'a> {
         if self.in_segment(n) { Ok(()) } else { self.join() }
     }
 
-    /// Skips padding that ends behind the segment, if there is anything behind it.
+    /// Skips padding that ends after the current segment, if anything follows it.
     #[cold]
     pub(super) fn skip_behind(&mut self, pad: usize, n: usize) -> Result<(), DecodeError> {
         if self.next_chunk(n)? {
@@ -255,7 +261,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The next `n` octets, which are not all in what is left of the segment, if the data has segments at all.
+    /// Takes the next `n` bytes, which are not all in the current segment, if the data has segments at all.
     #[cold]
     pub(super) fn take_over_joint(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
         if self.next_chunk(1)? {
@@ -267,7 +273,7 @@ impl<'a> Decoder<'a> {
         Ok(octets)
     }
 
-    /// A primitive that is not in what is left of the segment.
+    /// Reads a primitive that is not all in the current segment.
     #[cold]
     pub(super) fn octets_over_joint<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let pad = padding(self.position(), N);
@@ -281,14 +287,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A value of fixed layout that is not in what is left of the segment.
+    /// Reads a value of fixed layout that is not all in the current segment.
     #[cold]
     pub(super) fn read_one_over_joint<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
         self.gather(T::LAYOUT.size(self.position()))?;
         self.read_fixed()
     }
 
-    /// Elements of fixed layout that are not all in what is left of the segment.
+    /// Reads elements of fixed layout that are not all in the current segment.
     #[cold]
     pub(super) fn read_fixed_over_joint<T: FixedLayout>(
         &mut self,
@@ -301,7 +307,7 @@ impl<'a> Decoder<'a> {
         if run > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
-        // The padding before the first one may be on this side of a joint, and all elements on the other.
+        // The padding before the first element may be in this segment, and all elements in the next one.
         let pad = layout.lead(start).unwrap_or(0);
         self.seek(start + pad);
         self.gather(run - pad)?;
@@ -311,7 +317,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// The memory of `n` elements, if all are in one segment.
+    /// Returns the memory of `n` elements, if all are in one segment.
     #[cold]
     pub(super) fn view_in_segment<T: Viewed>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
         let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.position()) else { return Ok(None) };
@@ -322,7 +328,7 @@ impl<'a> Decoder<'a> {
         if size.saturating_add(pad) > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
-        // Values that were read are of no matter here, and may be many.
+        // Take the value table out before cloning: it is not needed here and may be large.
         let values = self.values.take();
         let before = self.clone();
         self.values = values;

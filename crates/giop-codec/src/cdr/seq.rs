@@ -1,4 +1,5 @@
-//! [`Seq`]: sequences of fixed-layout elements, owned and reference counted, views of a buffer where possible.
+//! [`Seq`]: owned, reference-counted sequences of fixed-layout elements, which are views of a buffer where
+//! possible.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -14,8 +15,8 @@ use super::layout::{FixedLayout, Layout};
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, EncodeError};
 
-/// A type whose values in memory are their native-order encoding from phase 0 on, so that a sequence of them
-/// can be sent from memory and used where it was received.
+/// A type whose memory is its native-order encoding from phase 0 on. A sequence of such values can be sent
+/// from memory and used in the receive buffer.
 pub trait Element:
     FixedLayout + FromBytes + IntoBytes + Immutable + KnownLayout + Clone + Send + Sync + 'static
 {
@@ -23,8 +24,8 @@ pub trait Element:
 
 /// An immutable `sequence<T>` of fixed-layout elements; derefs to `[T]`.
 ///
-/// Cloning counts a reference. Built from a vector, it takes it over without a copy; decoded in native byte
-/// order, it is a view of the receive buffer, which it keeps alive.
+/// Cloning increments a reference count. Conversion from a vector takes it over without a copy. When decoded
+/// in native byte order, it is a view of the receive buffer, which it keeps alive.
 ///
 /// ```
 /// use giop_codec::cdr::Seq;
@@ -41,13 +42,13 @@ pub struct Seq<T> {
 impl<T: Element> Seq<T> {
     const LAYOUT: Layout = <T as FixedLayout>::LAYOUT;
 
-    /// Memory layout and CDR layout of an element are the same, as far as sizes can tell.
+    /// Checks that memory layout and CDR layout of an element are the same, as far as sizes can tell.
     const SAME_LAYOUT: () = assert!(
         size_of::<T>() == Self::LAYOUT.size(0) && Self::LAYOUT.end(0) == 0 && size_of::<T>() != 0,
         "the memory layout of an element of Seq differs from its CDR layout"
     );
 
-    /// The elements.
+    /// Returns the elements.
     #[inline]
     pub fn as_slice(&self) -> &[T] {
         if self.octets.is_empty() {
@@ -57,54 +58,54 @@ impl<T: Element> Seq<T> {
         <[T]>::ref_from_bytes(&self.octets).unwrap_or_default()
     }
 
-    /// The memory of the elements: native byte order.
+    /// Returns the memory of the elements, in native byte order.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.octets
     }
 
-    /// The memory of the elements, shared.
+    /// Returns the memory of the elements, shared, in native byte order.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.octets.clone()
     }
 
-    /// The same without a count of references.
+    /// Returns the memory of the elements without incrementing the reference count.
     pub(crate) fn shared(&self) -> &Bytes {
         &self.octets
     }
 
-    /// The memory of the elements: native byte order.
+    /// Converts the sequence to the memory of its elements, in native byte order.
     pub(crate) fn into_bytes(self) -> Bytes {
         self.octets
     }
 
-    /// A view of `octets` as elements in native byte order, or `None` when their address is not aligned or
-    /// their number is not a multiple of the element's size.
+    /// Returns a view of `octets` as elements in native byte order, or `None` if their address is not aligned
+    /// or their number is not a multiple of the element's size.
     pub fn from_view(octets: Bytes) -> Option<Seq<T>> {
         Seq::<T>::accepts(&octets).then(|| Seq::from_checked(octets))
     }
 
-    /// Whether `octets` can be viewed as elements.
+    /// Returns whether `octets` can be viewed as elements.
     #[inline]
     fn accepts(octets: &[u8]) -> bool {
         octets.is_empty() || <[T]>::ref_from_bytes(octets).is_ok()
     }
 
-    /// A view of what is known to be elements.
+    /// Returns a view of `octets`, which the caller has checked.
     #[inline]
     pub(crate) fn from_checked(octets: Bytes) -> Seq<T> {
         const { Self::SAME_LAYOUT };
         Seq { octets, marker: PhantomData }
     }
 
-    /// The elements as a vector. Copies them once.
+    /// Returns the elements as a vector. Copies them once.
     pub fn into_vec(self) -> Vec<T> {
         self.as_slice().to_vec()
     }
 }
 
-/// Lends a vector's memory to [`Bytes`].
+/// A vector whose memory [`Bytes`] shares.
 struct Owner<T>(Vec<T>);
 
 impl<T: Element> AsRef<[u8]> for Owner<T> {
@@ -162,14 +163,14 @@ impl<T: Element> FromIterator<T> for Seq<T> {
 }
 
 impl From<Bytes> for Seq<u8> {
-    /// Shares the octets.
+    /// Shares the bytes.
     fn from(octets: Bytes) -> Seq<u8> {
         Seq::from_checked(octets)
     }
 }
 
 impl<T> From<Seq<T>> for Bytes {
-    /// The memory of the elements, shared: native byte order.
+    /// Shares the memory of the elements, in native byte order.
     fn from(items: Seq<T>) -> Bytes {
         items.octets
     }
@@ -250,14 +251,14 @@ impl<T: Element + Hash> Hash for Seq<T> {
 }
 
 impl Encoder {
-    /// Writes the elements of a sequence or array, without a count. In native byte order, from the chunk
-    /// threshold on, nothing is copied but the first element where its phase differs from the others'.
+    /// Writes the elements of a sequence or array, without a count. In native byte order and from the chunk
+    /// threshold on, only the first element is copied, and only if its phase differs from that of the others.
     pub fn put_seq<T: Element>(&mut self, items: &Seq<T>) {
         let layout = Seq::<T>::LAYOUT;
         if items.octets.is_empty() {
             return;
         }
-        // Octets are the same in both orders.
+        // Single bytes are the same in both orders.
         if self.is_foreign() && size_of::<T>() > 1 {
             self.put_fixed_slice(items.as_slice());
         } else if layout.lead(self.position()).is_some() {
@@ -271,7 +272,7 @@ impl Encoder {
 }
 
 impl<T: Element> CdrEncode for Seq<T> {
-    /// The count, then the elements ("Sequence") by [`Encoder::put_seq`].
+    /// Writes the count, then the elements ("Sequence") by [`Encoder::put_seq`].
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(self.as_slice().len())?;
         e.put_seq(self);
@@ -282,7 +283,8 @@ impl<T: Element> CdrEncode for Seq<T> {
 impl<T: Element> CdrDecode for Seq<T> {
     const MIN_SIZE: usize = 4;
 
-    /// A view where byte order and alignment allow, also of a rewritten message: see [`Rewrites`](super::Rewrites).
+    /// Returns a view where byte order and alignment allow, also of a rewritten message: see
+    /// [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Seq<T>, DecodeError> {
         if const { Self::LAYOUT.lead(4).is_none() }
             && let Some(octets) = d.rewritten::<T>()

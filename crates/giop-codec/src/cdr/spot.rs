@@ -1,4 +1,4 @@
-//! Places in a stream to come back to.
+//! Saved decoder positions.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use super::pieces::Pieces;
 use super::segments::Split;
 use crate::DecodeError;
 
-/// Where a decoder stands: what a clone of it would have, but for the values that were read.
+/// A saved decoder position: the state of a clone, without the table of values that were read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot<'a> {
     data: &'a [u8],
@@ -21,19 +21,19 @@ pub(crate) struct Spot<'a> {
 }
 
 impl Spot<'_> {
-    /// The place modulo 8, for alignment.
+    /// Returns the offset modulo 8, for alignment.
     pub(crate) fn phase(&self) -> usize {
         (self.position + self.pieces.shift) % 8
     }
 
-    /// The limits that were left there.
+    /// Returns the limits that were left at that position.
     pub(crate) fn limits(&self) -> DecodeLimits {
         self.limits
     }
 }
 
 impl<'a> Decoder<'a> {
-    /// The place reached.
+    /// Saves the current position.
     #[inline]
     pub(crate) fn spot(&self) -> Spot<'a> {
         Spot {
@@ -48,7 +48,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The octets between a place that this decoder was at and where it is, where nothing lies between them.
+    /// Returns the bytes between a saved position and the current one, if they are contiguous.
     pub(crate) fn since(&self, spot: Spot<'a>) -> Option<&'a [u8]> {
         let same = std::ptr::eq(self.data, spot.data)
             && self.base == spot.base
@@ -57,8 +57,9 @@ impl<'a> Decoder<'a> {
         if same { self.data.get(spot.position..self.position) } else { None }
     }
 
-    /// The same where joints of segments may lie between them: the message is joined then, once. `None` where other joints do, behind which
-    /// the alignment is another one; the decoder is at that place then.
+    /// Returns the bytes between a saved position and the current one, also across segment boundaries: the
+    /// message is then joined, once. Returns `None` across other boundaries, which change the alignment. The
+    /// decoder is at the saved position then.
     pub(crate) fn joined_since(&mut self, spot: Spot<'a>) -> Result<Option<&'a [u8]>, DecodeError> {
         if let Some(octets) = self.since(spot) {
             return Ok(Some(octets));
@@ -68,18 +69,19 @@ impl<'a> Decoder<'a> {
         if self.is_segmented() { self.take(len).map(Some) } else { Ok(None) }
     }
 
-    /// Octets that end where the decoder is, as a view of the shared buffer; a copy where there is none.
+    /// Returns `octets`, which end at the current position, as a view of the shared buffer, or a copy if
+    /// there is none.
     pub(crate) fn share_before(&mut self, octets: &'a [u8]) -> Result<Bytes, DecodeError> {
         self.share(self.position - octets.len(), octets)
     }
 
-    /// The same decoder of octets of which the first one has this phase.
+    /// Returns this decoder with `phase` as the phase of its first byte.
     pub(crate) fn shifted(mut self, phase: usize) -> Decoder<'a> {
         self.pieces.shift = phase;
         self
     }
 
-    /// Goes back to a place that this decoder was at, with the limits that it had there.
+    /// Returns to a saved position, with the limits that were left there.
     pub(crate) fn return_to(&mut self, spot: Spot<'a>) {
         let Spot { data, position, base, split, seen, pieces, owner, limits } = spot;
         (self.data, self.position, self.base, self.split) = (data, position, base, split);

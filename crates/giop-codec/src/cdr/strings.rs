@@ -16,11 +16,11 @@ const BOM: u16 = 0xFEFF;
 const SWAPPED_BOM: u16 = 0xFFFE;
 
 impl Encoder {
-    /// Writes an IDL `string` in the transmission code set: length with NUL, octets, NUL.
+    /// Writes an IDL `string` in the transmission code set: the length including NUL, the bytes, NUL.
     ///
     /// # Errors
-    /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet),
-    /// [`TooLong`](EncodeErrorKind::TooLong).
+    /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul),
+    /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet), [`TooLong`](EncodeErrorKind::TooLong).
     pub fn put_str(&mut self, text: &str) -> Result<(), EncodeError> {
         match self.code_sets().char {
             CharSet::Utf8 => self.put_ascii(text),
@@ -28,7 +28,7 @@ impl Encoder {
         }
     }
 
-    // Apart, so that UTF-8 has no part in what this needs.
+    // A separate function keeps the UTF-8 path small.
     #[inline(never)]
     fn put_other(&mut self, set: CharSet, text: &str) -> Result<(), EncodeError> {
         match set {
@@ -38,7 +38,8 @@ impl Encoder {
         }
     }
 
-    /// Writes a `string` that no code set conversion applies to: repository ids, operation names, addresses.
+    /// Writes a `string` that is not subject to code set conversion: repository ids, operation names,
+    /// addresses.
     ///
     /// # Errors
     /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`TooLong`](EncodeErrorKind::TooLong).
@@ -66,9 +67,13 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes an IDL `wstring`: in GIOP 1.1 a count of UTF-16 units with NUL, and the units in the order of the
-    /// stream; in GIOP 1.2 a count of octets, and the units big-endian without a byte order mark. UCS-2 goes likewise; characters in UCS-4
-    /// have four octets, in the order of the stream.
+    /// Writes an IDL `wstring`.
+    ///
+    /// * UTF-16 in GIOP 1.1: a count of UTF-16 units including NUL, then the units in the byte order of the
+    ///   stream.
+    /// * UTF-16 in GIOP 1.2: a count of bytes, then the units, big-endian without a byte order mark.
+    /// * UCS-2: like UTF-16.
+    /// * UCS-4: each character takes four bytes, in the byte order of the stream.
     ///
     /// # Errors
     /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) (UCS-2),
@@ -91,7 +96,8 @@ impl Encoder {
             self.put_u16(0);
             return Ok(());
         }
-        // Text that begins like a byte order mark would lose its first character or have its octets swapped.
+        // Without a mark, the receiver would drop a first character that looks like a byte order mark, or
+        // swap the text.
         let marked = matches!(text.units().next(), Some(BOM | SWAPPED_BOM));
         self.put_len((units + usize::from(marked)).saturating_mul(2))?;
         if marked {
@@ -101,8 +107,9 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes an IDL `wchar`: in GIOP 1.1 two octets, aligned, in the order of the stream; in GIOP 1.2 an octet
-    /// that counts, and two octets big-endian. In UCS-4 there are four, in the order of the stream.
+    /// Writes an IDL `wchar`: in GIOP 1.1 two aligned bytes, in the byte order of the stream; in GIOP 1.2 a
+    /// length byte and two bytes, big-endian. In UCS-4 a character takes four bytes, in the byte order of the
+    /// stream.
     ///
     /// # Errors
     /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet).
@@ -129,12 +136,13 @@ impl Encoder {
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads the octets of a `string` as they are, without its NUL. A length of 0, which some old ORBs send, is
-    /// the empty string.
+    /// Reads the bytes of a `string` unconverted, without its NUL. A length of 0, which some old ORBs send,
+    /// is the empty string.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
-    /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated), [`EmbeddedNul`](DecodeErrorKind::EmbeddedNul).
+    /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated),
+    /// [`EmbeddedNul`](DecodeErrorKind::EmbeddedNul).
     pub fn read_octet_str(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = self.read_len(1)?;
         let start = self.position();
@@ -146,27 +154,28 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// [`read_octet_str`](Decoder::read_octet_str) as a view of the shared buffer.
+    /// Reads like [`read_octet_str`](Decoder::read_octet_str), but returns a view of the shared buffer.
     ///
     /// # Errors
-    /// As there, and [`AllocLimit`](DecodeErrorKind::AllocLimit) where there is no shared buffer.
+    /// Those of `read_octet_str`, and [`AllocLimit`](DecodeErrorKind::AllocLimit) without a shared buffer.
     pub fn read_octet_str_shared(&mut self) -> Result<Bytes, DecodeError> {
         let octets = self.read_octet_str()?;
         let start = self.position.saturating_sub(octets.len() + 1);
         self.share(start, octets)
     }
 
-    /// Reads a `string` that no code set conversion applies to: repository ids, operation names, addresses.
+    /// Reads a `string` that is not subject to code set conversion: repository ids, operation names,
+    /// addresses.
     ///
     /// # Errors
-    /// As [`read_octet_str`](Decoder::read_octet_str), and [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) unless it
-    /// is UTF-8.
+    /// Those of [`read_octet_str`](Decoder::read_octet_str), and
+    /// [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) unless it is UTF-8.
     pub fn read_str_ascii(&mut self) -> Result<&'a str, DecodeError> {
         let octets = self.read_octet_str()?;
         self.utf8(octets, DecodeErrorKind::InvalidIdentifier)
     }
 
-    /// Reads an IDL `string` in the transmission code set, without a copy where that is UTF-8.
+    /// Reads an IDL `string` in the transmission code set, without a copy if that is UTF-8.
     pub(crate) fn read_string_ref(&mut self) -> Result<Cow<'a, str>, DecodeError> {
         if self.code_sets().char != CharSet::Utf8 {
             return self.read_string().map(Cow::Owned);
@@ -178,13 +187,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads an IDL `string` in the transmission code set. Bytes that are not valid in it are what the context
-    /// [says](crate::cdr::DecodeContext::invalid_text): an error by default.
+    /// Reads an IDL `string` in the transmission code set. The
+    /// [context](crate::cdr::DecodeContext::invalid_text) defines how bytes that are not valid in it are
+    /// handled. By default, they are an error.
     ///
     /// # Errors
-    /// As [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText),
-    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for octets that are no character of a set that is converted, and
-    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    /// Those of [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText),
+    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for bytes that are not a character of a
+    /// converted set, and [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_string(&mut self) -> Result<String, DecodeError> {
         let octets = self.read_octet_str()?;
         match self.code_sets().char {
@@ -204,7 +214,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Text of bytes that are not valid in its code set, if the context wants some.
+    /// Converts bytes that are not valid in their code set, as the context demands, or returns `error`.
     #[cold]
     fn recovered(&mut self, octets: &[u8], error: DecodeError) -> Result<String, DecodeError> {
         let invalid = matches!(error.kind, DecodeErrorKind::InvalidText | DecodeErrorKind::CharNotInCodeSet);
@@ -212,7 +222,7 @@ impl<'a> Decoder<'a> {
         if !invalid || wanted == InvalidText::Refuse {
             return Err(error);
         }
-        // U+FFFD has three bytes.
+        // U+FFFD has three bytes in UTF-8.
         self.charge(octets.len().saturating_mul(3))?;
         Ok(match (wanted, self.code_sets().char) {
             (InvalidText::Latin1, _) => octets.iter().map(|octet| char::from(*octet)).collect(),
@@ -221,7 +231,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    // Apart, so that UTF-8 has no part in what this needs.
+    // A separate function keeps the UTF-8 path small.
     #[inline(never)]
     fn other(&mut self, set: CharSet, octets: &'a [u8]) -> Result<String, DecodeError> {
         match set {
@@ -244,8 +254,8 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Reads an IDL `wstring`, see [`Encoder::put_wstr`]. In GIOP 1.2 a byte order mark is obeyed and removed;
-    /// without one the data is big-endian whatever the order of the stream.
+    /// Reads an IDL `wstring`, see [`Encoder::put_wstr`]. In GIOP 1.2 a byte order mark is honored and
+    /// removed. Without one the data is big-endian, whatever the byte order of the stream.
     ///
     /// # Errors
     /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
@@ -282,7 +292,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What stands for a number that is no character, if the context wants something to.
+    /// Returns the replacement for a number that is not a character, if the context allows one.
     #[cold]
     pub(super) fn replacement(&self, wrong: DecodeErrorKind, start: usize) -> Result<char, DecodeError> {
         match self.invalid_text() {
@@ -301,7 +311,7 @@ impl<'a> Decoder<'a> {
         if !odd.is_empty() {
             return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
         }
-        // A unit becomes at most three octets of UTF-8.
+        // A unit becomes at most three bytes of UTF-8.
         self.charge(pairs.len().saturating_mul(3))?;
         let mut text = String::with_capacity(pairs.len());
         for c in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
@@ -317,7 +327,7 @@ impl<'a> Decoder<'a> {
         Ok(WString::from(text))
     }
 
-    /// Text with half of a surrogate pair in it.
+    /// Returns text that contains a lone half of a surrogate pair.
     #[cold]
     fn cut_utf16(
         &self,
@@ -338,13 +348,14 @@ impl<'a> Decoder<'a> {
         Err(DecodeError::new(wrong, start))
     }
 
-    /// Reads an IDL `wchar`, see [`Encoder::put_wchar`]. In GIOP 1.2 two octets are a unit, four octets a byte
-    /// order mark and a unit.
+    /// Reads an IDL `wchar`, see [`Encoder::put_wchar`]. In GIOP 1.2 two bytes are a unit, and four bytes are
+    /// a byte order mark and a unit.
     ///
     /// # Errors
     /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidWideText`](DecodeErrorKind::InvalidWideText),
-    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for a surrogate pair, which no `wchar` holds.
+    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for a surrogate pair, which does not fit a
+    /// `wchar`.
     pub fn read_wchar(&mut self) -> Result<WChar, DecodeError> {
         if self.wide_code_set()? == WCharSet::Ucs4 {
             return self.read_ucs_4_char();

@@ -1,7 +1,8 @@
-//! Runs of numbers turned into the other byte order.
+//! Conversion of runs of numbers to the other byte order.
 //!
-//! Those of four and eight octets in pairs, as one integer of twice the size: alone they end up in vectors, whose octets 64-bit x86 without
-//! its later extensions shuffles in twice the time that it takes to swap them one by one.
+//! Numbers of four and eight bytes are swapped in pairs, as one integer of twice the size. Otherwise the
+//! compiler vectorizes the loop. On 64-bit x86 without its later extensions, that byte shuffle takes twice
+//! the time of swapping the numbers one by one.
 
 use bytes::Bytes;
 
@@ -11,10 +12,12 @@ use super::long_double::LongDouble;
 use super::seq::{Element, Seq};
 use crate::DecodeError;
 
-/// Octets of memory that are written twice, at first as zeros: few enough to be still in the first-level cache then.
+/// Tile size in bytes for memory that is zeroed first and then overwritten. A tile is still in the
+/// first-level cache at the second write.
 pub(crate) const TILE: usize = 4096;
 
-/// Writes numbers of `1 << width` octets in the other byte order, to a place with as many octets.
+/// Copies numbers of `1 << width` bytes from `from` to `to`, which has the same length, in the other byte
+/// order.
 #[inline]
 pub(crate) fn swap(width: u8, from: &[u8], to: &mut [u8]) {
     match width {
@@ -26,7 +29,7 @@ pub(crate) fn swap(width: u8, from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Copies octets, as many as there are in both places.
+/// Copies as many bytes as both slices have.
 #[inline]
 pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
     let len = from.len().min(to.len());
@@ -36,10 +39,11 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
 }
 
 impl Decoder<'_> {
-    /// Reads `n` numbers of `1 << width` octets to memory that is aligned for them, in native order: a view where order and memory allow.
+    /// Reads `n` numbers of `1 << width` bytes, in native order, in memory that is aligned for them. Returns
+    /// a view of the message where byte order and alignment allow that, else a copy.
     ///
     /// # Errors
-    /// As [`read_seq`](Decoder::read_seq).
+    /// Those of [`read_seq`](Decoder::read_seq).
     pub(crate) fn read_numbers(&mut self, width: u8, n: usize) -> Result<Bytes, DecodeError> {
         let view = match width {
             0 => return self.take_shared(n),
@@ -55,7 +59,7 @@ impl Decoder<'_> {
         let len = n.saturating_mul(1 << width);
         let whole = len.saturating_add(pad);
         let mut out: Vec<u8> = Vec::new();
-        // What is not there gets no room: it is an error below.
+        // Do not reserve memory for data that is missing: `take` fails below.
         if !self.in_piece(whole) || whole <= self.remaining() && !reserved(&mut out, len) {
             return match width {
                 1 => self.read_numbers_apart::<u16>(n),
@@ -77,20 +81,22 @@ impl Decoder<'_> {
 
     #[cold]
     fn read_numbers_apart<T: Element>(&mut self, n: usize) -> Result<Bytes, DecodeError> {
-        // One number by itself is aligned behind a joint that it does not fit before; a run never is.
+        // A single number that does not fit before a fragment boundary is aligned after it. A run is never
+        // realigned.
         let out = if n == 1 { vec![self.read_fixed()?] } else { self.read_fixed_vec::<T>(n)? };
         Ok(Seq::from(out).into_bytes())
     }
 }
 
-/// Whether there is room for so many octets at a place that is aligned for all numbers. Allocators give such places, though nobody asks
-/// them to; octets then take one allocation, where numbers take another to be shared as octets.
+/// Reserves `len` bytes and returns whether the memory is aligned for all numbers. Allocators usually align
+/// it so, although a `Vec<u8>` does not demand it. Bytes then take one allocation. A `Vec` of numbers takes a
+/// second one to be shared as [`Bytes`].
 fn reserved(out: &mut Vec<u8>, len: usize) -> bool {
     out.try_reserve_exact(len).is_ok()
         && out.as_ptr().align_offset(align_of::<LongDouble>().max(align_of::<u64>())) == 0
 }
 
-/// Turns numbers of `1 << width` octets where they are.
+/// Swaps numbers of `1 << width` bytes in place.
 #[inline(never)]
 pub(crate) fn swap_here(width: u8, octets: &mut [u8]) {
     match width {
@@ -116,14 +122,14 @@ fn swap_longs(from: &[u8], to: &mut [u8]) {
 #[inline(never)]
 fn swap_doubles(from: &[u8], to: &mut [u8]) {
     let ((pairs, from), (places, to)) = (from.as_chunks(), to.as_chunks_mut());
-    // By twos, so that what is not aligned is not stored the slow way.
+    // Pairs of 16-byte values avoid slow unaligned stores.
     let ((fours, pair), (four_places, place)) = (pairs.as_chunks::<2>(), places.as_chunks_mut::<2>());
     fours.iter().zip(four_places).for_each(|(four, place)| *place = four.map(doubles));
     pair.iter().zip(place).for_each(|(pair, place)| *place = doubles(*pair));
     each(from, to, double);
 }
 
-/// Returns what is left of both.
+/// Applies `turn` to all whole chunks and returns the remainders of both slices.
 #[inline(always)]
 fn each<'a, 'b, const N: usize>(
     from: &'a [u8],

@@ -1,4 +1,4 @@
-//! Characters, [`Char`] and [`WChar`], and the code sets that text travels in.
+//! Characters, [`Char`] and [`WChar`], and the transmission code sets of text.
 
 use core::fmt;
 
@@ -10,12 +10,12 @@ use crate::Version;
 /// Transmission code set of `char` and `string` (TCS-C).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CharSet {
-    /// ISO 8859-1, what holds without negotiation.
+    /// ISO 8859-1, the default without negotiation.
     #[default]
     Latin1,
     /// UTF-8.
     Utf8,
-    /// Another one, by a table.
+    /// Another one, converted by a table.
     Converted(ConvertedSet),
 }
 
@@ -30,18 +30,19 @@ pub enum WCharSet {
     Ucs4,
 }
 
-/// What is done about a `string` or `wstring` that is not valid in its transmission code set.
+/// The treatment of a `string` or `wstring` that is not valid in its transmission code set.
 ///
-/// Half of a surrogate pair is none of that: [`WString`](crate::cdr::WString) keeps it.
+/// A lone half of a surrogate pair is valid: [`WString`](crate::cdr::WString) keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InvalidText {
-    /// The text is refused: `DATA_CONVERSION` minor OMG 1.
+    /// The text is rejected: `DATA_CONVERSION` minor OMG 1.
     #[default]
     Refuse,
-    /// What is not valid is replaced by U+FFFD.
+    /// Each invalid sequence is replaced by U+FFFD.
     Replace,
-    /// All bytes of such a `string` are characters of ISO 8859-1; in a `wstring` (of UCS-4) what is not valid is replaced by U+FFFD.
+    /// All bytes of such a `string` are taken as characters of ISO 8859-1. In a `wstring` (of UCS-4) invalid
+    /// characters are replaced by U+FFFD.
     Latin1,
 }
 
@@ -50,13 +51,13 @@ pub enum InvalidText {
 pub struct CodeSets {
     /// For `char` and `string`.
     pub char: CharSet,
-    /// For `wchar` and `wstring`; `None` when the peers agreed on none.
+    /// For `wchar` and `wstring`; `None` if the peers agreed on none.
     pub wchar: Option<WCharSet>,
 }
 
 impl CodeSets {
-    /// What encoders and decoders assume until told otherwise: ISO 8859-1; no wide text in GIOP 1.0, UTF-16
-    /// above.
+    /// Returns the initial code sets of encoders and decoders: ISO 8859-1, and UTF-16 for wide text. GIOP 1.0
+    /// has no wide text.
     #[inline]
     pub const fn default_for(version: Version) -> CodeSets {
         let wchar = match version {
@@ -66,17 +67,18 @@ impl CodeSets {
         CodeSets { char: CharSet::Latin1, wchar }
     }
 
-    /// The code sets inside an encapsulation, which may travel where no negotiation took place.
+    /// Returns the code sets inside an encapsulation, which may be forwarded to places without negotiation.
     #[inline]
     pub(crate) const fn in_encapsulation(self) -> CodeSets {
         CodeSets { char: self.char, wchar: Some(WCharSet::Utf16) }
     }
 }
 
-/// An IDL `char`: one octet of the transmission code set, which is sent and received unconverted.
+/// An IDL `char`: one byte of the transmission code set, which is sent and received unconverted.
 ///
-/// Conversions from and to Rust's `char` take it as ISO 8859-1. Where UTF-8 was negotiated, octets above 0x7F
-/// are no characters by themselves, and a receiver may refuse them. Where the set is an EBCDIC one, the octet is of that set, too.
+/// Conversions from and to Rust's `char` interpret it as ISO 8859-1. If UTF-8 was negotiated, bytes above
+/// 0x7F are not characters by themselves, and a receiver may reject them. If the set is an EBCDIC one, the
+/// byte is of that set, too.
 #[derive(
     Clone,
     Copy,
@@ -100,7 +102,7 @@ pub struct Char(pub u8);
 #[repr(transparent)]
 pub struct WChar(pub u16);
 
-/// A Rust `char` that the IDL type cannot hold, or the other way round.
+/// The error of a Rust `char` that the IDL type cannot hold, or of the reverse conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CharConversionError(&'static str);
 
@@ -167,7 +169,7 @@ impl From<WChar> for u16 {
 }
 
 impl From<WChar> for char {
-    /// The character, or U+FFFD for half a surrogate pair.
+    /// Returns the character, or U+FFFD for half of a surrogate pair.
     fn from(value: WChar) -> char {
         char::from_u32(u32::from(value.0)).unwrap_or(char::REPLACEMENT_CHARACTER)
     }

@@ -1,14 +1,14 @@
-//! Wide text that keeps what peers send: [`WString`] and [`WStr`].
+//! Lossless wide text: [`WString`] and [`WStr`].
 
 use core::cmp::Ordering;
 use core::fmt::{self, Write as _};
 use std::borrow::Cow;
 
-/// An IDL `wstring`: UTF-16 text, in which halves of surrogate pairs may stand alone, as they do in text that Java, C++ or
-/// Windows cut.
+/// An IDL `wstring`: UTF-16 text, which may contain lone halves of surrogate pairs. Text that Java, C++ or
+/// Windows splits may contain them.
 ///
-/// Comparison, hashing and what is sent keep every unit. Text without such halves is a `String` inside, so
-/// [`as_str`](WString::as_str) costs nothing. The order is that of the characters.
+/// Comparison, hashing and sending preserve every unit. Text without lone halves is stored as a `String`, so
+/// that [`as_str`](WString::as_str) costs nothing. The order is that of the characters.
 ///
 /// ```
 /// use giop_codec::cdr::WString;
@@ -23,14 +23,15 @@ use std::borrow::Cow;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct WString(Owned);
 
-/// One text has one form: `Units` holds at least one half that stands alone.
+/// A text has exactly one representation: `Units` holds at least one lone half.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Owned {
     Text(String),
     Units(Box<[u16]>),
 }
 
-/// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`; small, and passed by value.
+/// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`. It is small, and passed by
+/// value.
 ///
 /// Clients pass `&str`, `&String` or `&WString` where a stub takes `impl Into<WStr>`; servants get one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,10 +43,10 @@ enum Borrowed<'a> {
     Units(&'a [u16]),
 }
 
-/// Wide text is no `str`: half of a surrogate pair stands alone in it.
+/// The error of wide text that is not a `str`, because it contains a lone half of a surrogate pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LoneSurrogate {
-    /// Where the first one stands, in UTF-16 units.
+    /// Index of the first one, in UTF-16 units.
     pub at: usize,
     /// The half: 0xD800 to 0xDFFF.
     pub unit: u16,
@@ -64,12 +65,12 @@ impl fmt::Display for LoneSurrogate {
 impl std::error::Error for LoneSurrogate {}
 
 impl WString {
-    /// The text of `text`.
+    /// Creates a wide string from text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Owned::Text(text.into()))
     }
 
-    /// The text of UTF-16 units, any of them.
+    /// Creates a wide string from UTF-16 units, which may include lone halves.
     pub fn from_units(units: impl IntoIterator<Item = u16>) -> Self {
         let units: Vec<u16> = units.into_iter().collect();
         match String::from_utf16(&units) {
@@ -78,7 +79,7 @@ impl WString {
         }
     }
 
-    /// The text, borrowed.
+    /// Returns the text, borrowed.
     #[inline]
     pub fn as_wstr(&self) -> WStr<'_> {
         match &self.0 {
@@ -87,24 +88,25 @@ impl WString {
         }
     }
 
-    /// The text as `str`, without a copy.
+    /// Returns the text as `str`, without a copy.
     ///
     /// # Errors
-    /// Half of a surrogate pair stands alone in it: [`to_string_lossy`](Self::to_string_lossy) replaces such.
+    /// The text contains a lone half of a surrogate pair: [`to_string_lossy`](Self::to_string_lossy) replaces
+    /// it.
     #[inline]
     pub fn as_str(&self) -> Result<&str, LoneSurrogate> {
         self.as_wstr().as_str()
     }
 
-    /// The text, with U+FFFD for each half of a surrogate pair that stands alone. A copy only if there is one.
+    /// Returns the text with U+FFFD for each lone half of a surrogate pair. Copies only if there is one.
     pub fn to_string_lossy(&self) -> Cow<'_, str> {
         self.as_wstr().to_string_lossy()
     }
 
-    /// The text as a `String`, without a copy.
+    /// Converts the text to a `String`, without a copy.
     ///
     /// # Errors
-    /// The text itself, if half of a surrogate pair stands alone in it.
+    /// The text itself, if it contains a lone half of a surrogate pair.
     pub fn into_string(self) -> Result<String, Self> {
         match self.0 {
             Owned::Text(text) => Ok(text),
@@ -112,27 +114,28 @@ impl WString {
         }
     }
 
-    /// The UTF-16 units.
+    /// Returns the UTF-16 units.
     pub fn units(&self) -> impl Iterator<Item = u16> + Clone + '_ {
         self.as_wstr().units()
     }
 
-    /// Whether there are no characters.
+    /// Returns whether there are no characters.
     pub fn is_empty(&self) -> bool {
         self.as_wstr().is_empty()
     }
 }
 
 impl<'a> WStr<'a> {
-    /// The text of `text`.
+    /// Creates a wide string from borrowed text.
     pub const fn new(text: &'a str) -> Self {
         Self(Borrowed::Text(text))
     }
 
-    /// The text as `str`.
+    /// Returns the text as `str`.
     ///
     /// # Errors
-    /// Half of a surrogate pair stands alone in it: [`to_string_lossy`](Self::to_string_lossy) replaces such.
+    /// The text contains a lone half of a surrogate pair: [`to_string_lossy`](Self::to_string_lossy) replaces
+    /// it.
     #[inline]
     pub fn as_str(self) -> Result<&'a str, LoneSurrogate> {
         match self.0 {
@@ -141,7 +144,7 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// The text, with U+FFFD for each half of a surrogate pair that stands alone. A copy only if there is one.
+    /// Returns the text with U+FFFD for each lone half of a surrogate pair. Copies only if there is one.
     pub fn to_string_lossy(self) -> Cow<'a, str> {
         match self.0 {
             Borrowed::Text(text) => Cow::Borrowed(text),
@@ -149,7 +152,7 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// The text, owned.
+    /// Returns the text, owned.
     pub fn to_wstring(self) -> WString {
         WString(match self.0 {
             Borrowed::Text(text) => Owned::Text(text.to_owned()),
@@ -157,7 +160,8 @@ impl<'a> WStr<'a> {
         })
     }
 
-    /// The text and the units, of which one is empty: iterators over both have one type.
+    /// Returns the text and the units, one of which is empty, so that iterators over both representations
+    /// have one type.
     fn parts(self) -> (&'a str, &'a [u16]) {
         match self.0 {
             Borrowed::Text(text) => (text, &[]),
@@ -165,13 +169,13 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// The UTF-16 units.
+    /// Returns the UTF-16 units.
     pub fn units(self) -> impl Iterator<Item = u16> + Clone + 'a {
         let (text, units) = self.parts();
         text.encode_utf16().chain(units.iter().copied())
     }
 
-    /// Whether a U+0000 is in it, which no `wstring` carries.
+    /// Returns whether the text contains a U+0000, which a `wstring` cannot carry.
     pub(crate) fn has_nul(self) -> bool {
         match self.0 {
             Borrowed::Text(text) => text.as_bytes().contains(&0),
@@ -179,7 +183,7 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// The characters; half of a surrogate pair that stands alone is its number.
+    /// Returns the code points; a lone half of a surrogate pair is its number.
     pub(super) fn code_points(self) -> impl Iterator<Item = u32> + Clone + 'a {
         let (text, units) = self.parts();
         let of_units = char::decode_utf16(units.iter().copied());
@@ -187,7 +191,7 @@ impl<'a> WStr<'a> {
         text.chars().map(u32::from).chain(of_units)
     }
 
-    /// Whether there are no characters.
+    /// Returns whether there are no characters.
     pub fn is_empty(self) -> bool {
         matches!(self.0, Borrowed::Text(""))
     }
@@ -335,14 +339,14 @@ equal! {
 }
 
 impl fmt::Display for WStr<'_> {
-    /// The text, with U+FFFD for each half of a surrogate pair that stands alone.
+    /// Writes the text with U+FFFD for each lone half of a surrogate pair.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.to_string_lossy())
     }
 }
 
 impl fmt::Debug for WStr<'_> {
-    /// As `str`; half of a surrogate pair that stands alone is `\u{d83d}`.
+    /// Writes the text like `str`; a lone half of a surrogate pair is written as `\u{d83d}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = match self.0 {
             Borrowed::Text(text) => return text.fmt(f),
@@ -361,14 +365,14 @@ impl fmt::Debug for WStr<'_> {
 }
 
 impl fmt::Display for WString {
-    /// The text, with U+FFFD for each half of a surrogate pair that stands alone.
+    /// Writes the text with U+FFFD for each lone half of a surrogate pair.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_wstr().fmt(f)
     }
 }
 
 impl fmt::Debug for WString {
-    /// As `str`; half of a surrogate pair that stands alone is `\u{d83d}`.
+    /// Writes the text like `str`; a lone half of a surrogate pair is written as `\u{d83d}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.as_wstr(), f)
     }
@@ -408,7 +412,7 @@ mod tests {
     #[test]
     fn the_order_is_that_of_the_characters() {
         let text = |units: &[u16]| WString::from_units(units.iter().copied());
-        // U+FFFD is above every half, U+10000 above both, though its units are not.
+        // U+FFFD is above every half. U+10000 is above both, although its UTF-16 units are not.
         let all = [
             text(&[]),
             text(&[0x41]),

@@ -1,4 +1,4 @@
-//! What travels in the service context of requests and replies.
+//! The content of the security service context of requests and replies.
 
 use bytes::Bytes;
 
@@ -8,61 +8,62 @@ use crate::giop::{ContextId, ServiceContext, ServiceContextRef};
 use crate::ior::{put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Most elements of authorization that a context may have; more is `MARSHAL`.
+/// The maximum number of authorization elements in a context; more is `MARSHAL`.
 pub const MAX_AUTHORIZATION_ELEMENTS: usize = 64;
-/// Longest token in octets; a longer one is `MARSHAL`.
+/// The maximum length of a token in bytes; a longer one is `MARSHAL`.
 const MAX_TOKEN: usize = 64 << 10;
 
-/// What client and server say about who calls: a client [establishes](Self::Establish) a context with a request, or names
-/// [one that is there](Self::InContext); the server's reply says whether it [holds](Self::Complete) or [why not](Self::Error).
+/// A message about the identity of the caller. With a request, the client [establishes](Self::Establish) a
+/// context or refers to an [existing one](Self::InContext). The server's reply [accepts](Self::Complete) it
+/// or [gives the reason](Self::Error) for rejecting it.
 ///
 /// Source clause: "Common Secure Interoperability / The Security Attribute Service Context Element Protocol"
 /// (`CSI::SASContextBody`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SasContext {
-    /// With a request: who calls.
+    /// With a request: establishes a context with the identity of the caller.
     Establish(EstablishContext),
-    /// With a reply: what the client sent was taken.
+    /// With a reply: the server accepted the context.
     Complete {
-        /// The client's number of it.
+        /// The client's number of the context.
         client_context_id: u64,
-        /// Whether the server keeps it, so that the client may name it.
+        /// Whether the server keeps the context, so that the client may refer to it.
         stateful: bool,
-        /// What the mechanism of authentication ends with; GSSUP has nothing.
+        /// The final token of the authentication mechanism; empty for GSSUP.
         final_token: Bytes,
     },
-    /// With a reply, which is `NO_PERMISSION`: it was not.
+    /// With a reply, which is `NO_PERMISSION`: the server rejected the context.
     Error {
-        /// The client's number of it.
+        /// The client's number of the context.
         client_context_id: u64,
-        /// Why not.
+        /// The reason.
         failure: ContextFailure,
-        /// What the mechanism says, such as a [`LoginError`](super::gssup::LoginError).
+        /// The error token of the mechanism, such as a [`LoginError`](super::gssup::LoginError).
         error_token: Bytes,
     },
-    /// With a request: the context of that number.
+    /// With a request: refers to the context of that number.
     InContext {
-        /// The client's number of it.
+        /// The client's number of the context.
         client_context_id: u64,
-        /// Whether the server may forget it.
+        /// Whether the server may discard the context.
         discard: bool,
     },
 }
 
-/// Who calls (`CSI::EstablishContext`).
+/// The identity of the caller (`CSI::EstablishContext`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EstablishContext {
-    /// The client's number of the context, which it keeps for a stateful server; else 0.
+    /// The client's number of the context; 0 unless the context is stateful.
     pub client_context_id: u64,
-    /// Rights that somebody confirms.
+    /// Rights that an authority certifies.
     pub authorization: Vec<AuthorizationElement>,
-    /// For whom the client speaks.
+    /// The identity on whose behalf the client calls.
     pub identity: IdentityToken,
-    /// Who the client is: a token of the mechanism that the reference names, or nothing.
+    /// The client's own identity: a token of the mechanism that the reference names, or empty.
     pub authentication: Bytes,
 }
 
-/// A confirmed right (`CSI::AuthorizationElement`).
+/// A certified right (`CSI::AuthorizationElement`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuthorizationElement {
     /// The kind of its contents; `0x4f4d0001` is an X.509 attribute certificate with its chain.
@@ -71,30 +72,30 @@ pub struct AuthorizationElement {
     pub contents: Bytes,
 }
 
-/// Why a context does not hold: major and minor status.
+/// The reason why a context is invalid: major and minor status.
 ///
 /// Source clause: "Common Secure Interoperability / ContextError Values and Exceptions".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextFailure {
-    /// The class.
+    /// The class of the failure.
     pub major: i32,
-    /// The case.
+    /// The case within its class.
     pub minor: i32,
 }
 
 impl ContextFailure {
-    /// The evidence does not convince: user or password, certificate, right to speak for others.
+    /// The evidence is invalid: user or password, certificate, or the right to assert an identity.
     pub const INVALID_EVIDENCE: Self = Self { major: 1, minor: 1 };
-    /// A mechanism or form that the server does not take.
+    /// A mechanism or form that the server does not accept.
     pub const INVALID_MECHANISM: Self = Self { major: 2, minor: 1 };
-    /// What is asked for contradicts the server's rules.
+    /// The request conflicts with the server's policy.
     pub const POLICY_CONFLICT: Self = Self { major: 3, minor: 1 };
     /// There is no context of that number.
     pub const NO_CONTEXT: Self = Self { major: 4, minor: 1 };
 }
 
 impl SasContext {
-    /// The service context to send.
+    /// Returns the service context to send.
     ///
     /// # Errors
     /// A part has no encoding, see [`EncodeError`].
@@ -102,10 +103,10 @@ impl SasContext {
         ServiceContext::encapsulate(ContextId::SECURITY_ATTRIBUTE_SERVICE, self)
     }
 
-    /// Reads a received service context; `None` where it is another one.
+    /// Reads a received service context; `None` if it has another id.
     ///
     /// # Errors
-    /// The data does not decode, or is beyond its limits.
+    /// The data does not decode, or exceeds the limits.
     pub fn from_service_context(context: &ServiceContextRef<'_>) -> Result<Option<Self>, DecodeError> {
         (context.id == ContextId::SECURITY_ATTRIBUTE_SERVICE).then(|| context.value()).transpose()
     }

@@ -1,6 +1,6 @@
-//! GSSUP: a user name with a password, as the token of a mechanism that needs no further exchange.
+//! GSSUP: a user name and a password, as the token of a mechanism without a further exchange.
 //!
-//! The password travels as it is: only over TLS is it a secret.
+//! The password is sent in clear text: it is secret only over TLS.
 //! Source clause: "Common Secure Interoperability / GSSUP" (module `GSSUP`).
 
 use std::fmt;
@@ -12,21 +12,21 @@ use crate::cdr::Encoder;
 use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// Longest user name, password or target name; one that is longer is `MARSHAL`.
+/// The maximum length of a user name, password or target name; longer is `MARSHAL`.
 pub const MAX_NAME: usize = 4096;
 
-/// Who logs in, and where (`GSSUP::InitialContextToken`).
+/// User, password and target of a login (`GSSUP::InitialContextToken`).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// User name in UTF-8: `user`, or `user@realm`.
     pub user: Bytes,
     /// Password in UTF-8.
     pub password: Bytes,
-    /// The server's realm, as its references name it: an [`ExportedName`](super::ExportedName), or nothing.
+    /// The server's realm, as its references name it: an [`ExportedName`](super::ExportedName), or empty.
     pub target: Bytes,
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
@@ -34,7 +34,8 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// As the token of a client's authentication: the frame of RFC 2743, section 3.1, around an encapsulation.
+    /// Encodes the token of a client's authentication: the frame of RFC 2743, section 3.1, around an
+    /// encapsulation.
     ///
     /// # Errors
     /// A field is longer than [`MAX_NAME`].
@@ -53,12 +54,14 @@ impl Login {
         Ok(token.into())
     }
 
-    /// Reads such a token.
+    /// Decodes a token that [`to_token`](Self::to_token) or another ORB encoded.
     ///
-    /// JacORB writes lengths from 128 on in its own way, seven bits an octet: that is read as well.
+    /// JacORB writes lengths of 128 and more in its own form, with seven bits in a byte. That form is
+    /// accepted as well.
     ///
     /// # Errors
-    /// It is of another mechanism or another form (`Malformed`), its data ends too soon, or a field is longer than [`MAX_NAME`].
+    /// It is of another mechanism or form (`Malformed`), its data ends too soon, or a field is longer than
+    /// [`MAX_NAME`].
     pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
         let malformed = DecodeError::new(DecodeErrorKind::Malformed, 0);
         let rest = token.strip_prefix(&[0x60]).ok_or(malformed)?;
@@ -71,27 +74,27 @@ impl Login {
     }
 }
 
-/// Why a login failed (`GSSUP::ErrorToken`).
+/// The reason why a login failed (`GSSUP::ErrorToken`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// For a reason that is not told.
+    /// The reason is not given.
     Unspecified,
-    /// The user is not known.
+    /// The user is unknown.
     NoUser,
-    /// The password is another.
+    /// The password is wrong.
     BadPassword,
-    /// The server is not the one that was meant.
+    /// The login is for another server.
     BadTarget,
-    /// A number that the specification does not have.
+    /// A number that the specification does not define.
     Other(u32),
 }
 
 impl LoginError {
-    /// As a token of a context's error.
+    /// Encodes the error token of a context.
     ///
     /// # Errors
-    /// None.
+    /// None at present.
     pub fn to_token(self) -> Result<Bytes, EncodeError> {
         encapsulation(|e| {
             e.put_u32(match self {
@@ -105,7 +108,7 @@ impl LoginError {
         })
     }
 
-    /// Reads such a token.
+    /// Decodes an error token of a context.
     ///
     /// # Errors
     /// It ends too soon.
@@ -127,7 +130,7 @@ fn put(e: &mut Encoder, field: &[u8]) -> Result<(), EncodeError> {
     put_octets(e, field)
 }
 
-/// A length in DER.
+/// Appends a length in DER.
 fn push_length(token: &mut Vec<u8>, length: usize) {
     let octets = length.to_be_bytes();
     let significant = octets.iter().position(|octet| *octet != 0).unwrap_or(octets.len() - 1);
@@ -138,7 +141,7 @@ fn push_length(token: &mut Vec<u8>, length: usize) {
     token.extend(significant);
 }
 
-/// A length in DER, and what is behind it.
+/// Splits a length in DER from the bytes that follow it.
 fn split_length(token: &[u8]) -> Option<(usize, &[u8])> {
     let (first, rest) = token.split_first()?;
     if first & 0x80 == 0 {
@@ -151,7 +154,8 @@ fn split_length(token: &[u8]) -> Option<(usize, &[u8])> {
     Some((octets.iter().fold(0, |length, octet| length << 8 | usize::from(*octet)), rest))
 }
 
-/// A length as JacORB writes it: seven bits an octet, the highest bit set in all but the last.
+/// Splits a length in JacORB's form, seven bits in a byte with the highest bit set in all but the last, from
+/// the bytes that follow it.
 #[cold]
 fn split_jacorb_length(token: &[u8]) -> Option<(usize, &[u8])> {
     let mut length = 0;

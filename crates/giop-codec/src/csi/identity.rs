@@ -1,4 +1,4 @@
-//! For whom a request is made.
+//! The identity on whose behalf a request is made.
 
 use bytes::Bytes;
 
@@ -7,61 +7,61 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// Longest identity in octets; a longer one is `MARSHAL`.
+/// The maximum length of an identity in bytes; longer is `MARSHAL`.
 const MAX_IDENTITY: usize = 64 << 10;
 
-/// The forms of identity that a server takes (`CSI::IdentityTokenType`), as bits.
+/// The forms of identity that a server accepts (`CSI::IdentityTokenType`), as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IdentityTypes(pub u32);
 
 impl IdentityTypes {
-    /// None but absent ones.
+    /// Only absent identities.
     pub const ABSENT: Self = Self(0);
     /// Anonymous callers.
     pub const ANONYMOUS: Self = Self(1);
-    /// Names of a mechanism.
+    /// Names exported by a mechanism.
     pub const PRINCIPAL_NAME: Self = Self(2);
     /// Chains of certificates.
     pub const X509_CERT_CHAIN: Self = Self(4);
     /// Distinguished names.
     pub const DISTINGUISHED_NAME: Self = Self(8);
 
-    /// Those of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` are among these.
+    /// Returns whether these include all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// For whom the sender of a request speaks, if not for itself.
+/// The identity on whose behalf the sender of a request calls, if not its own.
 ///
-/// Whoever believes it must trust the sender to say so: who that is, TLS or a user name tells.
+/// Accept it only from a trusted sender, whose own identity TLS or a user name authenticates.
 /// Source clause: "Common Secure Interoperability / Identity Token Types" (`CSI::IdentityToken`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdentityToken {
-    /// For itself.
+    /// The sender calls on its own behalf.
     #[default]
     Absent,
-    /// For somebody who has not said who he is.
+    /// An anonymous caller.
     Anonymous,
-    /// For a principal by its name.
+    /// A principal by its name.
     PrincipalName(ExportedName),
-    /// For who has the first of these certificates: an ASN.1 sequence of X.509 certificates, in DER.
+    /// The subject of the first of these certificates: an ASN.1 sequence of X.509 certificates, in DER.
     X509CertChain(Bytes),
-    /// For an X.501 distinguished name, in DER.
+    /// An X.501 distinguished name, in DER.
     DistinguishedName(Bytes),
-    /// In a form that is not known here, by its number.
+    /// The number and content of an unknown form.
     Other(u32, Bytes),
 }
 
 impl IdentityToken {
-    /// The bit of its form; that of an absent one is none.
+    /// Returns the bit of its form; an absent identity has none.
     pub const fn form(&self) -> IdentityTypes {
         match self {
             Self::Absent => IdentityTypes::ABSENT,
@@ -74,13 +74,14 @@ impl IdentityToken {
     }
 }
 
-/// Octets with an encapsulation of octets in them, as names, chains and distinguished names travel.
+/// Writes bytes that contain an encapsulation of bytes, the form of names, chains and distinguished names.
 fn put_wrapped(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
     let inner = encapsulation(|e| put_octets(e, octets))?;
     put_octets(e, &inner)
 }
 
-/// What [`put_wrapped`] wrote. Some ORBs leave the encapsulation out: ASN.1 and exported names begin otherwise.
+/// Reads the output of [`put_wrapped`]. Some ORBs omit the encapsulation. This is recognized by the first
+/// byte, with which ASN.1 or an exported name begins.
 fn get_wrapped(d: &mut Decoder<'_>, begins: u8) -> Result<Bytes, DecodeError> {
     let octets = read_octets_within(d, MAX_IDENTITY)?;
     if octets.first() == Some(&begins) {
@@ -114,7 +115,7 @@ impl CdrDecode for IdentityToken {
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         /// The tag of a sequence in ASN.1.
         const SEQUENCE: u8 = 0x30;
-        /// The first octet of an exported name.
+        /// The first byte of an exported name.
         const NAME: u8 = 0x04;
         Ok(match d.read_u32()? {
             0 => {

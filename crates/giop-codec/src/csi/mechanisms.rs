@@ -1,4 +1,4 @@
-//! What references say of the security that their server wants.
+//! The security mechanisms that references announce for their server.
 
 use bytes::Bytes;
 
@@ -10,143 +10,145 @@ use crate::ior::{
 };
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Most mechanisms that a list may have, and most entries of the lists in them; more is `MARSHAL`.
+/// The maximum number of mechanisms in a list, and of entries of the lists in them; more is `MARSHAL`.
 pub const MAX_MECHANISMS: usize = 64;
-/// Most addresses that a mechanism may have; more is `MARSHAL`.
+/// The maximum number of addresses of a mechanism; more is `MARSHAL`.
 pub const MAX_ADDRESSES: usize = 64;
 
-/// What a server can do or insists on, as bits.
+/// Security features that a server supports or requires, as bits.
 ///
 /// Source clause: "Common Secure Interoperability / Association Options" (`CSIIOP::AssociationOptions`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AssociationOptions(pub u16);
 
 impl AssociationOptions {
-    /// Nothing.
+    /// No features.
     pub const NONE: Self = Self(0);
-    /// Messages may come as they are.
+    /// Messages may be sent unprotected.
     pub const NO_PROTECTION: Self = Self(1);
-    /// Messages can not be changed on their way.
+    /// Messages cannot be changed in transit.
     pub const INTEGRITY: Self = Self(2);
-    /// Messages can not be read on their way.
+    /// Messages cannot be read in transit.
     pub const CONFIDENTIALITY: Self = Self(4);
-    /// Messages that come twice are noticed.
+    /// Replayed messages are detected.
     pub const DETECT_REPLAY: Self = Self(8);
-    /// Messages that come in another order are noticed.
+    /// Reordered messages are detected.
     pub const DETECT_MISORDERING: Self = Self(16);
-    /// The server says who it is, so that the client can believe it.
+    /// The server proves its identity to the client.
     pub const ESTABLISH_TRUST_IN_TARGET: Self = Self(32);
-    /// The client does.
+    /// The client proves its identity to the server.
     pub const ESTABLISH_TRUST_IN_CLIENT: Self = Self(64);
     /// Credentials are not passed on.
     pub const NO_DELEGATION: Self = Self(128);
     /// Credentials may be passed on.
     pub const SIMPLE_DELEGATION: Self = Self(256);
-    /// Those of all who pass them on are.
+    /// The credentials of all intermediaries are passed on.
     pub const COMPOSITE_DELEGATION: Self = Self(512);
-    /// The client speaks for others.
+    /// The client asserts an identity other than its own.
     pub const IDENTITY_ASSERTION: Self = Self(1024);
-    /// The client shows that it may.
+    /// The client proves that it may do so.
     pub const DELEGATION_BY_CLIENT: Self = Self(2048);
 
-    /// Those of both.
+    /// Returns the union of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` are among these.
+    /// Returns whether these include all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// What `TAG_CSI_SEC_MECH_LIST` holds: mechanisms, of which a client takes the first that it can do.
+/// The data of `TAG_CSI_SEC_MECH_LIST`: mechanisms, of which a client uses the first one that it supports.
 ///
 /// Source clause: "Common Secure Interoperability / TAG_CSI_SEC_MECH_LIST" (`CSIIOP::CompoundSecMechList`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompoundSecMechList {
-    /// Whether the server keeps contexts, so that later requests may name them.
+    /// Whether the server keeps contexts, so that later requests may refer to them.
     pub stateful: bool,
-    /// At most [`MAX_MECHANISMS`].
+    /// The mechanisms, at most [`MAX_MECHANISMS`].
     pub mechanisms: Vec<CompoundSecMech>,
 }
 
-/// Three layers: what is under the messages, who the client is, for whom it speaks (`CSIIOP::CompoundSecMech`).
+/// Three layers of security: transport, client authentication, and asserted identity
+/// (`CSIIOP::CompoundSecMech`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompoundSecMech {
-    /// What all layers together have to bring.
+    /// The features that all layers together must provide.
     pub target_requires: AssociationOptions,
-    /// What is under the messages.
+    /// The transport layer.
     pub transport: TransportMechanism,
-    /// Who the client is.
+    /// The authentication of the client.
     pub authentication: AsContextSec,
-    /// For whom it speaks.
+    /// The identity that the client asserts.
     pub attributes: SasContextSec,
 }
 
-/// What is under the messages (`CSIIOP::CompoundSecMech::transport_mech`).
+/// The transport layer (`CSIIOP::CompoundSecMech::transport_mech`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportMechanism {
-    /// Nothing: the profile's own address.
+    /// No mechanism: the profile's own address.
     None,
     /// TLS at these addresses.
     Tls(TlsSecTrans),
-    /// Something else, or what does not decode: a client can not do it.
+    /// Another mechanism, or one that does not decode: clients cannot use it.
     Other(TaggedComponent),
 }
 
-/// TLS and where it is spoken (`CSIIOP::TLS_SEC_TRANS`).
+/// TLS and its addresses (`CSIIOP::TLS_SEC_TRANS`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSecTrans {
-    /// What the server can do.
+    /// The features that the server supports.
     pub supports: AssociationOptions,
-    /// What it insists on.
+    /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// At most [`MAX_ADDRESSES`]; in place of the profile's.
+    /// The addresses, at most [`MAX_ADDRESSES`], which replace that of the profile.
     pub addresses: Vec<TransportAddress>,
 }
 
 /// Host and port (`CSIIOP::TransportAddress`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TransportAddress {
-    /// A name or an IP address; empty: the profile's.
+    /// A name or an IP address; if empty, the host of the profile.
     pub host: String,
     /// A TCP port.
     pub port: u16,
 }
 
-/// How a client says who it is, beside TLS (`CSIIOP::AS_ContextSec`).
+/// Client authentication above the transport (`CSIIOP::AS_ContextSec`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsContextSec {
-    /// What the server takes: [`ESTABLISH_TRUST_IN_CLIENT`](AssociationOptions::ESTABLISH_TRUST_IN_CLIENT), or nothing.
+    /// The features that the server supports:
+    /// [`ESTABLISH_TRUST_IN_CLIENT`](AssociationOptions::ESTABLISH_TRUST_IN_CLIENT), or none.
     pub supports: AssociationOptions,
-    /// What it insists on.
+    /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// The mechanism, such as [`Oid::GSSUP`]; empty where nothing is supported.
+    /// The mechanism, such as [`Oid::GSSUP`]; empty if none is supported.
     pub mechanism: Oid,
     /// The realm, in the form of an [`ExportedName`](super::ExportedName); may be empty.
     pub target_name: Bytes,
 }
 
-/// For whom a client may speak, and what confirms it (`CSIIOP::SAS_ContextSec`).
+/// The identities that a client may assert, and their evidence (`CSIIOP::SAS_ContextSec`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SasContextSec {
-    /// What the server takes: [`IDENTITY_ASSERTION`](AssociationOptions::IDENTITY_ASSERTION) and
-    /// [`DELEGATION_BY_CLIENT`](AssociationOptions::DELEGATION_BY_CLIENT).
+    /// The features that the server supports: [`IDENTITY_ASSERTION`](AssociationOptions::IDENTITY_ASSERTION)
+    /// and [`DELEGATION_BY_CLIENT`](AssociationOptions::DELEGATION_BY_CLIENT).
     pub supports: AssociationOptions,
-    /// What it insists on.
+    /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// Who confirms rights.
+    /// The authorities that certify rights.
     pub authorities: Vec<ServiceConfiguration>,
-    /// Whose names it takes.
+    /// The mechanisms whose names the server accepts.
     pub naming_mechanisms: Vec<Oid>,
-    /// The forms of identity that it takes.
+    /// The forms of identity that the server accepts.
     pub identity_types: IdentityTypes,
 }
 
-/// Somebody who confirms rights (`CSIIOP::ServiceConfiguration`).
+/// An authority that certifies rights (`CSIIOP::ServiceConfiguration`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceConfiguration {
     /// The kind of the name.
@@ -155,7 +157,7 @@ pub struct ServiceConfiguration {
     pub name: Bytes,
 }
 
-/// Nothing is asked of a client.
+/// Requires nothing of a client.
 impl Default for AsContextSec {
     fn default() -> Self {
         Self {
@@ -167,7 +169,7 @@ impl Default for AsContextSec {
     }
 }
 
-/// Nothing is asked of anybody.
+/// Requires nothing of clients or their transport.
 impl Default for CompoundSecMech {
     fn default() -> Self {
         Self {
@@ -290,7 +292,7 @@ impl CdrDecode for TlsSecTrans {
     }
 }
 
-/// A sequence of at most so many elements, each of so many octets at least.
+/// Reads a sequence of at most `most` elements, each of at least `least` bytes.
 fn list<T>(
     d: &mut Decoder<'_>,
     least: usize,

@@ -1,9 +1,10 @@
-//! Common Secure Interoperability, version 2: who calls, said beside a request, and what a reference says that its server wants to
-//! know.
+//! Common Secure Interoperability, version 2: the identity of callers in service contexts, and the security
+//! mechanisms that references announce.
 //!
-//! A client sends an [`SasContext`] in the service context `SecurityAttributeService`: its user name and password ([`gssup`]), and for
-//! whom it speaks ([`IdentityToken`]). The server answers in the same context of the reply. Which of these it takes, and whether TLS
-//! is to be under it, stands in a component of its references ([`CompoundSecMechList`]).
+//! A client sends an [`SasContext`] in the service context `SecurityAttributeService`. It contains the user
+//! name and password ([`gssup`]) and the identity on whose behalf the client calls ([`IdentityToken`]). The
+//! server answers in the same context of the reply. A component of its references announces which of these it
+//! accepts and whether it requires TLS ([`CompoundSecMechList`]).
 //! Source clause: "Secure Interoperability / Common Secure Interoperability".
 
 mod context;

@@ -1,10 +1,10 @@
-//! Object identifiers of mechanisms, and names as mechanisms export them.
+//! Object identifiers of mechanisms, and names exported by mechanisms.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-/// An object identifier in DER, tag and length included, as the fields of type `CSI::OID` carry it.
+/// An object identifier in DER, including tag and length, as in fields of type `CSI::OID`.
 ///
 /// Source clause: "Common Secure Interoperability / Types and Constants" (`CSI::OID`).
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -14,18 +14,19 @@ impl Oid {
     /// GSSUP, a user name with a password: 2.23.130.1.1.1.
     pub const GSSUP: Self = Self(Bytes::from_static(&[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01]));
 
-    /// Whatever octets a peer sent: two are equal if their octets are.
+    /// Creates an identifier from any bytes that a peer sent, unchecked. Two identifiers are equal if their
+    /// bytes are.
     pub const fn new(der: Bytes) -> Self {
         Self(der)
     }
 
-    /// In DER.
+    /// Returns the identifier in DER.
     pub fn as_der(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// `2.23.130.1.1.1`, or in hexadecimal digits what is no object identifier.
+/// Formats as `2.23.130.1.1.1`, or in hexadecimal digits if it is not a valid object identifier.
 impl fmt::Debug for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(arcs) = arcs(&self.0) else {
@@ -39,7 +40,7 @@ impl fmt::Debug for Oid {
     }
 }
 
-/// The numbers of an object identifier that is whole.
+/// Returns the numbers of an object identifier; `None` if it is not valid.
 fn arcs(der: &[u8]) -> Option<Vec<u64>> {
     let [0x06, length, content @ ..] = der else { return None };
     if usize::from(*length) != content.len() || *length >= 0x80 || content.last()? & 0x80 != 0 {
@@ -62,25 +63,25 @@ fn arcs(der: &[u8]) -> Option<Vec<u64>> {
     Some(arcs)
 }
 
-/// A name with the mechanism that knows what it means: a user of GSSUP, a realm.
+/// A name and the mechanism that defines its meaning: a user of GSSUP, a realm.
 ///
-/// The form of RFC 2743, section 3.2: 04 01, two octets with the length of the object identifier, that, four octets with the length
-/// of the name, the name.
+/// The form of RFC 2743, section 3.2: 04 01, two bytes with the length of the object identifier, the
+/// identifier, four bytes with the length of the name, the name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExportedName {
     /// The mechanism.
     pub mechanism: Oid,
-    /// The name: of GSSUP, UTF-8.
+    /// The name; UTF-8 for GSSUP.
     pub name: Bytes,
 }
 
 impl ExportedName {
-    /// A name of GSSUP: a user, `user@realm`, or the realm of a server, `@realm`.
+    /// Creates a name of GSSUP: a user, `user@realm`, or the realm of a server, `@realm`.
     pub fn gssup(name: &str) -> Self {
         Self { mechanism: Oid::GSSUP, name: Bytes::copy_from_slice(name.as_bytes()) }
     }
 
-    /// The octets; `None` if a part is too long for the form.
+    /// Encodes the name; `None` if a part is too long for the form.
     pub fn to_octets(&self) -> Option<Bytes> {
         let (oid, name) = (self.mechanism.as_der(), &self.name);
         let mut octets = Vec::with_capacity(8 + oid.len() + name.len());
@@ -92,7 +93,7 @@ impl ExportedName {
         Some(octets.into())
     }
 
-    /// What the octets are; `None` where they are in no such form, or more than that.
+    /// Decodes a name; `None` if the bytes are not in this form, or more bytes follow.
     pub fn from_octets(octets: &[u8]) -> Option<Self> {
         let rest = octets.strip_prefix(&[0x04, 0x01])?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
@@ -104,7 +105,7 @@ impl ExportedName {
         Some(Self { mechanism: Oid::new(Bytes::copy_from_slice(oid)), name: Bytes::copy_from_slice(name) })
     }
 
-    /// The name, if it is one of GSSUP in UTF-8.
+    /// Returns the name if it is one of GSSUP in UTF-8.
     pub fn as_gssup(&self) -> Option<&str> {
         if self.mechanism != Oid::GSSUP {
             return None;

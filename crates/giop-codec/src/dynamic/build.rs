@@ -1,4 +1,4 @@
-//! Values to begin with: those that the standard gives a `DynAny` made of a type code.
+//! Default values, as the standard defines them for a `DynAny` created from a type code.
 
 use std::collections::HashSet;
 
@@ -10,38 +10,40 @@ use crate::cdr::{Char, LongDouble, Seq, WChar};
 use crate::ior::Ior;
 use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode, Union};
 
-/// Levels of structs, unions, sequences, arrays and anys in each other.
+/// The maximum nesting of structs, unions, sequences, arrays and anys.
 pub(super) const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
 
-/// Octets of memory that a value to begin with may take, counted roughly, and so many of them that a sequence gets at a time.
+/// The maximum memory of a default value in bytes, counted roughly. Also the maximum by which a sequence
+/// grows at a time.
 pub(super) const MAX_SIZE: usize = 64 << 20;
 
 impl Dynamic {
-    /// The value that a type begins with: zeros, empty texts and sequences, nil references, null values, the first enumerator, a union's first
-    /// member.
+    /// Returns the default value of a type: zeros, empty texts and sequences, nil references, null values,
+    /// the first enumerator, the first member of a union.
     ///
     /// # Errors
-    /// [`Inconsistent`](DynErrorKind::Inconsistent): the type has no values outside of its process, or contains itself without an end;
-    /// [`Limit`](DynErrorKind::Limit): its arrays would take more than 64 MiB.
+    /// [`Inconsistent`](DynErrorKind::Inconsistent): the type has no values outside of its process, or
+    /// contains itself without end. [`Limit`](DynErrorKind::Limit): its arrays would take more than 64 MiB.
     pub fn default_of(code: &TypeCode) -> Result<Dynamic, DynError> {
         let value = default_value(&code.nodes, code.root)?;
         Ok(Dynamic { code: code.clone(), value, graph: ValueGraph::default() })
     }
 }
 
-/// The value that a type begins with.
+/// Returns the default value of a type.
 pub(super) fn default_value(nodes: &Nodes, index: Index) -> Result<Value, DynError> {
     sized_default(nodes, index).map(|(value, _)| value)
 }
 
-/// The same with the memory that it takes, counted roughly.
+/// Returns the default value of a type, and its memory in bytes, counted roughly.
 pub(super) fn sized_default(nodes: &Nodes, index: Index) -> Result<(Value, usize), DynError> {
     let mut defaults = Defaults { nodes, left: MAX_SIZE };
     let value = defaults.value(index, 0)?;
     Ok((value, MAX_SIZE - defaults.left))
 }
 
-/// A discriminator that selects the member: its label, or for the default member one that no other has.
+/// Returns a discriminator that selects the member: its label, or, for the default member, a value that is
+/// not the label of another member.
 pub(super) fn discriminator_for(nodes: &Nodes, union: &Union, member: usize) -> Option<i64> {
     if union.default != u32::try_from(member).ok() {
         return union.members.get(member).map(|member| member.label);
@@ -49,21 +51,22 @@ pub(super) fn discriminator_for(nodes: &Nodes, union: &Union, member: usize) -> 
     unlabelled(nodes, union)
 }
 
-/// A discriminator that no member has for a label.
+/// Returns a discriminator that is not the label of a member.
 pub(super) fn unlabelled(nodes: &Nodes, union: &Union) -> Option<i64> {
     let of = Labels::of_node(nodes, union.discriminator)?;
     let default = union.default.map(|default| default as usize);
     let labelled = union.members.iter().enumerate().filter(|(at, _)| Some(*at) != default);
     let labels: HashSet<i64> = labelled.map(|(_, member)| member.label).collect();
     let free = |label: &i64| !labels.contains(label);
-    // Nearest to zero, which is a discriminator of each type; there are more candidates than labels, or the type ends.
+    // Values nearest to zero first: zero is a discriminator of each type. The search ends, because there are
+    // more candidates than labels, or the type has no more values.
     let mut candidates = (0..)
         .take_while(|label| of.has(*label))
         .chain((1..).map(|label: i64| -label).take_while(|label| of.has(*label)));
     candidates.find(free)
 }
 
-/// The value of a discriminator's type.
+/// Returns a label as a value of the discriminator's type.
 pub(super) fn discriminator_value(nodes: &Nodes, index: Index, label: i64) -> Value {
     match nodes.at(nodes.unaliased(index)) {
         Node::Basic(TcKind::Boolean) => Value::Boolean(label != 0),
@@ -80,7 +83,7 @@ pub(super) fn discriminator_value(nodes: &Nodes, index: Index, label: i64) -> Va
     }
 }
 
-/// The label that a discriminator's value is.
+/// Returns the label for a value of the discriminator.
 pub(super) fn label_of(value: &Value) -> Option<i64> {
     Some(match value {
         Value::Boolean(value) => i64::from(*value),
@@ -97,7 +100,7 @@ pub(super) fn label_of(value: &Value) -> Option<i64> {
     })
 }
 
-/// What a place of values begins with: nothing, side by side where elements may be so.
+/// Returns an empty list of elements, in contiguous form if the element type allows it.
 pub(super) fn no_items(nodes: &Nodes, element: Index) -> Items {
     match nodes.at(nodes.unaliased(element)) {
         Node::Basic(TcKind::Octet) => Items::Octets(Bytes::new()),
@@ -116,7 +119,7 @@ pub(super) fn no_items(nodes: &Nodes, element: Index) -> Items {
 
 struct Defaults<'a> {
     nodes: &'a Nodes,
-    /// Octets that may still be taken.
+    /// Bytes that may still be used.
     left: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a tree is a value of its type.
+//! Checks that a tree is a value of its type.
 
 use bytes::Bytes;
 
@@ -9,11 +9,12 @@ use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode,
 use crate::value::{BYTES, ValueBase, ValueForm};
 
 impl Dynamic {
-    /// Whether the value is one of its type.
+    /// Checks that the value is a value of its type.
     ///
     /// # Errors
-    /// What is wrong, and where: [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds),
-    /// [`InvalidValue`](DynErrorKind::InvalidValue), [`Limit`](DynErrorKind::Limit) behind 64 levels.
+    /// The fault and its path: [`TypeMismatch`](DynErrorKind::TypeMismatch),
+    /// [`Bounds`](DynErrorKind::Bounds), [`InvalidValue`](DynErrorKind::InvalidValue),
+    /// [`Limit`](DynErrorKind::Limit) for more than 64 levels.
     pub fn check(&self) -> Result<(), DynError> {
         let check = Check { graph: &self.graph };
         check.value(&self.code.nodes, self.code.root, &self.value, 0)?;
@@ -26,7 +27,7 @@ impl Dynamic {
     }
 }
 
-/// Whether the value is one of the type.
+/// Checks that the value is a value of the type.
 pub(super) fn check_value(
     code: &TypeCode,
     value: &Value,
@@ -40,18 +41,18 @@ struct Check<'a> {
     graph: &'a ValueGraph,
 }
 
-/// Why a custom value is not made of a tree.
+/// The reason why a custom value cannot be created from a tree.
 pub(super) const CUSTOM: &str = "what is in values of `custom` types only their authors know";
 
-/// Whether these are the members of a custom value: the bytes of its state.
+/// Returns whether these are the members of a custom value, which are the bytes of its state.
 pub(super) fn is_custom(members: &[(TypeCode, Box<str>)]) -> bool {
     matches!(members, [(_, name)] if &**name == BYTES)
 }
 
-/// The members of a value of a value type, those of its bases first: the type of each, in which arena.
+/// Returns the members of a value of a value type, those of its bases first: type and name of each.
 ///
 /// # Errors
-/// [`Inconsistent`](DynErrorKind::Inconsistent): there are no values of exactly that type.
+/// [`Inconsistent`](DynErrorKind::Inconsistent): no value has exactly this type.
 pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynError> {
     let mut bases = Vec::new();
     let mut at = code.unaliased();
@@ -63,7 +64,7 @@ pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynErr
     }
     loop {
         if at.type_modifier() == Ok(ValueModifier::Custom) {
-            // Only the author knows what is in them.
+            // Only the implementation of a custom type knows the members of its values.
             return Ok(vec![(Bytes::type_code(), BYTES.into())]);
         }
         let base = match at.concrete_base_type() {
@@ -91,7 +92,7 @@ pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynErr
     Ok(all)
 }
 
-/// Whether values of the one value type are of the other as well.
+/// Returns whether values of the type `code` are also values of `from`.
 pub(super) fn derives(code: &TypeCode, from: &TypeCode) -> bool {
     let from = from.unaliased();
     let mut at = code.unaliased();
@@ -104,7 +105,7 @@ pub(super) fn derives(code: &TypeCode, from: &TypeCode) -> bool {
             _ => break,
         }
     }
-    // Abstract bases are in no type code.
+    // Abstract bases are not part of type codes, so any value type may have this one as a base.
     from.type_modifier() == Ok(ValueModifier::Abstract)
         || from.kind() == TcKind::AbstractInterface
         || is_value_base(&from)
@@ -279,7 +280,7 @@ impl Check<'_> {
 }
 
 impl Items {
-    /// The kind of elements that lie side by side.
+    /// Returns the element kind of contiguous elements.
     pub(super) fn element_kind(&self) -> Option<TcKind> {
         Some(match self {
             Items::Octets(_) => TcKind::Octet,
@@ -296,7 +297,7 @@ impl Items {
         })
     }
 
-    /// Changes them, each by itself.
+    /// Converts to separate values and calls `f` to change them.
     pub(super) fn edit<R>(&mut self, f: impl FnOnce(&mut Vec<Value>) -> R) -> R {
         let mut values = std::mem::replace(self, Items::Values(Vec::new())).into_values();
         let done = f(&mut values);
@@ -306,7 +307,7 @@ impl Items {
 }
 
 impl Value {
-    /// The kind of a value whose kind says all of its type.
+    /// Returns the kind of a value if the kind fully describes its type.
     pub(super) fn basic_kind(&self) -> Option<TcKind> {
         Some(match self {
             Value::Void => TcKind::Void,
@@ -330,7 +331,7 @@ impl Value {
         })
     }
 
-    /// What it is, in words.
+    /// Returns a description of the value's kind for messages.
     pub(super) fn kind_name(&self) -> &'static str {
         match self {
             Value::Void => "nothing",

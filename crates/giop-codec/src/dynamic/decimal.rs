@@ -2,22 +2,23 @@
 
 use core::fmt;
 
-/// A `fixed`: [`Fixed`](crate::cdr::Fixed) where the type is known at run time.
+/// A `fixed` with the properties of [`Fixed`](crate::cdr::Fixed), for a type that is known at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal {
-    /// All digits as an integer, of less than 10 to the power of `digits`.
+    /// All digits as an integer, less than 10 to the power of `digits`.
     pub unscaled: i128,
-    /// How many digits the type has, 1 to 31.
+    /// Number of digits of the type, 1 to 31.
     pub digits: u16,
-    /// How many of them are behind the point; fewer than none are zeros before it.
+    /// Number of digits after the decimal point. A negative scale is a number of zeros before the point.
     pub scale: i16,
 }
 
-/// Digits, point and sign of the longest number, and zeros of a negative scale.
+/// The maximum number of zeros that a negative scale adds.
 const MOST_ZEROS: usize = 31;
 
 impl Decimal {
-    /// The number of that text, with a sign or none, a point or none; `None` if it is no number, or has digits that the type has not.
+    /// Parses a text with an optional sign and an optional decimal point. Returns `None` if it is not a
+    /// number, or has digits that the type cannot hold.
     pub fn parse(text: &str, digits: u16, scale: i16) -> Option<Decimal> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -25,7 +26,8 @@ impl Decimal {
         if all.is_empty() || !all.bytes().all(|octet| octet.is_ascii_digit()) {
             return None;
         }
-        // Zeros at both ends say nothing; the point is that many digits before the end.
+        // Zeros at both ends are not significant. `places` is the number of significant digits after the
+        // point.
         let significant = all.trim_end_matches('0');
         let places = fraction.len() as i64 - (all.len() - significant.len()) as i64;
         let zeros = usize::try_from(i64::from(scale) - places).ok();
@@ -41,7 +43,7 @@ impl Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// All digits behind the point, and at least one before it: `0.50`.
+    /// Writes all digits after the point, and at least one before it: `0.50`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.unscaled.unsigned_abs().to_string();
         let places = usize::try_from(self.scale).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What is wrong with a value of a type that is known at run time, and where in it.
+//! Errors of values whose types are known at run time, with the path to the fault.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExcep
 use crate::typecode::TypeCode;
 use crate::{DecodeError, EncodeError, OneLine, Printable};
 
-/// Something is wrong with a value, or a question about it. `Display` says where: `payload.frames[3].width: ...`.
+/// A fault of a value, or of a query about it. `Display` includes the path: `payload.frames[3].width: ...`.
 #[derive(Clone, PartialEq)]
 pub struct DynError(Box<Fault>);
 
@@ -17,83 +17,86 @@ struct Fault {
     path: Path,
 }
 
-/// What is wrong.
+/// The kind of a fault.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DynErrorKind {
-    /// The octets are not those of a value of the type.
+    /// The bytes are not the encoding of a value of the type.
     Decode(DecodeError),
-    /// The value has no octets.
+    /// The value has no encoding.
     Encode(EncodeError),
-    /// There is something else than a value of the type that is wanted (`DynamicAny::DynAny::TypeMismatch`).
+    /// The value is not of the required type (`DynamicAny::DynAny::TypeMismatch`).
     TypeMismatch {
-        /// The type that is wanted.
+        /// The required type.
         wanted: TypeCode,
-        /// What is there, in words.
+        /// A description of the value found.
         found: Box<str>,
     },
-    /// A value that the type has not, or that has no current component (`DynamicAny::DynAny::InvalidValue`).
+    /// A value that the type does not have, or that has no current component
+    /// (`DynamicAny::DynAny::InvalidValue`).
     InvalidValue(&'static str),
-    /// The type has no values, or none outside of its process (`DynamicAny::DynAnyFactory::InconsistentTypeCode`).
+    /// The type has no values, or none outside of its process
+    /// (`DynamicAny::DynAnyFactory::InconsistentTypeCode`).
     Inconsistent(&'static str),
     /// The type has no such member.
     NoSuchMember(Box<str>),
     /// A member is missing.
     MissingMember(Box<str>),
-    /// A member is there twice.
+    /// A member occurs twice.
     DoubledMember(Box<str>),
-    /// There is no such element.
+    /// The element does not exist.
     Bounds {
-        /// The element that was asked for, or the number of elements that are there.
+        /// The index that was requested, or the actual number of elements.
         index: usize,
-        /// How many there are, or may be.
+        /// The actual or the maximum number of elements.
         len: usize,
     },
-    /// An array has another number of elements than its type says.
+    /// An array has another number of elements than its type.
     Length {
-        /// How many it has by its type.
+        /// The number of elements of the type.
         wanted: usize,
-        /// How many are there.
+        /// The actual number of elements.
         found: usize,
     },
-    /// A limit of zorb's own was met.
+    /// A limit of zorb was exceeded.
     Limit(&'static str),
-    /// A text is not as its grammar has it.
+    /// A text does not match its grammar.
     Syntax(Box<str>),
 }
 
 impl DynError {
-    /// An error of the value itself.
+    /// Creates an error of the value itself.
     #[cold]
     pub fn new(kind: DynErrorKind) -> DynError {
         DynError::at(kind, Path::ROOT)
     }
 
-    /// An error of a part of the value.
+    /// Creates an error of a part of the value.
     #[cold]
     pub fn at(kind: DynErrorKind, path: Path) -> DynError {
         DynError(Box::new(Fault { kind, path }))
     }
 
-    /// What is wrong.
+    /// Returns the kind of the fault.
     pub fn kind(&self) -> &DynErrorKind {
         &self.0.kind
     }
 
-    /// Where in the value.
+    /// Returns the path to the fault in the value.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// The same error as seen from around: the value is the one that `step` leads to.
+    /// Returns the error relative to the enclosing value: `step` leads from there to this value.
     #[cold]
     pub fn inside(mut self, step: Step) -> DynError {
         self.0.path = std::mem::take(&mut self.0.path).inside(step);
         self
     }
 
-    /// The system exception for whoever gave the value: of octets and encoding what they say of themselves, `BAD_OPERATION` for another type,
-    /// `IMP_LIMIT` for a limit, else `BAD_PARAM`.
+    /// Converts to the system exception for the source of the value. Decoding and encoding errors determine
+    /// their own exception. Otherwise it is `BAD_OPERATION` for another type, `IMP_LIMIT` for a limit, else
+    /// `BAD_PARAM`.
     #[cold]
     pub fn system(&self, completed: CompletionStatus) -> SystemException {
         let kind = match self.kind() {
@@ -178,7 +181,7 @@ impl From<EncodeError> for DynError {
 }
 
 impl From<DynError> for SystemException {
-    /// COMPLETED_NO.
+    /// Uses COMPLETED_NO.
     fn from(error: DynError) -> SystemException {
         error.system(CompletionStatus::No)
     }

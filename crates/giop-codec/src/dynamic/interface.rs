@@ -1,34 +1,35 @@
-//! [`Interface`]: what an interface has, as data.
+//! [`Interface`]: the definition of an interface, as data.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::typecode::{TcKind, TypeCode, TypeDesc};
 
-/// Which way a parameter goes.
+/// The direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// To the servant.
+    /// From the caller to the servant.
     In,
-    /// Back to the caller.
+    /// From the servant to the caller.
     Out,
-    /// Both ways.
+    /// In both directions.
     InOut,
 }
 
 impl Mode {
-    /// Whether the caller sends it.
+    /// Returns whether the caller sends the parameter.
     pub const fn goes_in(self) -> bool {
         !matches!(self, Mode::Out)
     }
 
-    /// Whether the servant sends it.
+    /// Returns whether the servant sends the parameter.
     pub const fn comes_out(self) -> bool {
         !matches!(self, Mode::In)
     }
 }
 
-/// What an interface has, as data: from IDL that is read at run time, from an Interface Repository, or of a generated type.
+/// The definition of an interface, as data: from IDL that is read at run time, from an Interface Repository,
+/// or of a generated type.
 #[derive(Debug)]
 pub struct Interface {
     id: Box<str>,
@@ -45,15 +46,15 @@ pub struct Interface {
 pub struct OperationInfo {
     /// Repository id.
     pub id: Box<str>,
-    /// As it is in messages: `_get_balance` for the attribute `balance`.
+    /// The name in messages: `_get_balance` for the attribute `balance`.
     pub name: Box<str>,
-    /// Whether it has no reply.
+    /// Whether the operation has no reply.
     pub oneway: bool,
-    /// [`TypeCode::VOID`] where there is none.
+    /// The result type, or [`TypeCode::VOID`].
     pub result: TypeCode,
-    /// In order.
+    /// The parameters, in order.
     pub params: Vec<ParamInfo>,
-    /// The exceptions that it raises.
+    /// The exceptions that the operation raises.
     pub raises: Vec<TypeCode>,
     /// The names, or patterns, of its `context` clause.
     pub contexts: Vec<Box<str>>,
@@ -62,11 +63,11 @@ pub struct OperationInfo {
 /// A parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamInfo {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Which way it goes.
+    /// The direction.
     pub mode: Mode,
-    /// Its type.
+    /// The type.
     pub code: TypeCode,
 }
 
@@ -75,20 +76,21 @@ pub struct ParamInfo {
 pub struct AttributeInfo {
     /// Repository id.
     pub id: Box<str>,
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Whether it can not be set.
+    /// Whether the attribute cannot be set.
     pub readonly: bool,
-    /// Its type.
+    /// The type.
     pub code: TypeCode,
-    /// What reading it raises.
+    /// The exceptions that the getter raises.
     pub get_raises: Vec<TypeCode>,
-    /// What setting it raises.
+    /// The exceptions that the setter raises.
     pub set_raises: Vec<TypeCode>,
 }
 
 impl Interface {
-    /// An interface, without what every object has. `kind` is [`TcKind::ObjRef`] or that of an abstract or local interface, a component or a home.
+    /// Creates an interface, without the operations that every object has. `kind` is [`TcKind::ObjRef`] or
+    /// that of an abstract or local interface, a component or a home.
     pub fn new(
         (kind, id, name): (TcKind, &str, &str),
         bases: Vec<Arc<Interface>>,
@@ -106,42 +108,42 @@ impl Interface {
         }
     }
 
-    /// Repository id.
+    /// Returns the repository id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its name, without that of its modules.
+    /// Returns the name, without its modules.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which kind of interface.
+    /// Returns the kind of interface.
     pub fn kind(&self) -> TcKind {
         self.kind
     }
 
-    /// The interfaces that it is derived from, in order.
+    /// Returns the direct bases, in order.
     pub fn bases(&self) -> &[Arc<Interface>] {
         &self.bases
     }
 
-    /// Its own operations, in order.
+    /// Returns the interface's own operations, in order.
     pub fn operations(&self) -> &[Arc<OperationInfo>] {
         &self.operations
     }
 
-    /// Its own attributes, in order.
+    /// Returns the interface's own attributes, in order.
     pub fn attributes(&self) -> &[AttributeInfo] {
         &self.attributes
     }
 
-    /// Whether an object of it is one of that repository id.
+    /// Returns whether an object with this interface also has the interface with that repository id.
     pub fn is_a(&self, id: &str) -> bool {
         id == "IDL:omg.org/CORBA/Object:1.0" || self.lineage().iter().any(|one| *one.id == *id)
     }
 
-    /// It and all that it is derived from, each once however many ways lead there, itself first.
+    /// Returns this interface, first, and all its direct and indirect bases, each once.
     pub fn lineage(&self) -> Vec<&Interface> {
         let (mut met, mut all, mut waiting) = (HashSet::new(), Vec::new(), vec![self]);
         while let Some(interface) = waiting.pop() {
@@ -153,7 +155,7 @@ impl Interface {
         all
     }
 
-    /// The operation of that name in messages, those of attributes and bases among them.
+    /// Returns the operation with that name in messages, including operations of attributes and bases.
     pub fn find(&self, wire_name: &str) -> Option<&Arc<OperationInfo>> {
         self.by_wire_name
             .get_or_init(|| {
@@ -169,12 +171,12 @@ impl Interface {
             .get(wire_name)
     }
 
-    /// That of a generated reference type, such as `AccountRef`. Makes it anew.
+    /// Creates the interface of a generated reference type, such as `AccountRef`. Each call creates it anew.
     pub fn of<T: Described + ?Sized>() -> Arc<Interface> {
         Interface::of_desc(T::INTERFACE())
     }
 
-    /// That of a description, with what it is derived from. Makes it anew.
+    /// Creates the interface of a description, with its bases. Each call creates it anew.
     pub fn of_desc(desc: &'static InterfaceDesc) -> Arc<Interface> {
         let mut made = HashMap::new();
         let mut waiting = vec![desc];
@@ -230,7 +232,7 @@ impl Interface {
 }
 
 impl AttributeInfo {
-    /// The operations that read and set it.
+    /// Returns the operations that read and set the attribute.
     pub fn accessors(&self) -> impl Iterator<Item = OperationInfo> {
         let operation = |prefix: &str, result, params, raises: &Vec<TypeCode>| OperationInfo {
             id: self.id.clone(),
@@ -248,27 +250,27 @@ impl AttributeInfo {
     }
 }
 
-/// A reference type that generated code has for an interface of IDL.
+/// A reference type in generated code for an IDL interface.
 pub trait Described {
-    /// What the interface is: see [`Interface::of`].
+    /// The description of the interface: see [`Interface::of`].
     #[doc(hidden)]
     const INTERFACE: fn() -> &'static InterfaceDesc;
 }
 
-/// An interface as constant data, which generated code has.
+/// An interface as constant data, in generated code.
 #[derive(Debug)]
 pub struct InterfaceDesc {
     /// Repository id.
     pub id: &'static str,
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Which kind of interface.
+    /// The kind of interface.
     pub kind: TcKind,
-    /// What it is derived from.
+    /// The direct bases.
     pub bases: &'static [fn() -> &'static InterfaceDesc],
-    /// Its own operations.
+    /// The interface's own operations.
     pub operations: &'static [OperationDesc],
-    /// Its own attributes.
+    /// The interface's own attributes.
     pub attributes: &'static [AttributeDesc],
 }
 
@@ -277,15 +279,15 @@ pub struct InterfaceDesc {
 pub struct OperationDesc {
     /// Repository id.
     pub id: &'static str,
-    /// As it is in messages.
+    /// The name in messages.
     pub name: &'static str,
-    /// Whether it has no reply.
+    /// Whether the operation has no reply.
     pub oneway: bool,
-    /// [`TypeDesc::VOID`] where there is none.
+    /// The result type, or [`TypeDesc::VOID`].
     pub result: &'static TypeDesc,
-    /// In order.
+    /// The parameters, in order.
     pub params: &'static [(&'static str, Mode, &'static TypeDesc)],
-    /// The exceptions that it raises.
+    /// The exceptions that the operation raises.
     pub raises: &'static [&'static TypeDesc],
     /// The names of its `context` clause.
     pub contexts: &'static [&'static str],
@@ -296,15 +298,15 @@ pub struct OperationDesc {
 pub struct AttributeDesc {
     /// Repository id.
     pub id: &'static str,
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Whether it can not be set.
+    /// Whether the attribute cannot be set.
     pub readonly: bool,
-    /// Its type.
+    /// The type.
     pub desc: &'static TypeDesc,
-    /// What reading it raises.
+    /// The exceptions that the getter raises.
     pub get_raises: &'static [&'static TypeDesc],
-    /// What setting it raises.
+    /// The exceptions that the setter raises.
     pub set_raises: &'static [&'static TypeDesc],
 }
 

@@ -1,4 +1,4 @@
-//! Values of types that the program knows only at run time.
+//! Values of types that are known only at run time.
 
 mod build;
 mod check;

@@ -1,4 +1,4 @@
-//! Parts of a tree: to look at and to change.
+//! Access to parts of a tree.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,18 @@ use super::check::{check_value, state};
 use super::{DynError, DynErrorKind, Dynamic, Path, Step, Value, ValueGraph};
 use crate::typecode::{Body, Labels, Member, Named, Node, Nodes, TypeCode};
 
-/// What is changed: the type of a part and the part, in the graph of the whole.
+/// A change of a part: it receives the type of the part, the part, and the graph of the whole.
 pub(super) type Change<'f, R> =
     &'f mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>;
 
 impl Dynamic {
-    /// A part of the value, with its type. The path is as errors have it: `payload.frames[3].width`; the empty one leads to the value itself.
+    /// Returns a part of the value and its type. The path has the same form as in errors:
+    /// `payload.frames[3].width`. The empty path is the value itself.
     ///
     /// # Errors
-    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`Bounds`](DynErrorKind::Bounds), [`Syntax`](DynErrorKind::Syntax), with the path as far as
-    /// there is something; [`InvalidValue`](DynErrorKind::InvalidValue) for the member of a union that is not selected.
+    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`Bounds`](DynErrorKind::Bounds),
+    /// [`Syntax`](DynErrorKind::Syntax), with the existing part of the path.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) for the member of a union that is not selected.
     pub fn at(&self, path: &str) -> Result<(TypeCode, Value), DynError> {
         let mut code = self.code.clone();
         let mut value = Cow::Borrowed(&self.value);
@@ -31,10 +33,10 @@ impl Dynamic {
         Ok((code, value.into_owned()))
     }
 
-    /// Sets a part of the value. A union's member becomes the one that is selected.
+    /// Sets a part of the value. Setting a union's member selects it.
     ///
     /// # Errors
-    /// As [`at`](Self::at) and [`check`](Self::check); the value is as it was.
+    /// Those of [`at`](Self::at) and [`check`](Self::check); the value does not change then.
     pub fn set(&mut self, path: &str, value: impl Into<Value>) -> Result<(), DynError> {
         let path = path.parse::<Path>()?;
         let mut value = Some(value.into());
@@ -58,8 +60,9 @@ impl Dynamic {
     }
 }
 
-/// The last value of a value type that a way of so many steps goes through: where on the way, in a place of which type, which node. Who changes a part goes
-/// on from there, so that a way that comes back to where it was finds what is there. `index` gives the component for a step.
+/// Returns the last value of a value type on a path of `steps` steps: its position on the path, the type of
+/// its place, and its node. A change starts from that node, so that a cyclic path sees the current state.
+/// `index` returns the component for a step.
 pub(super) fn last_node(
     code: &TypeCode,
     value: &Value,
@@ -90,7 +93,7 @@ fn no_component(step: &Step) -> DynError {
     }
 }
 
-/// The number of the component that a step leads to.
+/// Returns the number of the component that a step leads to.
 fn component_of(code: &TypeCode, value: &Value, graph: &ValueGraph, step: &Step) -> Result<usize, DynError> {
     match (step, value) {
         (Step::Index(index), Value::Items(items)) if *index < items.len() => Ok(*index),
@@ -98,7 +101,7 @@ fn component_of(code: &TypeCode, value: &Value, graph: &ValueGraph, step: &Step)
             Err(DynErrorKind::Bounds { index: *index, len: items.len() }.into())
         }
         (Step::Member(name), Value::Node(Some(node))) => {
-            // It may be of a type that is derived from that of its place.
+            // The value may be of a type that is derived from the type of its place.
             let found = graph.nodes.get(*node as usize).ok_or_else(|| no_component(step))?;
             let names = state(&found.code)?;
             let at = names.iter().position(|(_, member)| member == name);
@@ -120,7 +123,7 @@ fn member_of(code: &TypeCode, name: &str) -> Result<usize, DynError> {
     found.ok_or_else(|| DynErrorKind::NoSuchMember(name.into()).into())
 }
 
-/// Whether the discriminator selects a member of that member's name, of whatever label.
+/// Returns whether the discriminator selects a member with that member's name, whatever its label.
 fn is_selected(code: &TypeCode, discriminator: i64, member: usize) -> bool {
     let code = code.unaliased();
     let Ok(union) = code.union() else { return false };
@@ -128,13 +131,14 @@ fn is_selected(code: &TypeCode, discriminator: i64, member: usize) -> bool {
     union.selected(discriminator).zip(wanted).is_some_and(|(found, wanted)| found.name == wanted.name)
 }
 
-/// Whether two members, each for a label of its own, are one in IDL: types without a name are spelled out for each label.
+/// Returns whether two members, each for its own label, are one member in IDL. Types without a name are
+/// repeated for each label, so they are compared.
 pub(super) fn is_same(nodes: &Nodes, one: &Member, other: &Member) -> bool {
     let of = |member: &Member| TypeCode::new(nodes.clone(), member.kind);
     one.name == other.name && (one.kind == other.kind || of(one).equal(&of(other)))
 }
 
-/// How many components a value has: members, elements, a union's discriminator and member.
+/// Returns the number of components of a value: members, elements, or a union's discriminator and member.
 pub(super) fn count(value: &Value, graph: &ValueGraph) -> usize {
     match value {
         Value::Struct(members) => members.len(),
@@ -145,7 +149,7 @@ pub(super) fn count(value: &Value, graph: &ValueGraph) -> usize {
     }
 }
 
-/// The type of a component of a struct, sequence, array or union.
+/// Returns the type of a component of a struct, sequence, array or union.
 fn type_of(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usize) -> Option<TypeCode> {
     if let Value::Node(node) = value {
         let node = graph.nodes.get((*node)? as usize)?;
@@ -166,7 +170,7 @@ fn type_of(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usize) -> 
     }
 }
 
-/// A component of a value.
+/// Returns a component of a value.
 pub(super) fn look<'v>(
     code: &TypeCode,
     value: Cow<'v, Value>,
@@ -199,7 +203,7 @@ pub(super) fn look<'v>(
     Some((kind, part))
 }
 
-/// Changes a component of a value: `f` gets it and its type.
+/// Calls `f` with a component of a value and its type, to change it.
 pub(super) fn edit<R>(
     code: &TypeCode,
     value: &mut Value,
@@ -223,7 +227,7 @@ pub(super) fn edit<R>(
             Ok(done)
         }
         Value::Node(Some(node)) => {
-            // Its members may lead to itself.
+            // Take the member out for the change, because it may refer back to its own node.
             let node = *node as usize;
             let place = |graph: &mut ValueGraph, part: Value| {
                 let member = graph.nodes.get_mut(node).and_then(|node| node.members.get_mut(index));
@@ -238,7 +242,8 @@ pub(super) fn edit<R>(
     }
 }
 
-/// Sets a union's discriminator. The member stays where both select it, else it is the one of its type's beginning.
+/// Sets a union's discriminator. The member is kept if both discriminators select it. Otherwise the newly
+/// selected member gets its default value.
 pub(super) fn select(code: &TypeCode, value: &mut Value, label: i64) -> Result<(), DynError> {
     let code = code.unaliased();
     let (Ok(of), Value::Union(union)) = (code.union(), value) else {

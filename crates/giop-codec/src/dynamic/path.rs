@@ -1,12 +1,13 @@
-//! Where in a value something is.
+//! Paths to parts of a value.
 
 use core::fmt;
 
 use crate::Printable;
 
-/// The way from a value to a part of it: `payload.frames[3].width`.
+/// The path from a value to a part of it: `payload.frames[3].width`.
 ///
-/// `Display` writes members by name, elements by index, what is in an any as `.value`, nodes of a graph of values as `->2`.
+/// `Display` writes members by name, elements by index, the content of an any as `.value`, nodes of a graph
+/// of values as `->2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path(Vec<Step>);
 
@@ -17,33 +18,33 @@ pub enum Step {
     Member(Box<str>),
     /// To an element of a sequence or array.
     Index(usize),
-    /// To what is in an any.
+    /// To the content of an any.
     Content,
     /// To a node of a graph of values.
     Node(u32),
 }
 
 impl Path {
-    /// The value itself.
+    /// The path to the value itself.
     pub const ROOT: Path = Path(Vec::new());
 
-    /// The steps, the outermost first.
+    /// Returns the steps, outermost first.
     pub fn steps(&self) -> &[Step] {
         &self.0
     }
 
-    /// Whether it is the value itself.
+    /// Returns whether this is the path to the value itself.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The path from around: `step` comes first.
+    /// Prepends a step from the enclosing value.
     pub fn inside(mut self, step: Step) -> Path {
         self.0.insert(0, step);
         self
     }
 
-    /// The path one step further.
+    /// Appends a step.
     pub fn then(mut self, step: Step) -> Path {
         self.0.push(step);
         self

@@ -1,4 +1,4 @@
-//! [`Value`]: values as a tree, whatever their types.
+//! [`Value`]: values of any type as a tree.
 
 use bytes::Bytes;
 
@@ -8,11 +8,11 @@ use crate::cdr::{Char, LongDouble, Seq, WChar, WString};
 use crate::ior::Ior;
 use crate::typecode::TypeCode;
 
-/// A value as a tree. It does not know its type: [`Dynamic`] is the two together.
+/// A value as a tree, without its type; [`Dynamic`] combines both.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// `void`, and the `null` that an empty any holds.
+    /// `void`, and the `null` in an empty any.
     Void,
     /// `boolean`.
     Boolean(bool),
@@ -52,7 +52,7 @@ pub enum Value {
     Any(Box<Any>),
     /// `CORBA::TypeCode`.
     TypeCode(Box<TypeCode>),
-    /// A reference to an object of whatever interface; [`Ior::nil`] where there is none.
+    /// A reference to an object of any interface; [`Ior::nil`] for the nil reference.
     Object(Box<Ior>),
     /// The members of a struct or exception, in order.
     Struct(Box<[Value]>),
@@ -60,54 +60,54 @@ pub enum Value {
     Union(Box<UnionValue>),
     /// The elements of a sequence or array.
     Items(Box<Items>),
-    /// A value of a value type, or what is in a value box: a node of the [`Dynamic`]'s graph, or null.
+    /// A value of a value type, or the content of a value box: a node of the [`Dynamic`]'s graph, or null.
     Node(Option<u32>),
     /// `CORBA::Principal`.
     Principal(Box<[u8]>),
 }
 
-// Trees are vectors of them.
+// Trees consist of vectors of values, so a value must be small.
 const _: () = assert!(size_of::<Value>() <= 24);
 
-/// A union's discriminator, and the member that it selects.
+/// A union's discriminator and the member that it selects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnionValue {
-    /// As [`TypeCode::member_discriminator`] has labels.
+    /// The label in the form of [`TypeCode::member_discriminator`].
     pub discriminator: i64,
-    /// `None` where the discriminator selects no member.
+    /// `None` if the discriminator selects no member.
     pub value: Option<Value>,
 }
 
-/// The elements of a sequence or array. Numbers lie side by side, and may be a view of what was received.
+/// The elements of a sequence or array. Numbers are contiguous, and may be a view of a received message.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Items {
-    /// Of octets.
+    /// Elements of type `octet`.
     Octets(Bytes),
-    /// Of chars.
+    /// Elements of type `char`.
     Chars(Seq<Char>),
-    /// Of shorts.
+    /// Elements of type `short`.
     Shorts(Seq<i16>),
-    /// Of unsigned shorts.
+    /// Elements of type `unsigned short`.
     UShorts(Seq<u16>),
-    /// Of longs.
+    /// Elements of type `long`.
     Longs(Seq<i32>),
-    /// Of unsigned longs.
+    /// Elements of type `unsigned long`.
     ULongs(Seq<u32>),
-    /// Of long longs.
+    /// Elements of type `long long`.
     LongLongs(Seq<i64>),
-    /// Of unsigned long longs.
+    /// Elements of type `unsigned long long`.
     ULongLongs(Seq<u64>),
-    /// Of floats.
+    /// Elements of type `float`.
     Floats(Seq<f32>),
-    /// Of doubles.
+    /// Elements of type `double`.
     Doubles(Seq<f64>),
-    /// Of all else.
+    /// Elements of any other type.
     Values(Vec<Value>),
 }
 
 impl Items {
-    /// How many there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
             Items::Octets(items) => items.len(),
@@ -124,12 +124,12 @@ impl Items {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One of them.
+    /// Returns the element at `index`.
     pub fn get(&self, index: usize) -> Option<Value> {
         Some(match self {
             Items::Octets(items) => Value::Octet(*items.get(index)?),
@@ -146,7 +146,7 @@ impl Items {
         })
     }
 
-    /// All of them, each by itself.
+    /// Converts to a vector of separate values.
     pub fn into_values(self) -> Vec<Value> {
         match self {
             Items::Values(items) => items,
@@ -155,29 +155,29 @@ impl Items {
     }
 }
 
-/// A value with its type.
+/// A value and its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dynamic {
-    /// The type, aliases included.
+    /// The type, including aliases.
     pub code: TypeCode,
     /// The value.
     pub value: Value,
-    /// What its [`Value::Node`]s are.
+    /// The nodes that [`Value::Node`]s refer to.
     pub graph: ValueGraph,
 }
 
-/// The values of value types in a [`Dynamic`], which may name each other in circles.
+/// The values of value types in a [`Dynamic`], which may refer to each other in cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueGraph {
-    /// By the numbers of [`Value::Node`].
+    /// The nodes, by the numbers in [`Value::Node`].
     pub nodes: Vec<ValueNode>,
 }
 
 /// A value of a value type, or a value box.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueNode {
-    /// What it is of, which may be derived from what its place says.
+    /// The type of the value, which may be derived from the type of its place.
     pub code: TypeCode,
-    /// Its state, that of its bases first; one value of a box.
+    /// Its state, that of its bases first; a single value for a box.
     pub members: Vec<Value>,
 }

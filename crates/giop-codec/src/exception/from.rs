@@ -1,4 +1,4 @@
-//! Errors of values as system exceptions, so that `?` works in servants.
+//! Conversions of errors into system exceptions, so that `?` works in servants.
 
 use std::error::Error;
 
@@ -7,14 +7,15 @@ use crate::cdr::{BitsError, BoundError, CharConversionError, FixedError, FixedLe
 use crate::typecode::TypeCodeError;
 use crate::url::NameTextError;
 
-/// No minor code, COMPLETED_NO, no cause: what the constructors without arguments of the C++ and Java mappings make.
+/// Creates an exception without a minor code and cause, COMPLETED_NO, like the constructors without arguments
+/// of the C++ and Java mappings.
 impl From<SystemExceptionKind> for SystemException {
     fn from(kind: SystemExceptionKind) -> Self {
         Self::new(kind, MinorCode::NONE, CompletionStatus::No)
     }
 }
 
-/// COMPLETED_NO, with the error as its cause.
+/// Defines conversions with COMPLETED_NO and the error as the cause.
 macro_rules! from_error {
     ($($error:ty => $kind:ident, $minor:expr, $doc:literal;)+) => {
         $(
@@ -40,7 +41,8 @@ from_error! {
         "`DATA_CONVERSION` minor OMG 1, COMPLETED_NO.";
 }
 
-/// `BAD_OPERATION` where types of the kind have no such property, `BAD_PARAM` where there is no such member. COMPLETED_NO.
+/// `BAD_OPERATION` if types of the kind do not have the property, `BAD_PARAM` if the member does not exist.
+/// COMPLETED_NO.
 impl From<TypeCodeError> for SystemException {
     #[cold]
     fn from(error: TypeCodeError) -> Self {
@@ -60,13 +62,13 @@ fn caused(
     SystemException::new(kind, minor, CompletionStatus::No).with_source(error)
 }
 
-/// The exceptions that servants raise most, each by a short name.
+/// Defines constructors with short names for the exceptions that servants raise most.
 macro_rules! short {
     ($($name:ident($($minor:ident)?) $kind:ident $doc:literal;)+) => {
-        /// Short ways to the exceptions that servants raise most: COMPLETED_NO, without a cause.
+        /// Constructors for the exceptions that servants raise most: COMPLETED_NO, without a cause.
         ///
-        /// [`because`](SystemException::because) adds a reason, [`completed`](SystemException::completed) says that the servant did something
-        /// before.
+        /// [`because`](SystemException::because) adds a reason. [`completed`](SystemException::completed)
+        /// changes the completion status, for a servant that has already had an effect.
         ///
         /// ```
         /// use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};

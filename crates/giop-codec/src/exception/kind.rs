@@ -5,10 +5,10 @@ use std::fmt;
 /// Text before the exception's name in a standard repository id.
 const ID_PREFIX: &str = "IDL:omg.org/CORBA/";
 
-/// Writes the enum and its tables from one list, so that name, repository id and variant cannot drift apart.
+/// Defines the enum and its tables from one list, so that name, repository id and variant cannot drift apart.
 macro_rules! kinds {
     ($($variant:ident $name:literal $doc:literal;)+) => {
-        /// Which standard system exception it is: the forty of the CORBA core specification.
+        /// The kind of a standard system exception: one of the forty of the CORBA core specification.
         ///
         /// Source clause: "Standard Exceptions / Standard Exception Definitions".
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,18 +21,18 @@ macro_rules! kinds {
             /// All kinds, in the order of the specification's list.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The IDL name, for example `"COMM_FAILURE"`.
+            /// Returns the IDL name, for example `"COMM_FAILURE"`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// The repository id, for example `"IDL:omg.org/CORBA/COMM_FAILURE:1.0"`.
+            /// Returns the repository id, for example `"IDL:omg.org/CORBA/COMM_FAILURE:1.0"`.
             #[doc(alias = "_rep_id")]
             pub const fn repository_id(self) -> &'static str {
                 match self { $(Self::$variant => concat!("IDL:omg.org/CORBA/", $name, ":1.0"),)+ }
             }
 
-            /// The kind of that IDL name; `CORBA::` or `CORBA_` may stand before it.
+            /// Returns the kind with that IDL name, which may have the prefix `CORBA::` or `CORBA_`.
             pub fn from_name(name: &str) -> Option<Self> {
                 let name = name.strip_prefix("CORBA::").or_else(|| name.strip_prefix("CORBA_")).unwrap_or(name);
                 match name { $($name => Some(Self::$variant),)+ _ => None }
@@ -85,10 +85,10 @@ kinds! {
 }
 
 impl SystemExceptionKind {
-    /// The kind a repository id names, or `None`.
+    /// Returns the kind with that repository id, or `None`.
     ///
-    /// Accepts the ids of old ORBs (`IDL:CORBA/TRANSIENT:1.0`) and any version: the last path component decides, as long as
-    /// the path before it ends in `CORBA`.
+    /// Ids of old ORBs (`IDL:CORBA/TRANSIENT:1.0`) and any version are accepted: the last path component
+    /// determines the kind, provided that the path before it ends in `CORBA`.
     pub fn from_repository_id(id: &str) -> Option<Self> {
         if let Some(name) = id.strip_prefix(ID_PREFIX).and_then(|rest| rest.strip_suffix(":1.0")) {
             return Self::from_name(name);
@@ -105,7 +105,7 @@ impl fmt::Display for SystemExceptionKind {
     }
 }
 
-/// Whether the operation had finished at the server when the exception arose.
+/// The state of the operation at the server when the exception was raised.
 ///
 /// Source clause: "Standard Exceptions / Completion status".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,14 +113,14 @@ impl fmt::Display for SystemExceptionKind {
 pub enum CompletionStatus {
     /// The operation was carried out before the exception was raised.
     Yes = 0,
-    /// The operation was never started: it is safe to try again.
+    /// The operation was never started: it is safe to retry.
     No = 1,
-    /// Nobody can tell.
+    /// It is unknown whether the operation was carried out.
     Maybe = 2,
 }
 
 impl CompletionStatus {
-    /// The status of its number on the wire (0, 1 or 2), else `None`.
+    /// Returns the status of its number on the wire (0, 1 or 2), or `None`.
     pub const fn from_wire(value: u32) -> Option<Self> {
         match value {
             0 => Some(Self::Yes),
@@ -130,12 +130,12 @@ impl CompletionStatus {
         }
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub const fn to_wire(self) -> u32 {
         self as u32
     }
 
-    /// The IDL name, for example `"COMPLETED_NO"`.
+    /// Returns the IDL name, for example `"COMPLETED_NO"`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Yes => "COMPLETED_YES",

@@ -1,17 +1,17 @@
-//! Minor codes: the vendor's number space, the OMG table by name, and what omniORB's own codes mean.
+//! Minor codes: vendor ids, the OMG table with names, and descriptions of omniORB's own codes.
 
 use std::fmt;
 
 use super::SystemExceptionKind;
 
-/// Minor code of a system exception: twenty bits vendor (VMCID), twelve bits code.
+/// Minor code of a system exception: twenty bits of vendor id (VMCID) and twelve bits of code.
 ///
 /// Source clause: "Standard Exceptions / Standard Exception Definitions" (vendor minor codeset id).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MinorCode(pub u32);
 
 impl MinorCode {
-    /// No minor code: the exception says nothing more.
+    /// No minor code: no further details.
     pub const NONE: Self = Self(0);
     /// VMCID of the codes that the OMG assigns.
     pub const OMG: u32 = 0x4f4d_0000;
@@ -23,27 +23,27 @@ impl MinorCode {
     pub const JACORB: u32 = 0x4a43_0000;
     /// VMCID of zorb, which is not registered with the OMG.
     pub const ZORB: u32 = 0x5a4f_0000;
-    /// VMCID of the Sun and glassfish ORBs.
+    /// VMCID of the Sun and GlassFish ORBs.
     pub const SUN: u32 = 0x5355_0000;
 
     const CODE_MASK: u32 = 0x0000_0fff;
 
-    /// The OMG's code `n` (only its low twelve bits count).
+    /// Returns the OMG's code `n`, of which only the low twelve bits are used.
     pub const fn omg(n: u32) -> Self {
         Self(Self::OMG | (n & Self::CODE_MASK))
     }
 
-    /// The vendor part: upper twenty bits, the lower twelve zero.
+    /// Returns the vendor id: the upper twenty bits; the lower twelve are zero.
     pub const fn vmcid(self) -> u32 {
         self.0 & !Self::CODE_MASK
     }
 
-    /// The code within the vendor's space, 0 to 4095.
+    /// Returns the code within the vendor's space, 0 to 4095.
     pub const fn code(self) -> u32 {
         self.0 & Self::CODE_MASK
     }
 
-    /// The vendor's name where it is a known one.
+    /// Returns the name of a known vendor.
     pub const fn vendor(self) -> Option<&'static str> {
         match self.vmcid() {
             Self::OMG => Some("OMG"),
@@ -56,9 +56,9 @@ impl MinorCode {
         }
     }
 
-    /// What the code means with an exception of that kind, in a few words; `None` when it is not known.
+    /// Returns a short description of the code for an exception of that kind; `None` if it is unknown.
     ///
-    /// Knows the tables of the OMG and zorb, and omniORB's codes (the same for every kind).
+    /// The tables of the OMG and zorb are known, and omniORB's codes, which do not depend on the kind.
     #[cold]
     pub fn describe(self, kind: SystemExceptionKind) -> Option<&'static str> {
         let code = self.code();
@@ -71,11 +71,13 @@ impl MinorCode {
     }
 }
 
-/// `OMG minor 2`, `omniORB minor 10`, `minor 7` (no vendor) or `minor 0x12345001` (unknown vendor).
+/// Formats as `OMG minor 2`, `omniORB minor 10`, `minor 7` (no vendor) or `minor 0x12345001` (unknown
+/// vendor).
 impl fmt::Display for MinorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.vendor(), self.vmcid()) {
-            // TAO packs the place in the ORB (bits 7 to 11) and the class of the OS error (bits 0 to 6) into its codes.
+            // TAO packs the location in the ORB (bits 7 to 11) and the class of the OS error (bits 0 to 6)
+            // into its codes.
             (Some("TAO"), _) => {
                 write!(
                     f,
@@ -92,10 +94,10 @@ impl fmt::Display for MinorCode {
     }
 }
 
-/// Writes one constant a row and the table that [`MinorCode::describe`] searches.
+/// Defines a constant for each row and the table that [`MinorCode::describe`] searches.
 macro_rules! omg_minors {
     ($($kind:ident { $($n:literal $name:ident $text:literal;)+ })+) => {
-        /// The OMG's minor codes by name: the exception's name, then what it is about.
+        /// The OMG's minor codes by name: the name of the exception, then its subject.
         ///
         /// Source clause: "Standard Exceptions / Standard Minor Exception Codes".
         pub mod minor {
@@ -105,14 +107,15 @@ macro_rules! omg_minors {
                 pub const $name: MinorCode = MinorCode::omg($n);
             )+)+
 
-            /// zorb minor 1 of `TRANSIENT`: the server has more requests in flight than it may, and has not looked at this one.
-            /// Another server, or the same one later, may take it.
+            /// zorb minor 1 of `TRANSIENT`: the server has too many requests in flight and has not processed
+            /// this one. Another server, or the same one later, may accept it.
             pub const TRANSIENT_OVERLOADED: MinorCode = MinorCode(MinorCode::ZORB | 1);
-            /// zorb minor 1 of `NO_PERMISSION`: the server wants to know who calls, and the request does not say it.
+            /// zorb minor 1 of `NO_PERMISSION`: the server requires authentication, and the request has no
+            /// credentials.
             pub const NO_PERMISSION_UNKNOWN_CALLER: MinorCode = MinorCode(MinorCode::ZORB | 1);
-            /// zorb minor 2 of `NO_PERMISSION`: what the request says of who calls does not convince.
+            /// zorb minor 2 of `NO_PERMISSION`: the credentials of the request are invalid.
             pub const NO_PERMISSION_NOT_BELIEVED: MinorCode = MinorCode(MinorCode::ZORB | 2);
-            /// zorb minor 3 of `NO_PERMISSION`: who calls may not call this.
+            /// zorb minor 3 of `NO_PERMISSION`: the caller is not authorized for this call.
             pub const NO_PERMISSION_DENIED: MinorCode = MinorCode(MinorCode::ZORB | 3);
         }
 
@@ -313,7 +316,7 @@ const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] = &[
     (SystemExceptionKind::NoPermission, 3, "caller may not call this"),
 ];
 
-/// omniORB's own codes that a user is likely to meet, whatever the exception.
+/// omniORB's own codes that users are likely to see, for any exception.
 const OMNIORB_TABLE: &[(u32, &str)] = &[
     (2, "connect failed"),
     (3, "connection lost while sending arguments"),

@@ -16,10 +16,11 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::error::{DecodeError, EncodeError};
 use crate::printable::{OneLine, Printable};
 
-/// A standard exception of the ORB: which one, why by number, how far the operation got, and the cause where it is known.
+/// A standard exception of the ORB: its kind, a minor code, the completion status, and the cause if known.
 ///
-/// 24 octets, cheap to clone (the cause is shared). Equality compares kind, minor code and completion status, not the cause.
-/// `Display` is one line; the cause and the causes behind it are in the line and reachable through [`Error::source`].
+/// 24 bytes, cheap to clone because the cause is shared. Equality compares kind, minor code and completion
+/// status, not the cause. `Display` writes one line, which includes the chain of causes; it is also available
+/// through [`Error::source`].
 ///
 /// On the wire (`CdrEncode`, `CdrDecode`): string repository id, ulong minor code, ulong completion status.
 /// Source clause: "Standard Exceptions" and "GIOP Message Formats / Reply Body".
@@ -36,22 +37,22 @@ use crate::printable::{OneLine, Printable};
 /// ```
 #[derive(Clone)]
 pub struct SystemException {
-    /// Which exception.
+    /// The kind of the exception.
     pub kind: SystemExceptionKind,
     /// Whether the operation had finished.
     pub completed: CompletionStatus,
-    /// Vendor and code.
+    /// The minor code: vendor and code.
     pub minor: MinorCode,
     source: Option<Arc<dyn Error + Send + Sync + 'static>>,
 }
 
 impl SystemException {
-    /// An exception without a cause.
+    /// Creates an exception without a cause.
     pub const fn new(kind: SystemExceptionKind, minor: MinorCode, completed: CompletionStatus) -> Self {
         Self { kind, completed, minor, source: None }
     }
 
-    /// The same exception with an error as its cause (one allocation).
+    /// Sets an error as the cause, with one allocation.
     #[must_use]
     #[cold]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync + 'static>>) -> Self {
@@ -59,7 +60,7 @@ impl SystemException {
         self
     }
 
-    /// The same exception with a text as its cause: addresses, limits, names of options.
+    /// Sets a text as the cause: addresses, limits, names of options.
     #[must_use]
     #[cold]
     pub fn because(mut self, text: impl Into<Cow<'static, str>>) -> Self {
@@ -67,14 +68,14 @@ impl SystemException {
         self
     }
 
-    /// The same exception with another completion status.
+    /// Sets the completion status.
     #[must_use]
     pub fn completed(mut self, completed: CompletionStatus) -> Self {
         self.completed = completed;
         self
     }
 
-    /// The repository id of its kind.
+    /// Returns the repository id of its kind.
     pub const fn repository_id(&self) -> &'static str {
         self.kind.repository_id()
     }
@@ -94,8 +95,8 @@ impl fmt::Debug for SystemException {
     }
 }
 
-/// `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, always on one line. Of each cause 4096 bytes are shown, with
-/// what no terminal should get as [`OneLine`] escapes it.
+/// Formats as `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, always on one line. Of
+/// each cause at most 4096 bytes are shown, escaped for terminals by [`OneLine`].
 impl fmt::Display for SystemException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
@@ -109,7 +110,7 @@ impl fmt::Display for SystemException {
         while let Some(error) = cause {
             let text = error.to_string();
             write!(f, ": {}", OneLine::new(text.trim_end()))?;
-            // A system exception as cause prints its own causes.
+            // A system exception as the cause formats its own causes.
             cause = if error.is::<SystemException>() { None } else { error.source() };
         }
         Ok(())
@@ -131,10 +132,11 @@ impl CdrEncode for SystemException {
     }
 }
 
-/// An unknown repository id becomes `UNKNOWN` with OMG minor 2 and the id as cause; an impossible completion status
-/// counts as `COMPLETED_MAYBE`, with its number as cause, because an exception must not hide behind its own encoding.
+/// An unknown repository id becomes `UNKNOWN` with OMG minor 2 and the id as cause. An invalid completion
+/// status becomes `COMPLETED_MAYBE`, with its number as cause. An error in the encoding of an exception must
+/// not hide the exception.
 impl CdrDecode for SystemException {
-    /// Empty id of length 1, padding, two ulongs (the id may lawfully be of length 0 with lenient peers).
+    /// An empty id of length 1, padding, and two ulongs. Some peers send an empty id with length 0.
     const MIN_SIZE: usize = 12;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -156,7 +158,7 @@ impl CdrDecode for SystemException {
     }
 }
 
-/// A cause that is only a text.
+/// A cause that consists of a text.
 #[derive(Debug)]
 struct Reason(Cow<'static, str>);
 

@@ -1,14 +1,14 @@
-//! The service context by which a client lets the server call it back over the same connection.
+//! The service context by which a client allows the server to call it over the same connection.
 
 use super::context::{ContextId, ServiceContext, ServiceContextRef};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::ior::without_brackets;
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Most listen points that one context may have; more is `MARSHAL`.
+/// The maximum number of listen points in one context; more is `MARSHAL`.
 pub const MAX_LISTEN_POINTS: usize = 64;
 
-/// An address, as references name it, whose objects can be called over the connection that it came on.
+/// An address, as in references, whose objects can be called over the connection that announced it.
 ///
 /// Source clause: "Bi-directional GIOP / Bi-directional IIOP" (`IIOP::ListenPoint`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub struct ListenPoint {
 }
 
 impl ListenPoint {
-    /// The address of a profile.
+    /// Creates the listen point of an address as in a profile.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self { host: host.into(), port }
     }
@@ -34,9 +34,9 @@ impl CdrEncode for ListenPoint {
     }
 }
 
-/// Takes the brackets off an IPv6 address, as is done with those of profiles: the two are compared.
+/// Removes the brackets of an IPv6 address, as profiles do, because the two are compared.
 impl CdrDecode for ListenPoint {
-    /// The length of the host, with lenient peers nothing more, and the port.
+    /// The length of the host and the port. Some peers send an empty host without its NUL.
     const MIN_SIZE: usize = 6;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -45,29 +45,30 @@ impl CdrDecode for ListenPoint {
     }
 }
 
-/// What the service context `BI_DIR_IIOP` holds: where the sender would listen, so that requests to the objects there may come
-/// over this connection.
+/// The data of the service context `BI_DIR_IIOP`: addresses at which the sender would listen. Requests to
+/// objects at these addresses may be sent over this connection.
 ///
-/// It is sent by whoever opened the connection, with a request in GIOP 1.2, and holds for the life of the connection; a later one
-/// adds to it. A peer can claim any address: who obeys it must know that peer.
+/// The side that opened the connection sends it with a request in GIOP 1.2. It holds for the life of the
+/// connection; a later context adds to it. A peer can claim any address, so obey it only if the peer is
+/// trusted.
 /// Source clause: "Bi-directional GIOP / Bi-directional IIOP" (`IIOP::BiDirIIOPServiceContext`).
 #[doc(alias = "BiDirIIOPServiceContext")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BiDirIiopServiceContext {
-    /// The addresses.
+    /// The announced addresses.
     pub listen_points: Vec<ListenPoint>,
 }
 
 impl BiDirIiopServiceContext {
-    /// The service context to send.
+    /// Returns the service context to send.
     ///
     /// # Errors
-    /// A host name that has no encoding (it contains a NUL).
+    /// A host name that has no encoding because it contains a NUL.
     pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::BI_DIR_IIOP, self)
     }
 
-    /// Reads a received service context; `None` where it is another one.
+    /// Reads a received service context; `None` if it has another id.
     ///
     /// # Errors
     /// The data does not decode, or has more than [`MAX_LISTEN_POINTS`].
@@ -75,7 +76,8 @@ impl BiDirIiopServiceContext {
         (context.id == ContextId::BI_DIR_IIOP).then(|| context.value()).transpose()
     }
 
-    /// Whether objects at that address may be called over the connection: host and port must be the same to the letter.
+    /// Returns whether objects at that address may be called over the connection. Host and port must match
+    /// exactly.
     pub fn covers(&self, host: &str, port: u16) -> bool {
         self.listen_points.iter().any(|point| point.port == port && point.host == host)
     }

@@ -1,10 +1,11 @@
-//! The service context by which zorb tells zorb where the bulk data of a message lies, so that each block of it is read into a
-//! buffer of its own.
+//! The service context that lists the positions of the bulk data in a message. Between two zorb ORBs, each
+//! block is received into a buffer of its own.
 //!
-//! It says nothing that is not in the message: a receiver that ignores it, as other ORBs do, decodes the same values. It is sent
-//! only to a peer that is known to read it: a server whose reference has the component [`ComponentTag::ZORB_BLOCKS`], or
-//! a client whose requests had the context, be it without blocks. GIOP 1.2 only: there the contexts end the header, and a body
-//! keeps its alignment wherever it begins.
+//! The context adds no information to the message: a receiver that ignores it, as other ORBs do, decodes the
+//! same values. It is sent only to a peer that is known to read it. That is a server whose reference has the
+//! component [`ComponentTag::ZORB_BLOCKS`], or a client whose requests had the context, possibly without
+//! blocks. Only GIOP 1.2 is supported: there the contexts end the header, and a body keeps its alignment
+//! wherever it begins.
 //!
 //! [`ComponentTag::ZORB_BLOCKS`]: crate::ior::ComponentTag::ZORB_BLOCKS
 
@@ -15,59 +16,63 @@ use super::{MAX_SERVICE_CONTEXTS, MessageHeader, MessageType};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
-/// The fewest octets that are a block: shorter sequences stay among the control octets.
+/// The minimum length of a block in bytes: shorter sequences remain in the control part of the message.
 pub const MIN_BLOCK: usize = 64 * 1024;
 
-/// The most blocks that a list has; what comes behind them is in no list.
+/// The maximum number of blocks in a list; later blocks are not listed.
 pub const MAX_BLOCKS: usize = 64;
 
-/// The most octets before the body of a message with a list, so that a receiver knows how long to wait for it.
+/// The maximum number of bytes before the body of a message with a list. It bounds how long a receiver waits
+/// for the list.
 pub const MAX_BLOCK_HEAD: usize = 2048;
 
-/// Sequences of structs from this length on that become views by rewriting need their message in one piece.
+/// Sequences of structs of at least this length, which become views by rewriting, need their message in one
+/// piece.
 const LEAST_REWRITTEN: usize = 16 * 1024;
 
-/// Byte order, version, two octets of padding, and the count.
+/// Byte order, version, two bytes of padding, and the count.
 const LIST_START: usize = 8;
 
-/// Padding before the context, its id and length, a list, and padding before the body.
+/// The maximum size of what is inserted: padding before the context, its id and length, a list, and padding
+/// before the body.
 const ROOM: usize = 3 + 8 + LIST_START + 8 * MAX_BLOCKS + 7;
 
-/// Where the blocks of a message lie: rising, apart from each other, behind the header and inside of the message.
+/// The positions of the blocks of a message: in ascending order, disjoint, after the header and within the
+/// message.
 ///
-/// The context's data is an encapsulation: an octet with the [version](Self::VERSION), then a sequence of pairs of ulongs,
-/// the offset of a block from the message's first octet and its length.
+/// The context's data is an encapsulation: an `octet` with the [version](Self::VERSION), then a sequence of
+/// pairs of ulongs. Each pair is the offset of a block from the first byte of the message and its length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList {
-    /// Where the body begins.
+    /// Offset of the body in the message.
     pub body_at: usize,
     /// Offset and length of each block.
     pub blocks: Vec<(usize, usize)>,
 }
 
 impl BlockList {
-    /// The version of the list. Of another version nothing is known but that the peer is a zorb.
+    /// The version of the list. A list of another version only shows that the peer is a zorb ORB.
     pub const VERSION: u8 = 1;
 
-    /// The context of a message without blocks: says that whoever sends it reads lists.
+    /// Returns the context for a message without blocks. It announces that its sender reads lists.
     pub fn empty_context() -> ServiceContext {
         let mut list = [0; LIST_START];
         put_start(&mut list, 0);
         ServiceContext { id: ContextId::ZORB_BLOCKS, data: bytes::Bytes::copy_from_slice(&list) }
     }
 
-    /// Whether the sender of these contexts reads lists.
+    /// Returns whether the sender of these contexts reads lists.
     pub fn is_read_by_sender(contexts: &ServiceContexts<'_>) -> bool {
         contexts.find(ContextId::ZORB_BLOCKS).is_some_and(|context| {
             context.open().and_then(|mut d| d.read_u8()).is_ok_and(|version| version == Self::VERSION)
         })
     }
 
-    /// Reads the list of a Request or Reply in GIOP 1.2 of which `start` came first: of several the last. `None`: it has none, or
-    /// one that can not be true.
+    /// Reads the list of a GIOP 1.2 Request or Reply from its first bytes, `start`. If there are several
+    /// lists, the last one is used. Returns `None` if there is no list, or an impossible one.
     ///
     /// # Errors
-    /// The header is not all there, or does not decode.
+    /// The header is incomplete, or does not decode.
     pub fn read(header: &MessageHeader, start: &[u8]) -> Result<Option<Self>, DecodeError> {
         let mut d = Decoder::new(start, header.order, header.version).at(MessageHeader::LEN);
         let contexts = match header.kind {
@@ -76,7 +81,7 @@ impl BlockList {
             _ => return Ok(None),
         };
         let body_at = d.position().next_multiple_of(8);
-        // One that says only that lists are read may stand before it.
+        // An empty context, which only announces that lists are read, may precede the list.
         let context = contexts.iter().filter(|context| context.id == ContextId::ZORB_BLOCKS).last();
         let Some(context) = context else { return Ok(None) };
         let total = (header.size as usize).saturating_add(MessageHeader::LEN);
@@ -106,14 +111,15 @@ fn read_list(d: &mut Decoder<'_>, body_at: usize, total: usize) -> Result<Vec<(u
     Ok(blocks)
 }
 
-/// Puts the list of its blocks into a Request or Reply in GIOP 1.2, encoded up to its end, and says whether it did: where there
-/// are two blocks or more. The message's size must be patched afterwards.
+/// Inserts the list of its blocks into a completely encoded GIOP 1.2 Request or Reply. Returns whether it
+/// did, which requires at least two blocks. The message's size must be patched afterwards.
 ///
-/// A block is a chunk of [`MIN_BLOCK`] octets or more with all the elements of one sequence. One block alone needs no list: the
-/// message is its buffer. Nor gets one a message with large sequences of structs that the receiver makes views of by
-/// rewriting their first elements.
+/// A block is a chunk of at least [`MIN_BLOCK`] bytes that holds all the elements of one sequence. A single
+/// block needs no list, because the message is its buffer. No list is inserted into a message with large
+/// sequences of structs that the receiver turns into views by rewriting their first elements.
 ///
-/// The encoder must have begun with this message. The control part behind the header moves by some octets, no chunk does.
+/// The encoder must have begun with this message. The control part after the header moves by a few bytes;
+/// chunks do not move.
 #[cold]
 pub fn announce_blocks(e: &mut Encoder) -> bool {
     if e.version() != Version::V1_2 || e.position() != e.len() {
@@ -156,12 +162,12 @@ pub fn announce_blocks(e: &mut Encoder) -> bool {
     true
 }
 
-/// Where the contexts of an encoded message are.
+/// Positions in the header of an encoded message.
 struct Header {
-    /// Their number stands there.
+    /// Offset of the number of contexts.
     count_at: usize,
     contexts: usize,
-    /// Where they, and the header, end.
+    /// Offset of the end of the contexts, and of the header.
     end: usize,
 }
 
@@ -179,7 +185,7 @@ fn header_of(e: &Encoder) -> Option<Header> {
     Some(Header { count_at: list_at.checked_sub(4)?, contexts: contexts.len(), end })
 }
 
-/// The start of a list, in the order of this machine, behind which the pairs come.
+/// Writes the start of a list, which precedes the pairs, in the byte order of this machine.
 fn put_start(list: &mut [u8], count: u32) {
     if let Some(start) = list.first_chunk_mut::<LIST_START>() {
         let [a, b, c, d] = count.to_ne_bytes();

@@ -1,4 +1,4 @@
-//! Service contexts: what travels beside the arguments of a request or reply.
+//! Service contexts: data that accompanies the arguments or results of a message.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::ior::{encapsulation, open_encapsulation_slice};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// Which service a context belongs to.
+/// The id of the service that a context belongs to.
 ///
 /// Source clause: "Object Service Context" (`IOP::ServiceId`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +31,8 @@ impl ContextId {
     pub const BI_DIR_IIOP: Self = Self(5);
     /// `SendingContextRunTime`: Java's code base.
     pub const SENDING_CONTEXT_RUN_TIME: Self = Self(6);
-    /// `INVOCATION_POLICIES`: quality of service that the caller asks for, see [`Policies`](crate::ior::Policies).
+    /// `INVOCATION_POLICIES`: quality of service that the caller asks for, see
+    /// [`Policies`](crate::ior::Policies).
     pub const INVOCATION_POLICIES: Self = Self(7);
     /// `FORWARDED_IDENTITY`: of firewalls.
     pub const FORWARDED_IDENTITY: Self = Self(8);
@@ -47,51 +48,55 @@ impl ContextId {
     pub const FT_REQUEST: Self = Self(13);
     /// `ExceptionDetailMessage`: a text for a system exception.
     pub const EXCEPTION_DETAIL_MESSAGE: Self = Self(14);
-    /// `SecurityAttributeService`: who calls, see [`SasContext`](crate::csi::SasContext).
+    /// `SecurityAttributeService`: the identity of the caller, see [`SasContext`](crate::csi::SasContext).
     pub const SECURITY_ATTRIBUTE_SERVICE: Self = Self(15);
     /// `ActivityService`.
     pub const ACTIVITY_SERVICE: Self = Self(16);
     /// `RMICustomMaxStreamFormat`: of Java's value types.
     pub const RMI_CUSTOM_MAX_STREAM_FORMAT: Self = Self(17);
-    /// `ACCESS_SESSION_ID`: of telecommunication services, as the next one.
+    /// `ACCESS_SESSION_ID`: of telecommunication services, like
+    /// [`SERVICE_SESSION_ID`](Self::SERVICE_SESSION_ID).
     pub const ACCESS_SESSION_ID: Self = Self(18);
     /// `SERVICE_SESSION_ID`.
     pub const SERVICE_SESSION_ID: Self = Self(19);
     /// `FIREWALL_PATH`: the firewalls that a request passes.
     pub const FIREWALL_PATH: Self = Self(20);
-    /// `FIREWALL_PATH_RESP`: what they said.
+    /// `FIREWALL_PATH_RESP`: the response of the firewalls.
     pub const FIREWALL_PATH_RESP: Self = Self(21);
-    /// Of the ORBs of the JDK and of GlassFish: which of their versions the sender is.
+    /// The version of the sender, an ORB of the JDK or of GlassFish.
     pub const SUN_ORB_VERSION: Self = Self(0x4E45_4F00);
-    /// A context of zorb's own: where the bulk data of a message lies, see [`BlockList`](super::BlockList). The number is
-    /// `ZOR` and a 1; who does not know it ignores it.
+    /// A context of zorb's own: the positions of the bulk data in a message, see
+    /// [`BlockList`](super::BlockList). The number is `ZOR` and a 1. Other ORBs ignore it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
-    /// zorb: says nothing. It moves what stands behind it by twelve octets, where a body that is passed on in GIOP 1.0 or 1.1 must keep its alignment.
+    /// A context of zorb's own without content. It moves what follows it by twelve bytes, so that a body that
+    /// is passed on in GIOP 1.0 or 1.1 keeps its alignment.
     pub const ZORB_PADDING: Self = Self(0x5A4F_5203);
-    /// zorb: the trace that a call belongs to, an encapsulation of two strings, the `traceparent` and the `tracestate` of the W3C's
-    /// Trace Context. No ORB and no registry of the OMG's has a number for that.
+    /// A context of zorb's own: the trace that a call belongs to. The data is an encapsulation of two
+    /// strings, the `traceparent` and the `tracestate` of the W3C's Trace Context. No ORB and no registry of
+    /// the OMG has a number for it.
     pub const ZORB_TRACE: Self = Self(0x5A4F_5204);
-    /// zorb: in a request, asks for the reference of the object, which the client knows by a URL alone. A server of zorb's forwards the request
-    /// to that reference, with this context in its reply. The data is an empty encapsulation.
+    /// A context of zorb's own: in a request, asks for the reference of the object, of which the client has
+    /// only a URL. A zorb server forwards the request to that reference, with this context in its reply. The
+    /// data is an empty encapsulation.
     pub const ZORB_REFERENCE: Self = Self(0x5A4F_5205);
 }
 
-/// A service context that owns its octets.
+/// A service context that owns its data.
 ///
 /// Source clause: "Object Service Context" (`IOP::ServiceContext`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceContext {
-    /// Whose it is.
+    /// The service that it belongs to.
     pub id: ContextId,
     /// Its data, for almost every service an encapsulation.
     pub data: Bytes,
 }
 
 impl ServiceContext {
-    /// A context whose data is an encapsulation of `value`.
+    /// Creates a context whose data is an encapsulation of `value`.
     ///
     /// # Errors
-    /// Those of the value.
+    /// Those of encoding the value.
     pub fn encapsulate(id: ContextId, value: &impl CdrEncode) -> Result<Self, EncodeError> {
         Ok(Self { id, data: encapsulation(|e| value.encode(e))? })
     }
@@ -100,14 +105,14 @@ impl ServiceContext {
 /// A service context that is a view of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceContextRef<'a> {
-    /// Whose it is.
+    /// The service that it belongs to.
     pub id: ContextId,
     /// Its data.
     pub data: &'a [u8],
 }
 
 impl<'a> ServiceContextRef<'a> {
-    /// A decoder of the data as an encapsulation.
+    /// Returns a decoder of the data as an encapsulation.
     ///
     /// # Errors
     /// The data is empty.
@@ -115,7 +120,7 @@ impl<'a> ServiceContextRef<'a> {
         open_encapsulation_slice(self.data)
     }
 
-    /// The value in the data, which must be an encapsulation.
+    /// Decodes the value in the data, which must be an encapsulation.
     ///
     /// # Errors
     /// The data does not decode; the offset counts from its start.
@@ -123,15 +128,16 @@ impl<'a> ServiceContextRef<'a> {
         T::decode(&mut self.open()?)
     }
 
-    /// A copy that owns its octets.
+    /// Returns a copy that owns its data.
     pub fn to_owned(&self) -> ServiceContext {
         ServiceContext { id: self.id, data: Bytes::copy_from_slice(self.data) }
     }
 }
 
-/// The service contexts of a message: a list to send, or a checked view of a received one that is walked when asked.
+/// The service contexts of a message: a list to send, or a checked view of a received list, decoded during
+/// iteration.
 ///
-/// Neither form allocates. Unknown contexts are no error; of two with the same id the first counts.
+/// Neither form allocates. Unknown contexts are no error. Of two contexts with the same id the first counts.
 /// Source clause: "Object Service Context" (`IOP::ServiceContextList`).
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceContexts<'a>(Repr<'a>);
@@ -142,10 +148,11 @@ enum Repr<'a> {
     Wire(WireList<'a>),
 }
 
-/// A received list, known to hold what it says.
+/// A received list, checked to be complete.
 ///
-/// The octets run from the first context on. That starts behind a ulong, so it is aligned to 4, and no context needs more:
-/// the octets can be read as if they were an alignment origin of their own.
+/// The bytes start at the first context. It follows a ulong and is therefore aligned to 4, which is the
+/// largest alignment that a context needs. Therefore the bytes can be read as if their start were an
+/// alignment origin.
 #[derive(Clone, Copy, Debug)]
 struct WireList<'a> {
     count: u32,
@@ -154,10 +161,10 @@ struct WireList<'a> {
 }
 
 impl ServiceContexts<'_> {
-    /// No contexts.
+    /// An empty list.
     pub const EMPTY: ServiceContexts<'static> = ServiceContexts(Repr::List(&[]));
 
-    /// How many.
+    /// Returns the number of contexts.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::List(list) => list.len(),
@@ -165,19 +172,19 @@ impl ServiceContexts<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no contexts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies of all.
+    /// Returns copies of all contexts.
     pub fn to_vec(&self) -> Vec<ServiceContext> {
         self.iter().map(|context| context.to_owned()).collect()
     }
 }
 
 impl<'a> ServiceContexts<'a> {
-    /// All in order.
+    /// Returns an iterator over all contexts, in order.
     pub fn iter(&self) -> ServiceContextsIter<'a> {
         ServiceContextsIter(match self.0 {
             Repr::List(list) => Iter::List(list.iter()),
@@ -188,12 +195,12 @@ impl<'a> ServiceContexts<'a> {
         })
     }
 
-    /// The data of the first with that id.
+    /// Returns the first context with that id.
     pub fn find(&self, id: ContextId) -> Option<ServiceContextRef<'a>> {
         self.iter().find(|context| context.id == id)
     }
 
-    /// Reads a list and checks that all of it is there.
+    /// Reads a list and checks that it is complete.
     #[inline]
     pub(super) fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         match d.read_len(ServiceContext::MIN_SIZE)? {
@@ -214,7 +221,7 @@ impl<'a> ServiceContexts<'a> {
         Ok(Self(Repr::Wire(WireList { count: count as u32, order: d.order(), octets })))
     }
 
-    /// Where in `message`, of which it is a view, a received list lies.
+    /// Returns the position of this list in `message`, of which it must be a view if it was received.
     pub(super) fn place(&self, message: &[u8]) -> ContextsPlace {
         match &self.0 {
             Repr::List(_) => ContextsPlace { count: 0, octets: 0..0 },
@@ -222,21 +229,21 @@ impl<'a> ServiceContexts<'a> {
         }
     }
 
-    /// The list at a [`place`](Self::place) in the same message.
+    /// Returns the list at a [`place`](Self::place) in the same message.
     pub(super) fn at_place(place: &ContextsPlace, message: &'a [u8], order: ByteOrder) -> Self {
         let octets = message.get(place.octets.clone()).unwrap_or_default();
         Self(Repr::Wire(WireList { count: place.count, order, octets }))
     }
 }
 
-/// Where a checked list lies in its message.
+/// The position of a checked list in its message.
 #[derive(Clone, Debug)]
 pub(super) struct ContextsPlace {
     count: u32,
     pub(super) octets: Range<usize>,
 }
 
-/// Where `part`, a view of `whole`, lies in it.
+/// Returns the position of `part`, a view of `whole`, in it.
 pub(super) fn range_in(whole: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
     start..start + part.len()
@@ -320,7 +327,7 @@ impl<'a> Iterator for ServiceContextsIter<'a> {
             }
             Iter::Wire { left, d } => {
                 *left = left.checked_sub(1)?;
-                // All contexts were read once when the list was decoded.
+                // This cannot fail: all contexts were read when the list was decoded.
                 read_context(d).ok()
             }
         }

@@ -1,4 +1,4 @@
-//! The twelve octets that start every GIOP message.
+//! The twelve-byte header of every GIOP message.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::{ByteOrder, Version};
 /// Flag bit 1: more fragments of this message follow (GIOP 1.1 and later).
 const MORE_FRAGMENTS: u8 = 0x02;
 
-/// Kind of a GIOP message; the number is the one on the wire.
+/// The type of a GIOP message; the number is the one on the wire.
 ///
 /// Source clause: "GIOP Message Formats / GIOP Message Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,24 +16,24 @@ const MORE_FRAGMENTS: u8 = 0x02;
 pub enum MessageType {
     /// A call, from client to server.
     Request = 0,
-    /// Its answer.
+    /// The answer to a Request.
     Reply = 1,
-    /// The client no longer waits for an answer.
+    /// The client no longer awaits an answer.
     CancelRequest = 2,
     /// The client asks where an object is.
     LocateRequest = 3,
-    /// Its answer.
+    /// The answer to a LocateRequest.
     LocateReply = 4,
-    /// The sender closes in good order; requests without an answer were not processed.
+    /// The sender closes the connection in an orderly way; requests without an answer were not processed.
     CloseConnection = 5,
-    /// The sender cannot make sense of what it received.
+    /// The sender cannot parse what it received.
     MessageError = 6,
-    /// A further piece of a message (GIOP 1.1 and later).
+    /// A further fragment of a message (GIOP 1.1 and later).
     Fragment = 7,
 }
 
 impl MessageType {
-    /// The type of that number, or `None` above 7.
+    /// Returns the type of that number, or `None` above 7.
     pub const fn from_wire(value: u8) -> Option<Self> {
         Some(match value {
             0 => Self::Request,
@@ -48,7 +48,7 @@ impl MessageType {
         })
     }
 
-    /// Whether a message of this type may continue in fragments in that version.
+    /// Returns whether a message of this type may continue in fragments in that version.
     pub const fn may_fragment(self, version: Version) -> bool {
         match version {
             Version::V1_0 => false,
@@ -65,36 +65,36 @@ impl MessageType {
 
 /// The message header: version, byte order, fragment flag, type and size.
 ///
-/// `size` counts the octets behind the header; limits on it are the connection's business, not this type's.
+/// `size` counts the bytes after the header. The connection enforces limits on it, not this type.
 /// Source clause: "GIOP Message Formats / GIOP Message Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
     /// Version of this message (one connection may mix them).
     pub version: Version,
-    /// Byte order of `size` and of everything behind the header.
+    /// Byte order of `size` and of everything after the header.
     pub order: ByteOrder,
     /// Whether fragments follow; never set in GIOP 1.0.
     pub more_fragments: bool,
-    /// What the message is.
+    /// The type of the message.
     pub kind: MessageType,
-    /// Octets behind the header.
+    /// Number of bytes after the header.
     pub size: u32,
 }
 
 impl MessageHeader {
-    /// Length of the header in octets.
+    /// Length of the header in bytes.
     pub const LEN: usize = 12;
-    /// Where `size` stands.
+    /// Offset of `size` in the header.
     pub const SIZE_AT: usize = 8;
-    /// The first four octets of every message.
+    /// The first four bytes of every message.
     pub const MAGIC: [u8; 4] = *b"GIOP";
 
-    /// A header of a message in one piece, size not known yet.
+    /// Creates a header of an unfragmented message with size 0, to be set later.
     pub const fn new(version: Version, order: ByteOrder, kind: MessageType) -> Self {
         Self { version, order, more_fragments: false, kind, size: 0 }
     }
 
-    /// The octets on the wire.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; Self::LEN] {
         let [g, i, o, p] = Self::MAGIC;
         let more = if self.more_fragments && self.version > Version::V1_0 { MORE_FRAGMENTS } else { 0 };
@@ -107,11 +107,12 @@ impl MessageHeader {
 
     /// Reads a header.
     ///
-    /// Flag bits other than 0 and 1 are ignored, and bit 1 too in GIOP 1.0, where the octet is a boolean: peers send it.
+    /// Flag bits other than 0 and 1 are ignored. In GIOP 1.0, where the flags are a boolean, bit 1 is ignored
+    /// as well. Peers send such bits.
     ///
     /// # Errors
-    /// Wrong magic, a version other than 1.0 to 1.2, a type above 7, `Fragment` in GIOP 1.0. Each is answered by
-    /// MessageError (with the receiver's highest version) and the end of the connection.
+    /// Wrong magic, a version other than 1.0 to 1.2, a type above 7, `Fragment` in GIOP 1.0. Each is answered
+    /// by MessageError (with the receiver's highest version), and then the connection is closed.
     #[inline]
     pub fn decode(octets: &[u8; Self::LEN]) -> Result<Self, HeaderError> {
         let [g, i, o, p, major, minor, flags, kind, a, b, c, d] = *octets;
@@ -139,21 +140,21 @@ impl MessageHeader {
     }
 }
 
-/// Why twelve octets are not a GIOP header.
+/// The reason why twelve bytes are not a GIOP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// The first four octets are not `GIOP`.
+    /// The first four bytes are not `GIOP`.
     Magic([u8; 4]),
-    /// A version that zorb does not speak.
+    /// A version that zorb does not support.
     Version {
         /// Major number received.
         major: u8,
         /// Minor number received.
         minor: u8,
     },
-    /// No such message type.
+    /// An unknown message type.
     Type(u8),
-    /// GIOP 1.0 has no fragments.
+    /// A Fragment in GIOP 1.0, which has none.
     FragmentIn1_0,
 }
 

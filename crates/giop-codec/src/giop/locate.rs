@@ -1,62 +1,63 @@
-//! LocateRequest and LocateReply: asking where an object is.
+//! LocateRequest and LocateReply, by which a client asks for the location of an object.
 
 use super::target::{RequestId, TargetAddress};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The header, and all, of a LocateRequest.
+/// The header, and only content, of a LocateRequest.
 ///
 /// Source clause: "GIOP Message Formats / LocateRequest Message".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocateRequestHeader<'a> {
-    /// Its number, from the same space as the requests'.
+    /// Its number, unique among the outstanding requests and locate requests.
     pub request_id: RequestId,
     /// The object.
     pub target: TargetAddress<'a>,
 }
 
 impl<'a> LocateRequestHeader<'a> {
-    /// Writes it behind a message header, in the encoder's version.
+    /// Writes the header after a message header, in the encoder's version.
     ///
     /// # Errors
-    /// As [`RequestHeader::encode`](super::RequestHeader::encode) of the target.
+    /// Those of the target in [`RequestHeader::encode`](super::RequestHeader::encode).
     pub fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_u32(self.request_id.0);
         self.target.encode(e)
     }
 
-    /// Reads it in the decoder's version; the decoder stands behind the message header.
+    /// Reads the header in the decoder's version, starting after the message header.
     ///
     /// # Errors
-    /// `MARSHAL`: octets that end early, a target of an unknown form.
+    /// `MARSHAL`: data that ends early, a target of an unknown form.
     pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let request_id = RequestId(d.read_u32()?);
         Ok(Self { request_id, target: TargetAddress::decode(d)? })
     }
 }
 
-/// What the server knows about an object; the number is the one on the wire.
+/// The location of an object; the number is the one on the wire.
 ///
 /// Source clause: "GIOP Message Formats / LocateReply Message" (`GIOP::LocateStatusType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum LocateStatus {
-    /// There is no such object.
+    /// The object does not exist.
     UnknownObject = 0,
-    /// Requests for it may be sent here.
+    /// The server accepts requests for the object.
     ObjectHere = 1,
     /// An [`Ior`](crate::ior::Ior) to send requests to follows.
     ObjectForward = 2,
-    /// The same, for good (GIOP 1.2).
+    /// An [`Ior`](crate::ior::Ior) that replaces the reference permanently follows (GIOP 1.2).
     ObjectForwardPerm = 3,
     /// A [`SystemException`](crate::exception::SystemException) follows (GIOP 1.2).
     SystemException = 4,
-    /// The [`AddressingDisposition`](super::AddressingDisposition) the server wants follows (GIOP 1.2).
+    /// The [`AddressingDisposition`](super::AddressingDisposition) that the server requires follows (GIOP
+    /// 1.2).
     NeedsAddressingMode = 5,
 }
 
 impl LocateStatus {
-    /// The status of that number; 3 to 5 exist in GIOP 1.2 only.
+    /// Returns the status of that number; 3 to 5 exist in GIOP 1.2 only.
     pub const fn from_wire(value: u32, version: Version) -> Option<Self> {
         Some(match (value, version) {
             (0, _) => Self::UnknownObject,
@@ -69,7 +70,7 @@ impl LocateStatus {
         })
     }
 
-    /// That the object is elsewhere: for good only where the version can say so.
+    /// Returns the status of a forward. It is permanent only in GIOP 1.2, which has a status for that.
     #[must_use]
     pub const fn forward(permanent: bool, version: Version) -> Self {
         match (permanent, version) {
@@ -81,32 +82,32 @@ impl LocateStatus {
 
 /// The header of a LocateReply.
 ///
-/// The body follows at once, without alignment, in every version: an urgent issue against the specification settled so, and all
-/// ORBs do.
+/// The body follows immediately, without alignment, in every version. An urgent issue against the
+/// specification settled this, and all ORBs do it.
 /// Source clause: "GIOP Message Formats / LocateReply Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocateReplyHeader {
-    /// The locate request it answers.
+    /// The locate request that it answers.
     pub request_id: RequestId,
-    /// What the server knows.
+    /// The location of the object.
     pub status: LocateStatus,
 }
 
 impl LocateReplyHeader {
-    /// Writes it behind a message header.
+    /// Writes the header after a message header.
     ///
     /// # Errors
-    /// None today.
+    /// None at present.
     pub fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_u32(self.request_id.0);
         e.put_u32(self.status as u32);
         Ok(())
     }
 
-    /// Reads it; the decoder stands behind the message header and afterwards at the body.
+    /// Reads the header, starting after the message header, and leaves the decoder at the body.
     ///
     /// # Errors
-    /// `MARSHAL`: octets that end early, a status that the version does not have.
+    /// `MARSHAL`: data that ends early, a status that the version does not have.
     pub fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let request_id = RequestId(d.read_u32()?);
         match LocateStatus::from_wire(d.read_u32()?, d.version()) {

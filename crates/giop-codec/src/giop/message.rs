@@ -1,4 +1,5 @@
-//! What all messages have in common: the frame around them, the body's alignment, and the choice between the eight.
+//! The common parts of all messages: the frame, the body's alignment, and the selection of one of the eight
+//! types.
 
 use super::context::ServiceContexts;
 use super::locate::{LocateReplyHeader, LocateRequestHeader};
@@ -9,9 +10,10 @@ use super::{MessageHeader, MessageType};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError, EncodeErrorKind, Version};
 
-/// Writes a message header with size 0 in the encoder's version and byte order, and returns where its size stands.
+/// Writes a message header with size 0 in the encoder's version and byte order, and returns the offset of its
+/// size.
 ///
-/// The encoder must be at the start of a message (new, reset, or behind `Encoder::begin_message`).
+/// The encoder must be at the start of a message (new, reset, or after `Encoder::begin_message`).
 #[inline]
 pub fn put_message_header(e: &mut Encoder, kind: MessageType) -> usize {
     debug_assert_eq!(e.position(), 0, "a message header must be the first of its message");
@@ -19,10 +21,10 @@ pub fn put_message_header(e: &mut Encoder, kind: MessageType) -> usize {
     e.head().len() - MessageHeader::LEN + MessageHeader::SIZE_AT
 }
 
-/// Patches the size of the message that the encoder is in, and returns it: octets behind the message header.
+/// Patches the size of the current message and returns it: the number of bytes after the message header.
 ///
 /// # Errors
-/// The message is longer than its size field can say.
+/// The message is longer than its size field can express.
 #[inline]
 pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, EncodeError> {
     let size = e.position().saturating_sub(MessageHeader::LEN);
@@ -31,10 +33,11 @@ pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, En
     Ok(size)
 }
 
-/// As [`finish_message`] for a message whose last `coming` octets are not in the encoder: its size counts them.
+/// Patches the size of a message like [`finish_message`] while its last `coming` bytes are not yet in the
+/// encoder; its size includes them.
 ///
 /// # Errors
-/// The message is longer than its size field can say.
+/// The message is longer than its size field can express.
 pub fn announce_message(e: &mut Encoder, message_size_at: usize, coming: u64) -> Result<u32, EncodeError> {
     let size = (e.position().saturating_sub(MessageHeader::LEN) as u64).saturating_add(coming);
     let size = u32::try_from(size).map_err(|_| EncodeErrorKind::TooLong)?;
@@ -42,9 +45,9 @@ pub fn announce_message(e: &mut Encoder, message_size_at: usize, coming: u64) ->
     Ok(size)
 }
 
-/// Aligns for the body of a Request or Reply: to 8 in GIOP 1.2, not at all before.
+/// Aligns for the body of a Request or Reply: to 8 in GIOP 1.2; no alignment in earlier versions.
 ///
-/// Call it only where a body follows: a request without arguments and a void reply have none, not even padding.
+/// Call it only if a body follows: a request without arguments and a void reply have none, not even padding.
 #[inline]
 pub fn begin_body(e: &mut Encoder) {
     if e.version() >= Version::V1_2 {
@@ -54,7 +57,8 @@ pub fn begin_body(e: &mut Encoder) {
 
 /// Skips to the body of a Request or Reply, if there is one.
 ///
-/// Nothing but an incomplete piece of padding left counts as no body: whoever reads a value then gets the error.
+/// Padding that is cut off at the end of the message counts as no body. A subsequent read of a value then
+/// reports the error.
 #[inline]
 pub fn enter_body(d: &mut Decoder<'_>) {
     if d.version() >= Version::V1_2 && d.remaining() > 0 && d.align(8).is_err() {
@@ -63,47 +67,48 @@ pub fn enter_body(d: &mut Decoder<'_>) {
     }
 }
 
-/// A CancelRequest: the client no longer waits for this reply.
+/// A CancelRequest: the client no longer awaits this reply.
 ///
 /// Source clause: "GIOP Message Formats / CancelRequest Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelRequest {
-    /// The request, or locate request, it is about.
+    /// The request, or locate request, to cancel.
     pub request_id: RequestId,
 }
 
-/// What stands at the start of a Fragment, behind the message header.
+/// The start of a Fragment, after the message header.
 ///
 /// Source clause: "GIOP Message Formats / Fragment Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentHeader {
-    /// The message it continues; GIOP 1.1 does not say, there it is the one that came before on the connection.
+    /// The message that it continues. GIOP 1.1 does not name it: the fragment continues the preceding message
+    /// of the connection.
     pub request_id: Option<RequestId>,
 }
 
-/// Any GIOP message, its header decoded, its body still octets.
+/// Any GIOP message, its header decoded, its body still undecoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// A call.
     Request(RequestHeader<'a>),
-    /// Its answer.
+    /// The answer to a Request.
     Reply(ReplyHeader<'a>),
-    /// The client no longer waits.
+    /// The client no longer awaits an answer.
     CancelRequest(CancelRequest),
     /// The client asks where an object is.
     LocateRequest(LocateRequestHeader<'a>),
-    /// Its answer.
+    /// The answer to a LocateRequest.
     LocateReply(LocateReplyHeader),
-    /// The sender closes in good order.
+    /// The sender closes the connection in an orderly way.
     CloseConnection,
-    /// The sender could not make sense of a message.
+    /// The sender cannot parse a message.
     MessageError,
-    /// A further piece of a message.
+    /// A further fragment of a message.
     Fragment(FragmentHeader),
 }
 
 impl<'a> Message<'a> {
-    /// Which of the eight it is.
+    /// Returns the type of the message.
     pub const fn kind(&self) -> MessageType {
         match self {
             Self::Request(_) => MessageType::Request,
@@ -117,11 +122,11 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads what the message of that type starts with; the decoder stands behind the message header and afterwards at the
-    /// body, its padding skipped.
+    /// Reads the header of a message of that type. The decoder must be after the message header; afterwards
+    /// it is at the body, with padding skipped.
     ///
     /// # Errors
-    /// `MARSHAL`: see the headers' own `decode`.
+    /// `MARSHAL`: see the `decode` method of the header type.
     pub fn decode(kind: MessageType, d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok(match kind {
             MessageType::Request => {
@@ -149,10 +154,11 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Writes message header and header, and returns where the size stands, for [`finish_message`] when the body is written.
+    /// Writes message header and header. Returns the offset of the size for [`finish_message`], to be called
+    /// when the body is written.
     ///
     /// # Errors
-    /// See the headers' own `encode`.
+    /// See the `encode` method of the header type.
     pub fn encode(&self, e: &mut Encoder) -> Result<usize, EncodeError> {
         let size_at = put_message_header(e, self.kind());
         match self {
@@ -175,7 +181,7 @@ impl<'a> Message<'a> {
         Ok(size_at)
     }
 
-    /// The request the message belongs to, where it names one.
+    /// Returns the request that the message belongs to, if it names one.
     pub fn request_id(&self) -> Option<RequestId> {
         match self {
             Self::Request(header) => Some(header.request_id),
@@ -188,7 +194,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The service contexts; only requests and replies have any.
+    /// Returns the service contexts; only requests and replies have any.
     pub fn contexts(&self) -> ServiceContexts<'a> {
         match self {
             Self::Request(header) => header.contexts,

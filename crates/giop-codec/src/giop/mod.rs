@@ -1,8 +1,10 @@
-//! GIOP messages: headers, service contexts and bodies of the eight message types in versions 1.0, 1.1 and 1.2.
+//! GIOP messages: headers, service contexts and bodies of the eight message types in versions 1.0, 1.1 and
+//! 1.2.
 //!
-//! A message is written as [`put_message_header`], one of the `encode` methods, for a body [`begin_body`] and the values, then
-//! [`finish_message`]; it is read by [`MessageHeader::decode`] and [`Message::decode`], or kept as a whole by
-//! [`RequestMessage`] and [`ReplyMessage`]. Decoding borrows: a request without odd addressing costs no allocation.
+//! To write a message, call [`put_message_header`], one of the `encode` methods, for a body [`begin_body`]
+//! and the values, then [`finish_message`]. To read it, call [`MessageHeader::decode`] and
+//! [`Message::decode`], or keep the whole message as [`RequestMessage`] or [`ReplyMessage`]. Decoding
+//! borrows: a request whose target is an object key is decoded without an allocation.
 
 mod bidir;
 mod blocks;
@@ -29,9 +31,9 @@ pub use reply::{ReplyHeader, ReplyHeaderLayout, ReplyStatus, put_exception_reply
 pub use request::{RequestHeader, RequestHeaderLayout, RequestTemplate, ResponseFlags, response_word};
 pub use target::{AddressingDisposition, ObjectKey, RequestId, TargetAddress, TargetError, TargetReference};
 
-/// Most service contexts that a message may have; more is `MARSHAL`.
+/// The maximum number of service contexts in a message; more is `MARSHAL`.
 pub const MAX_SERVICE_CONTEXTS: usize = 64;
-/// Longest object key in octets; longer is `OBJECT_NOT_EXIST`.
+/// The maximum length of an object key in bytes; longer is `OBJECT_NOT_EXIST`.
 pub const MAX_OBJECT_KEY: usize = 64 * 1024;
-/// Longest operation name in octets; longer is `MARSHAL`.
+/// The maximum length of an operation name in bytes; longer is `MARSHAL`.
 pub const MAX_OPERATION: usize = 1024;

@@ -1,4 +1,5 @@
-//! Requests and replies that own their message: what a connection hands to whoever serves or waits.
+//! Requests and replies that own their message. A connection passes them to the dispatcher or to the caller
+//! that awaits the reply.
 
 use std::ops::Range;
 
@@ -14,9 +15,10 @@ use super::{MessageHeader, MessageType};
 use crate::cdr::Decoder;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
-/// A received Request: the message's octets and where in them the parts lie.
+/// A received Request: the message and the positions of its parts.
 ///
-/// Decoded once, without an allocation (but for targets that are not keys); moving it moves no octets.
+/// It is decoded once, without an allocation (except for targets that are not keys). Moving it copies no
+/// message data.
 #[derive(Clone, Debug)]
 pub struct RequestMessage {
     frame: Frame,
@@ -27,10 +29,10 @@ pub struct RequestMessage {
 }
 
 impl RequestMessage {
-    /// Takes a whole message, from its message header on, that starts with `header`.
+    /// Decodes a whole message, including its message header, which is `header`.
     ///
     /// # Errors
-    /// As [`RequestHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is no Request.
+    /// Those of [`RequestHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is not a Request.
     pub fn decode(header: &MessageHeader, message: Bytes) -> Result<Self, DecodeError> {
         if header.kind != MessageType::Request {
             return Err(DecodeError::new(DecodeErrorKind::Malformed, 0));
@@ -49,30 +51,30 @@ impl RequestMessage {
         Ok(Self { frame, request_id, response, key, operation })
     }
 
-    /// The number the reply must carry.
+    /// Returns the id that the reply must carry.
     pub fn request_id(&self) -> RequestId {
         self.request_id
     }
 
-    /// Whether and when the client wants a reply.
+    /// Returns whether and when the client expects a reply.
     pub fn response(&self) -> ResponseFlags {
         self.response
     }
 
-    /// The version to reply in.
+    /// Returns the version to reply in.
     pub fn version(&self) -> Version {
         self.frame.version
     }
 
-    /// The byte order of the message.
+    /// Returns the byte order of the message.
     pub fn order(&self) -> ByteOrder {
         self.frame.order
     }
 
-    /// The octets that name the object, whatever form of address the client chose.
+    /// Returns the object key, for any form of target address.
     ///
     /// # Errors
-    /// They are more than [`MAX_OBJECT_KEY`], or the address holds no usable IIOP profile.
+    /// The key is longer than [`MAX_OBJECT_KEY`], or the address contains no usable IIOP profile.
     #[inline]
     pub fn object_key(&self) -> Result<&[u8], TargetError> {
         match &self.key {
@@ -82,42 +84,42 @@ impl RequestMessage {
         }
     }
 
-    /// The operation's name.
+    /// Returns the operation's name.
     #[inline]
     pub fn operation(&self) -> &str {
         let octets = self.frame.message.get(self.operation.clone()).unwrap_or_default();
-        // Checked when the header was decoded.
+        // This cannot fail: the name was checked when the header was decoded.
         std::str::from_utf8(octets).unwrap_or_default()
     }
 
-    /// What travels beside the arguments.
+    /// Returns the service contexts of the request.
     pub fn contexts(&self) -> ServiceContexts<'_> {
         self.frame.contexts()
     }
 
-    /// A decoder at the first argument; set the connection's code sets before text is read.
+    /// Returns a decoder at the first argument. Set the connection's code sets before reading text.
     #[inline]
     pub fn body(&self) -> Decoder<'_> {
         self.frame.body()
     }
 
-    /// Where the body starts in the message, padding skipped.
+    /// Returns the offset of the body in the message, after padding.
     pub fn body_at(&self) -> usize {
         self.frame.body_at
     }
 
-    /// The whole message.
+    /// Returns the whole message.
     pub fn message(&self) -> &Bytes {
         &self.frame.message
     }
 
-    /// The whole message, by value.
+    /// Returns the whole message by value.
     pub fn into_message(self) -> Bytes {
         self.frame.message
     }
 }
 
-/// A received Reply: the message's octets and where in them the parts lie.
+/// A received Reply: the message and the positions of its parts.
 #[derive(Clone, Debug)]
 pub struct ReplyMessage {
     frame: Frame,
@@ -126,10 +128,10 @@ pub struct ReplyMessage {
 }
 
 impl ReplyMessage {
-    /// Takes a whole message, from its message header on, that starts with `header`.
+    /// Decodes a whole message, including its message header, which is `header`.
     ///
     /// # Errors
-    /// As [`ReplyHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is no Reply.
+    /// Those of [`ReplyHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is not a Reply.
     pub fn decode(header: &MessageHeader, message: Bytes) -> Result<Self, DecodeError> {
         if header.kind != MessageType::Reply {
             return Err(DecodeError::new(DecodeErrorKind::Malformed, 0));
@@ -143,54 +145,54 @@ impl ReplyMessage {
         Ok(Self { frame, request_id, status })
     }
 
-    /// The request it answers.
+    /// Returns the id of the request that it answers.
     pub fn request_id(&self) -> RequestId {
         self.request_id
     }
 
-    /// What the body is.
+    /// Returns the status, which determines the content of the body.
     pub fn status(&self) -> ReplyStatus {
         self.status
     }
 
-    /// The version of the message.
+    /// Returns the version of the message.
     pub fn version(&self) -> Version {
         self.frame.version
     }
 
-    /// The byte order of the message.
+    /// Returns the byte order of the message.
     pub fn order(&self) -> ByteOrder {
         self.frame.order
     }
 
-    /// What travels beside the results.
+    /// Returns the service contexts of the reply.
     pub fn contexts(&self) -> ServiceContexts<'_> {
         self.frame.contexts()
     }
 
-    /// A decoder at the first result; set the connection's code sets before text is read.
+    /// Returns a decoder at the first result. Set the connection's code sets before reading text.
     #[inline]
     pub fn body(&self) -> Decoder<'_> {
         self.frame.body()
     }
 
-    /// Where the body starts in the message, padding skipped.
+    /// Returns the offset of the body in the message, after padding.
     pub fn body_at(&self) -> usize {
         self.frame.body_at
     }
 
-    /// The whole message.
+    /// Returns the whole message.
     pub fn message(&self) -> &Bytes {
         &self.frame.message
     }
 
-    /// The whole message, by value.
+    /// Returns the whole message by value.
     pub fn into_message(self) -> Bytes {
         self.frame.message
     }
 }
 
-/// A message and the places in it that requests and replies have in common.
+/// A message and the positions that requests and replies have in common.
 #[derive(Clone, Debug)]
 struct Frame {
     message: Bytes,
@@ -214,11 +216,11 @@ impl Frame {
     }
 }
 
-/// Where the object key is.
+/// The object key of a request.
 #[derive(Clone, Debug)]
 enum Key {
     /// In the message, as the target address itself.
     Inside(Range<usize>),
-    /// In a profile of a reference, which has its own octets.
+    /// In a profile of a reference, which has its own data.
     Outside(Result<ObjectKey, TargetError>),
 }

@@ -9,7 +9,7 @@ use crate::cdr::{CdrEncode, Decoder, Encoder};
 use crate::exception::SystemException;
 use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// What a reply brings; the number is the one on the wire.
+/// The outcome of a request; the number is the one on the wire.
 ///
 /// Source clause: "GIOP Message Formats / Reply Header" (`GIOP::ReplyStatusType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,14 +23,14 @@ pub enum ReplyStatus {
     SystemException = 2,
     /// An [`Ior`](crate::ior::Ior) to send the request to.
     LocationForward = 3,
-    /// The same, for good (GIOP 1.2).
+    /// An [`Ior`](crate::ior::Ior) that replaces the reference permanently (GIOP 1.2).
     LocationForwardPerm = 4,
-    /// The [`AddressingDisposition`](super::AddressingDisposition) the server wants (GIOP 1.2).
+    /// The [`AddressingDisposition`](super::AddressingDisposition) that the server requires (GIOP 1.2).
     NeedsAddressingMode = 5,
 }
 
 impl ReplyStatus {
-    /// The status of that number; 4 and 5 exist in GIOP 1.2 only.
+    /// Returns the status of that number; 4 and 5 exist in GIOP 1.2 only.
     pub const fn from_wire(value: u32, version: Version) -> Option<Self> {
         Some(match (value, version) {
             (0, _) => Self::NoException,
@@ -49,34 +49,35 @@ impl ReplyStatus {
 /// Source clause: "GIOP Message Formats / Reply Header".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyHeader<'a> {
-    /// The request it answers.
+    /// The request that it answers.
     pub request_id: RequestId,
-    /// What the body is.
+    /// The status, which determines the content of the body.
     pub status: ReplyStatus,
-    /// What travels beside the results.
+    /// The service contexts of the reply.
     pub contexts: ServiceContexts<'a>,
 }
 
-/// Where the parts of a reply lie that are known last: indices into [`Encoder::head`], for [`Encoder::patch_u32`].
+/// Positions of the parts of a reply that are set last: indices into [`Encoder::head`], for
+/// [`Encoder::patch_u32`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyHeaderLayout {
-    /// Where the message size stands, for [`finish_message`].
+    /// Offset of the message size, for [`finish_message`].
     pub message_size_at: usize,
-    /// Where the request id stands.
+    /// Offset of the request id.
     pub request_id_at: usize,
-    /// Where the status stands.
+    /// Offset of the status.
     pub status_at: usize,
-    /// Where the header ends.
+    /// Offset of the end of the header.
     pub end: usize,
 }
 
 impl<'a> ReplyHeader<'a> {
-    /// A header without contexts.
+    /// Creates a header without contexts.
     pub const fn new(request_id: RequestId, status: ReplyStatus) -> Self {
         Self { request_id, status, contexts: ServiceContexts::EMPTY }
     }
 
-    /// Writes the header behind a message header (see [`put_message_header`]), in the encoder's version.
+    /// Writes the header after a message header (see [`put_message_header`]), in the encoder's version.
     ///
     /// # Errors
     /// A context longer than 4 GiB.
@@ -87,7 +88,7 @@ impl<'a> ReplyHeader<'a> {
         }
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // Nothing of a header is ever a shared chunk, so head and message run in step.
+        // No part of a header is a shared chunk, so offsets in head and message differ by a constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u32(self.status as u32);
         if e.version() >= Version::V1_2 {
@@ -101,10 +102,10 @@ impl<'a> ReplyHeader<'a> {
         })
     }
 
-    /// Reads the header in the decoder's version; the decoder stands behind the message header.
+    /// Reads the header in the decoder's version, starting after the message header.
     ///
     /// # Errors
-    /// `MARSHAL`: octets that end early, a status that the version does not have, more than 64 contexts.
+    /// `MARSHAL`: data that ends early, a status that the version does not have, more than 64 contexts.
     #[inline]
     pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         match d.version() {

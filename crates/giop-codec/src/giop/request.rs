@@ -1,4 +1,4 @@
-//! The request header in its three versions, and the pre-encoded template of it.
+//! The request header in its three versions, and its pre-encoded template.
 
 use bytes::Bytes;
 
@@ -9,9 +9,10 @@ use super::{MAX_OPERATION, MessageHeader, MessageType};
 use crate::cdr::{CdrEncode, Decoder, Encoder};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// Who waits for what: the two bits of the response flags.
+/// The response flags: two bits that tell whether and when a reply is expected.
 ///
-/// GIOP 1.0 and 1.1 know only one bit: there `Server` is sent, and every wish for a reply received, as `Target`.
+/// GIOP 1.0 and 1.1 have only one bit: there `Server` is sent as `Target`, and every flag that asks for a
+/// reply is received as `Target`.
 /// Source clause: "GIOP Message Formats / Request Header" (`response_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -25,12 +26,12 @@ pub enum ResponseFlags {
 }
 
 impl ResponseFlags {
-    /// Whether a reply is to be sent.
+    /// Returns whether a reply is to be sent.
     pub const fn expects_reply(self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// The octet on the wire in that version.
+    /// Returns the byte on the wire in that version.
     pub const fn to_wire(self, version: Version) -> u8 {
         match version {
             Version::V1_0 | Version::V1_1 => self.expects_reply() as u8,
@@ -38,7 +39,7 @@ impl ResponseFlags {
         }
     }
 
-    /// Reads the octet; the illegal 0x02 means no reply, as with omniORB.
+    /// Reads the byte; the illegal 0x02 means no reply, as in omniORB.
     #[inline]
     const fn from_wire(octet: u8, version: Version) -> Self {
         match (version, octet & 0x03) {
@@ -56,38 +57,40 @@ impl ResponseFlags {
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader<'a> {
-    /// Its number.
+    /// The number of the request.
     pub request_id: RequestId,
-    /// Whether and when the client wants a reply.
+    /// Whether and when the client expects a reply.
     pub response: ResponseFlags,
     /// The object.
     pub target: TargetAddress<'a>,
-    /// The operation's name, ASCII, `_get_x` and `_set_x` for an attribute.
+    /// The operation's name in ASCII; `_get_x` or `_set_x` for an attribute.
     pub operation: &'a str,
-    /// What travels beside the arguments.
+    /// The service contexts of the request.
     pub contexts: ServiceContexts<'a>,
 }
 
-/// Where the parts of a request lie that differ from call to call: indices into [`Encoder::head`].
+/// Positions of the parts of a request that differ from call to call: indices into [`Encoder::head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeaderLayout {
-    /// Where the message size stands, for [`finish_message`](super::finish_message).
+    /// Offset of the message size, for [`finish_message`](super::finish_message).
     pub message_size_at: usize,
-    /// Where the request id stands, for [`Encoder::patch_u32`].
+    /// Offset of the request id, for [`Encoder::patch_u32`].
     pub request_id_at: usize,
-    /// Where the octet of the response flags stands, three octets of padding behind it: see [`response_word`].
+    /// Offset of the byte of the response flags, which three bytes of padding follow: see [`response_word`].
     pub response_at: usize,
-    /// Where the header ends.
+    /// Offset of the end of the header.
     pub end: usize,
 }
 
 impl<'a> RequestHeader<'a> {
-    /// Writes the header behind a message header (see [`put_message_header`]), in the encoder's version.
+    /// Writes the header after a message header (see [`put_message_header`]), in the encoder's version.
     ///
-    /// In GIOP 1.2 the request id is at offset 12 of the message; before that, behind the contexts.
+    /// In GIOP 1.2 the request id is at offset 12 of the message; in earlier versions it follows the
+    /// contexts.
     ///
     /// # Errors
-    /// An operation name or type id with a NUL in it, a part longer than 4 GiB, or a target without a key in GIOP 1.0 or 1.1.
+    /// An operation name or type id that contains a NUL, a part longer than 4 GiB, or a target without a key
+    /// in GIOP 1.0 or 1.1.
     pub fn encode(&self, e: &mut Encoder) -> Result<RequestHeaderLayout, EncodeError> {
         match e.version() {
             Version::V1_0 | Version::V1_1 => {
@@ -109,11 +112,12 @@ impl<'a> RequestHeader<'a> {
         }
     }
 
-    /// Request id, response flags and the three octets behind them: the same in all versions (1.0 calls those padding).
+    /// Writes request id, response flags and the following three bytes, which GIOP 1.0 calls padding. The
+    /// layout is the same in all versions.
     fn put_ids(&self, e: &mut Encoder) -> RequestHeaderLayout {
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // Nothing of a header is ever a shared chunk, so head and message run in step.
+        // No part of a header is a shared chunk, so offsets in head and message differ by a constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u8(self.response.to_wire(e.version()));
         e.put_raw(&[0; 3]);
@@ -125,11 +129,12 @@ impl<'a> RequestHeader<'a> {
         }
     }
 
-    /// Reads the header in the decoder's version; the decoder stands behind the message header.
+    /// Reads the header in the decoder's version, starting after the message header.
     ///
     /// # Errors
-    /// `MARSHAL`: octets that end early, a target of an unknown form, more than 64 contexts, an operation name of more than
-    /// 1 KiB or not in UTF-8. An object key of any length is accepted here: see [`TargetAddress::object_key`].
+    /// `MARSHAL`: data that ends early, a target of an unknown form, more than 64 contexts, an operation name
+    /// of more than 1 KiB or not in UTF-8. An object key of any length is accepted here: see
+    /// [`TargetAddress::object_key`].
     #[inline]
     pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         match d.version() {
@@ -171,7 +176,7 @@ fn read_operation<'a>(d: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
     Ok(operation)
 }
 
-/// Response flags and the three octets behind them as one word, for [`Encoder::patch_u32`] at
+/// Returns the response flags and the three following bytes as one word, for [`Encoder::patch_u32`] at
 /// [`RequestHeaderLayout::response_at`].
 pub const fn response_word(response: ResponseFlags, order: ByteOrder, version: Version) -> u32 {
     let octets = [response.to_wire(version), 0, 0, 0];
@@ -181,11 +186,12 @@ pub const fn response_word(response: ResponseFlags, order: ByteOrder, version: V
     }
 }
 
-/// A request header encoded in advance, for all calls of one operation on one reference in one version and byte order.
+/// A pre-encoded request header for all calls of one operation on one reference in one version and byte
+/// order.
 ///
-/// A call copies it, patches request id and response flags, and adds its own contexts: no allocation once the encoder's
-/// buffer has grown. The contexts come first in GIOP 1.0 and 1.1 and last in 1.2; what lies between is aligned to 4
-/// in all versions and is what the template holds.
+/// A call copies it, patches request id and response flags, and adds its own contexts, without an allocation
+/// once the encoder's buffer has grown. The contexts come first in GIOP 1.0 and 1.1 and last in 1.2. The
+/// template holds the rest, which is aligned to 4 in all versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTemplate {
     version: Version,
@@ -198,7 +204,7 @@ impl RequestTemplate {
     /// Encodes the header of that target and operation.
     ///
     /// # Errors
-    /// As [`RequestHeader::encode`].
+    /// Those of [`RequestHeader::encode`].
     pub fn new(
         version: Version,
         order: ByteOrder,
@@ -215,7 +221,7 @@ impl RequestTemplate {
             contexts,
         }
         .encode(&mut e)?;
-        // Without the empty context list before or behind it.
+        // Remove the empty context list, which precedes the rest in GIOP 1.0 and 1.1 and follows it in 1.2.
         let whole = e.into_bytes();
         let octets = match version {
             Version::V1_0 | Version::V1_1 => whole.slice(4..),
@@ -224,18 +230,19 @@ impl RequestTemplate {
         Ok(Self { version, order, octets })
     }
 
-    /// The version it is for.
+    /// Returns the version of the template.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The byte order it is for.
+    /// Returns the byte order of the template.
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Writes message header and request header of one call; the encoder must be at the start of a message in the template's
-    /// version and byte order. The message size stays to be patched by [`finish_message`](super::finish_message).
+    /// Writes message header and request header of one call. The encoder must be at the start of a message in
+    /// the template's version and byte order. The caller must patch the message size with
+    /// [`finish_message`](super::finish_message).
     ///
     /// # Errors
     /// A context longer than 4 GiB.

@@ -1,4 +1,4 @@
-//! What a request is addressed to: object keys and the three forms of a target address.
+//! The target of a request: object keys and the three forms of a target address.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, m
 use crate::ior::{IiopProfile, Ior, TaggedProfile};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Printable, Version};
 
-/// Number by which a reply finds its request; unique among the outstanding requests of a connection.
+/// The number that matches a reply with its request; unique among the outstanding requests of a connection.
 ///
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,26 +23,26 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The octets by which a server finds the object; nobody else looks into them.
+/// The key by which a server finds an object; opaque to clients.
 ///
-/// Cheap to clone. `Display` shows printable bytes as they are and the others as `\xHH`; of a long key 256 bytes, and how many more
-/// there are.
+/// Cheap to clone. `Display` shows printable bytes unchanged and others as `\xHH`. Of a long key it shows 256
+/// bytes and the number of the remaining ones.
 /// Source clause: "Object Adapter / Object Key" in "Object Keys".
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ObjectKey(Bytes);
 
 impl ObjectKey {
-    /// A key of constant octets; does not allocate.
+    /// Creates a key of constant bytes; does not allocate.
     pub const fn from_static(octets: &'static [u8]) -> Self {
         Self(Bytes::from_static(octets))
     }
 
-    /// The octets.
+    /// Returns the bytes of the key.
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
 
-    /// The octets as a shared buffer.
+    /// Returns the bytes as a shared buffer.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
@@ -61,7 +61,7 @@ impl From<Vec<u8>> for ObjectKey {
 }
 
 impl From<&[u8]> for ObjectKey {
-    /// Copies the octets.
+    /// Copies the bytes.
     fn from(octets: &[u8]) -> Self {
         Self(Bytes::copy_from_slice(octets))
     }
@@ -96,7 +96,7 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
-/// Which of the three forms of a target address; the number is the one on the wire.
+/// The form of a target address; the number is the one on the wire.
 ///
 /// Source clause: "GIOP Message Formats / Request Header" (`GIOP::AddressingDisposition`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ pub enum AddressingDisposition {
     Key = 0,
     /// A profile.
     Profile = 1,
-    /// A whole reference and which of its profiles was chosen.
+    /// A whole reference and the index of the chosen profile.
     Reference = 2,
 }
 
@@ -133,8 +133,8 @@ impl CdrDecode for AddressingDisposition {
 
 /// The target of a Request or LocateRequest.
 ///
-/// Clients send keys; the other forms only to servers that ask for them by `NEEDS_ADDRESSING_MODE`. GIOP 1.0 and 1.1 have
-/// only keys: there the key of the chosen IIOP profile is sent.
+/// Clients send keys, and the other forms only to servers that request them by `NEEDS_ADDRESSING_MODE`. GIOP
+/// 1.0 and 1.1 have only keys: there the key of the chosen IIOP profile is sent.
 /// Source clause: "GIOP Message Formats / Request Header" (`GIOP::TargetAddress`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetAddress<'a> {
@@ -158,7 +158,7 @@ pub struct TargetReference {
 }
 
 impl TargetAddress<'_> {
-    /// Which form it is.
+    /// Returns the form of the address.
     pub const fn disposition(&self) -> AddressingDisposition {
         match self {
             Self::Key(_) => AddressingDisposition::Key,
@@ -167,10 +167,10 @@ impl TargetAddress<'_> {
         }
     }
 
-    /// The object key as a shared value: of a key a copy, else a view of the profile.
+    /// Returns the object key as a shared value: a copy of a key, or a view of the profile.
     ///
     /// # Errors
-    /// The key is longer than [`MAX_OBJECT_KEY`], or there is no usable IIOP profile.
+    /// The key is longer than [`MAX_OBJECT_KEY`], or the address contains no usable IIOP profile.
     pub fn object_key(&self) -> Result<ObjectKey, TargetError> {
         let key = match self {
             Self::Key(key) if key.len() <= MAX_OBJECT_KEY => ObjectKey::from(*key),
@@ -247,14 +247,14 @@ fn iiop_key(profile: &TaggedProfile) -> Result<ObjectKey, TargetError> {
     IiopProfile::from_tagged(profile).map(|p| p.object_key).map_err(|_| TargetError::NoUsableProfile)
 }
 
-/// Why a well-formed target address leads to no object.
+/// The reason why a well-formed target address identifies no object.
 ///
 /// Becomes `OBJECT_NOT_EXIST` with OMG minor 1, `COMPLETED_NO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// The key has so many octets, more than [`MAX_OBJECT_KEY`].
+    /// The length of the key in bytes, which exceeds [`MAX_OBJECT_KEY`].
     KeyTooLong(usize),
-    /// The chosen profile is not there or is no usable IIOP profile.
+    /// The chosen profile is missing or not a usable IIOP profile.
     NoUsableProfile,
 }
 

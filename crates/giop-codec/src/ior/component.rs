@@ -1,4 +1,4 @@
-//! Tagged components: what a profile says beside host, port and key.
+//! Tagged components: the properties of a profile besides host, port and key.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ use crate::csi::CompoundSecMechList;
 use crate::giop::BlockList;
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// What kind of component it is.
+/// The kind of a component.
 ///
 /// Source clause: "Object References / Standard IOR Components".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ComponentTag(pub u32);
 
 impl ComponentTag {
-    /// `TAG_ORB_TYPE`: ulong, which ORB made the reference.
+    /// `TAG_ORB_TYPE`: ulong, the ORB that created the reference.
     pub const ORB_TYPE: Self = Self(0);
     /// `TAG_CODE_SETS`: the server's code sets.
     pub const CODE_SETS: Self = Self(1);
@@ -31,27 +31,27 @@ impl ComponentTag {
     pub const ALTERNATE_IIOP_ADDRESS: Self = Self(3);
     /// `TAG_COMPLETE_OBJECT_KEY`: an object key outside an IIOP profile.
     pub const COMPLETE_OBJECT_KEY: Self = Self(5);
-    /// `TAG_ENDPOINT_ID_POSITION`: where in the object key the endpoint is named.
+    /// `TAG_ENDPOINT_ID_POSITION`: the position of the endpoint id in the object key.
     pub const ENDPOINT_ID_POSITION: Self = Self(6);
-    /// `TAG_LOCATION_POLICY`: when to ask where the object is.
+    /// `TAG_LOCATION_POLICY`: when a client should locate the object.
     pub const LOCATION_POLICY: Self = Self(12);
-    /// `TAG_SSL_SEC_TRANS`: TLS port and demands.
+    /// `TAG_SSL_SEC_TRANS`: TLS port and requirements.
     pub const SSL_SEC_TRANS: Self = Self(20);
-    /// `TAG_JAVA_CODEBASE`: where Java finds classes.
+    /// `TAG_JAVA_CODEBASE`: the location of Java classes.
     pub const JAVA_CODEBASE: Self = Self(25);
-    /// `TAG_FT_GROUP`: the group of replicas that the object is.
+    /// `TAG_FT_GROUP`: the group of replicas that form the object.
     pub const FT_GROUP: Self = Self(27);
-    /// `TAG_FT_PRIMARY`: the profile of the first replica.
+    /// `TAG_FT_PRIMARY`: marks the profile of the primary replica.
     pub const FT_PRIMARY: Self = Self(28);
-    /// `TAG_FT_HEARTBEAT_ENABLED`: the server answers signs of life.
+    /// `TAG_FT_HEARTBEAT_ENABLED`: the server answers heartbeats.
     pub const FT_HEARTBEAT_ENABLED: Self = Self(29);
-    /// `TAG_OTS_POLICY`: what the object wants of transactions, see [`OtsPolicy`].
+    /// `TAG_OTS_POLICY`: the object's requirements on transactions, see [`OtsPolicy`].
     pub const OTS_POLICY: Self = Self(31);
-    /// `TAG_INV_POLICY`: how the object may be called inside of transactions, see [`InvocationPolicy`].
+    /// `TAG_INV_POLICY`: how the object may be called within transactions, see [`InvocationPolicy`].
     pub const INV_POLICY: Self = Self(32);
     /// `TAG_CSI_SEC_MECH_LIST`: security mechanisms, see [`CompoundSecMechList`].
     pub const CSI_SEC_MECH_LIST: Self = Self(33);
-    /// `TAG_NULL_TAG`: nothing.
+    /// `TAG_NULL_TAG`: no content.
     pub const NULL_TAG: Self = Self(34);
     /// `TAG_TLS_SEC_TRANS`: TLS addresses within a security mechanism.
     pub const TLS_SEC_TRANS: Self = Self(36);
@@ -61,21 +61,21 @@ impl ComponentTag {
     pub const OMNI_BIDIR: Self = Self(0x4154_5401);
     /// omniORB's Unix sockets, see [`OmniUnixAddress`].
     pub const OMNI_UNIX: Self = Self(0x4154_5402);
-    /// omniORB's number of a server that is started again.
+    /// omniORB's identity of a server that persists over restarts.
     pub const OMNI_PERSISTENT_ID: Self = Self(0x4154_5403);
     /// omniORB's limits on connections.
     pub const OMNI_RESTRICTED_CONNECTION: Self = Self(0x4154_5404);
     /// TAO's list of all addresses of a profile, with priorities.
     pub const TAO_ENDPOINTS: Self = Self(0x5441_4f02);
-    /// A component of zorb's own: the server reads where the bulk data of a message lies, see
-    /// [`BlockList`](crate::giop::BlockList). The number is `ZOR` and a 1; who does not know it ignores it.
+    /// A component of zorb's own: the server reads lists of the bulk data in a message, see
+    /// [`BlockList`](crate::giop::BlockList). The number is `ZOR` and a 1. Other ORBs ignore it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
-    /// A component of zorb's own: operations may be called by number, see [`OperationNumbers`]. The number is `ZOR` and a 2;
-    /// who does not know it ignores it.
+    /// A component of zorb's own: operations may be called by number, see [`OperationNumbers`]. The number is
+    /// `ZOR` and a 2. Other ORBs ignore it.
     pub const ZORB_OPERATIONS: Self = Self(0x5A4F_5202);
 }
 
-/// Which ORB made a reference, as `TAG_ORB_TYPE` says it.
+/// The ORB that created a reference, as in `TAG_ORB_TYPE`.
 ///
 /// Source clause: "Object References / Standard IOR Components / TAG_ORB_TYPE".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,10 +88,10 @@ impl OrbType {
     pub const JACORB: Self = Self(0x4a41_4300);
     /// TAO.
     pub const TAO: Self = Self(0x5441_4f00);
-    /// zorb. The number is `ZOR` and a 0, and is not registered with the OMG: it is to be read only as a hint.
+    /// zorb. The number is `ZOR` and a 0. It is not registered with the OMG and serves only as a hint.
     pub const ZORB: Self = Self(0x5a4f_5200);
 
-    /// Its name where it is a known one.
+    /// Returns the name of a known ORB.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::OMNIORB => "omniORB",
@@ -112,21 +112,21 @@ impl fmt::Display for OrbType {
     }
 }
 
-/// A component as it stands on the wire: its tag and its octets, which are never changed.
+/// A component as on the wire: its tag and its data, which is never changed.
 ///
-/// The `as_...` methods read the component of one kind; a component of another kind or with corrupt data gives `None`,
-/// because what one component says must not spoil the profile around it.
+/// The `as_...` methods read the component of one kind. They return `None` for a component of another kind or
+/// with corrupt data, because a corrupt component must not invalidate its profile.
 /// Source clause: "Object References / IOR" (`IOP::TaggedComponent`).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TaggedComponent {
-    /// Which kind.
+    /// The kind of the component.
     pub tag: ComponentTag,
     /// The component data, for almost every kind an encapsulation.
     pub data: Bytes,
 }
 
 impl TaggedComponent {
-    /// `TAG_ORB_TYPE`: which ORB made the reference.
+    /// `TAG_ORB_TYPE`: the ORB that created the reference.
     pub fn orb_type(orb: OrbType) -> Self {
         Self::build(ComponentTag::ORB_TYPE, |e| e.put_u32(orb.0))
     }
@@ -134,7 +134,7 @@ impl TaggedComponent {
     /// `TAG_CODE_SETS`: the code sets of a server.
     ///
     /// # Errors
-    /// More conversion code sets than a ulong counts.
+    /// More conversion code sets than a ulong can count.
     pub fn code_sets(info: &CodeSetComponentInfo) -> Result<Self, EncodeError> {
         Ok(Self { tag: ComponentTag::CODE_SETS, data: encapsulation(|e| info.encode(e))? })
     }
@@ -142,7 +142,7 @@ impl TaggedComponent {
     /// `TAG_ALTERNATE_IIOP_ADDRESS`: a further address of the same object.
     ///
     /// # Errors
-    /// A host name that has no encoding (it contains a NUL).
+    /// A host name that has no encoding because it contains a NUL.
     pub fn alternate_address(host: &str, port: u16) -> Result<Self, EncodeError> {
         let data = encapsulation(|e| {
             e.put_ascii(host)?;
@@ -161,10 +161,11 @@ impl TaggedComponent {
         })
     }
 
-    /// `TAG_CSI_SEC_MECH_LIST`: what the server wants to know of its clients.
+    /// `TAG_CSI_SEC_MECH_LIST`: the security that the server supports and requires.
     ///
     /// # Errors
-    /// A host name that has no encoding (it contains a NUL), or a list that is longer than a ulong counts.
+    /// A host name that has no encoding because it contains a NUL, or a list with more elements than a ulong
+    /// can count.
     pub fn csi_mechanisms(list: &CompoundSecMechList) -> Result<Self, EncodeError> {
         Ok(Self { tag: ComponentTag::CSI_SEC_MECH_LIST, data: encapsulation(|e| list.encode(e))? })
     }
@@ -172,17 +173,17 @@ impl TaggedComponent {
     /// `TAG_POLICIES`: quality of service that the server publishes.
     ///
     /// # Errors
-    /// More policies than a ulong counts.
+    /// More policies than a ulong can count.
     pub fn policies(policies: &Policies) -> Result<Self, EncodeError> {
         Ok(Self { tag: ComponentTag::POLICIES, data: encapsulation(|e| policies.encode(e))? })
     }
 
-    /// `TAG_OTS_POLICY`: what the object wants of transactions.
+    /// `TAG_OTS_POLICY`: the object's requirements on transactions.
     pub fn ots_policy(policy: OtsPolicy) -> Self {
         Self::build(ComponentTag::OTS_POLICY, |e| e.put_u16(policy as u16))
     }
 
-    /// `TAG_INV_POLICY`: how the object may be called inside of transactions.
+    /// `TAG_INV_POLICY`: how the object may be called within transactions.
     pub fn invocation_policy(policy: InvocationPolicy) -> Self {
         Self::build(ComponentTag::INV_POLICY, |e| e.put_u16(policy as u16))
     }
@@ -190,7 +191,7 @@ impl TaggedComponent {
     /// [`OMNI_UNIX`](ComponentTag::OMNI_UNIX): a Unix socket, in omniORB's form.
     ///
     /// # Errors
-    /// A host name or path that has no encoding (it contains a NUL).
+    /// A host name or path that has no encoding because it contains a NUL.
     pub fn omni_unix(address: &OmniUnixAddress) -> Result<Self, EncodeError> {
         let data = encapsulation(|e| {
             e.put_ascii(&address.host)?;
@@ -202,54 +203,54 @@ impl TaggedComponent {
     /// [`ZORB_OPERATIONS`](ComponentTag::ZORB_OPERATIONS): the numbers of operations.
     ///
     /// # Errors
-    /// More interfaces than a ulong counts.
+    /// More interfaces than a ulong can count.
     pub fn zorb_operations(numbers: &OperationNumbers) -> Result<Self, EncodeError> {
         Ok(Self { tag: ComponentTag::ZORB_OPERATIONS, data: encapsulation(|e| numbers.encode(e))? })
     }
 
-    /// [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS), of the one version that there is.
+    /// [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS), in its only version.
     pub fn zorb_blocks() -> Self {
         Self::build(ComponentTag::ZORB_BLOCKS, |e| e.put_u8(BlockList::VERSION))
     }
 
-    /// Whether the server reads lists of blocks.
+    /// Returns whether the server reads lists of blocks.
     pub fn is_zorb_blocks(&self) -> bool {
         self.read(ComponentTag::ZORB_BLOCKS, |d| d.read_u8()) == Some(BlockList::VERSION)
     }
 
-    /// Which ORB made the reference.
+    /// Returns the ORB that created the reference.
     pub fn as_orb_type(&self) -> Option<OrbType> {
         self.read(ComponentTag::ORB_TYPE, |d| d.read_u32().map(OrbType))
     }
 
-    /// The server's code sets.
+    /// Returns the server's code sets.
     pub fn as_code_sets(&self) -> Option<CodeSetComponentInfo> {
         self.read(ComponentTag::CODE_SETS, CodeSetComponentInfo::decode)
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub fn as_alternate_address(&self) -> Option<(String, u16)> {
         self.read(ComponentTag::ALTERNATE_IIOP_ADDRESS, |d| {
             Ok((String::from(d.read_str_ascii()?), d.read_u16()?))
         })
     }
 
-    /// The published policies.
+    /// Returns the published policies.
     pub fn as_policies(&self) -> Option<Policies> {
         self.read(ComponentTag::POLICIES, Policies::decode)
     }
 
-    /// What the object wants of transactions; `None` for a value that does not exist, too.
+    /// Returns the object's requirements on transactions; `None` also for an unknown value.
     pub fn as_ots_policy(&self) -> Option<OtsPolicy> {
         OtsPolicy::from_number(self.read(ComponentTag::OTS_POLICY, |d| d.read_u16())?)
     }
 
-    /// How the object may be called inside of transactions; `None` for a value that does not exist, too.
+    /// Returns how the object may be called within transactions; `None` also for an unknown value.
     pub fn as_invocation_policy(&self) -> Option<InvocationPolicy> {
         InvocationPolicy::from_number(self.read(ComponentTag::INV_POLICY, |d| d.read_u16())?)
     }
 
-    /// Host and path of a Unix socket in omniORB's form.
+    /// Returns host and path of a Unix socket in omniORB's form.
     pub fn as_omni_unix(&self) -> Option<OmniUnixAddress> {
         self.read(ComponentTag::OMNI_UNIX, |d| {
             Ok(OmniUnixAddress {
@@ -259,14 +260,15 @@ impl TaggedComponent {
         })
     }
 
-    /// The numbers of operations, of the version that is known.
+    /// Returns the numbers of operations; `None` for an unknown version of the component.
     pub fn as_zorb_operations(&self) -> Option<OperationNumbers> {
         self.read(ComponentTag::ZORB_OPERATIONS, OperationNumbers::decode)
     }
 
-    /// The TLS port and demands.
+    /// Returns the TLS port and requirements.
     ///
-    /// Eight octets in the standard form. VisiBroker sends the associations as ulongs; the length tells the two apart.
+    /// The standard form has eight bytes. VisiBroker sends the associations as ulongs; the length
+    /// distinguishes the two forms.
     pub fn as_ssl_sec_trans(&self) -> Option<SslSecTrans> {
         self.read(ComponentTag::SSL_SEC_TRANS, |d| {
             let associations = |d: &mut Decoder<'_>| {
@@ -277,7 +279,7 @@ impl TaggedComponent {
         })
     }
 
-    /// What the server wants to know of its clients.
+    /// Returns the security that the server supports and requires.
     pub fn as_csi_mechanisms(&self) -> Option<CompoundSecMechList> {
         self.read(ComponentTag::CSI_SEC_MECH_LIST, CompoundSecMechList::decode)
     }
@@ -287,7 +289,7 @@ impl TaggedComponent {
             f(e);
             Ok(())
         });
-        // `f` cannot fail, and so neither can the whole.
+        // This cannot fail, because `f` cannot fail.
         Self { tag, data: data.unwrap_or_default() }
     }
 
@@ -316,7 +318,7 @@ impl CdrEncode for TaggedComponent {
     }
 }
 
-/// Shares the octets of the profile that holds the component.
+/// Shares the data of the profile that contains the component.
 impl CdrDecode for TaggedComponent {
     /// Two ulongs.
     const MIN_SIZE: usize = 8;
@@ -327,7 +329,7 @@ impl CdrDecode for TaggedComponent {
     }
 }
 
-/// Reads the components of a profile; their octets stay shared with it.
+/// Reads the components of a profile; their data stays shared with it.
 pub(super) fn read_components(d: &mut Decoder<'_>) -> Result<Vec<TaggedComponent>, DecodeError> {
     let at = d.position();
     let count = d.read_len(TaggedComponent::MIN_SIZE)?;
@@ -343,44 +345,44 @@ pub(super) fn put_components(e: &mut Encoder, components: &[TaggedComponent]) ->
     TaggedComponent::encode_slice(components, e)
 }
 
-/// A Unix socket on which an omniORB server listens: a way to the object for processes on the same host.
+/// A Unix socket on which an omniORB server listens, for clients on the same host.
 ///
-/// Two strings, which no code set conversion applies to.
+/// Two strings, which are not subject to code set conversion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OmniUnixAddress {
-    /// The name of the host as its own system says it; on another host the path means nothing.
+    /// The name of the host as reported by its own system. The path is meaningless on another host.
     pub host: String,
     /// The path of the socket.
     pub path: String,
 }
 
-/// What a server says about TLS: the association options that it supports and requires, and the port.
+/// A server's settings for TLS: the association options that it supports and requires, and the port.
 ///
 /// Source clause: "Security Service / TAG_SSL_SEC_TRANS". Bits: 1 NoProtection, 2 Integrity, 4 Confidentiality,
 /// 32 EstablishTrustInTarget, 64 EstablishTrustInClient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SslSecTrans {
-    /// Association options the server can do.
+    /// Association options that the server supports.
     pub target_supports: u16,
-    /// Association options the server insists on.
+    /// Association options that the server requires.
     pub target_requires: u16,
-    /// TCP port to open a TLS session on, at the host of the profile.
+    /// TCP port for TLS, at the host of the profile.
     pub port: u16,
 }
 
 impl SslSecTrans {
-    /// `NoProtection`: messages may come as they are.
+    /// `NoProtection`: messages may be sent unprotected.
     pub const NO_PROTECTION: u16 = 1;
     /// `Integrity` and `Confidentiality`.
     pub const PROTECTED: u16 = 2 | 4;
     /// `DetectReplay` and `DetectMisordering`.
     pub const DETECTS: u16 = 8 | 16;
-    /// `EstablishTrustInTarget`: the server shows a certificate.
+    /// `EstablishTrustInTarget`: the server presents a certificate.
     pub const TRUST_IN_TARGET: u16 = 32;
-    /// `EstablishTrustInClient`: the client shows one.
+    /// `EstablishTrustInClient`: the client presents a certificate.
     pub const TRUST_IN_CLIENT: u16 = 64;
 
-    /// Whether the server takes no calls but by TLS.
+    /// Returns whether the server accepts calls only over TLS.
     pub const fn is_required(&self) -> bool {
         self.target_requires & !Self::NO_PROTECTION != 0
     }

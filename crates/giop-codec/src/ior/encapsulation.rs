@@ -1,13 +1,14 @@
-//! Encapsulations that stand on their own: profile data, component data, service context data.
+//! Stand-alone encapsulations: profile data, component data, service context data.
 
 use bytes::Bytes;
 
 use crate::cdr::{Decoder, Encoder};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The octets of an encapsulation: the byte order octet, then what `f` writes.
+/// Returns the bytes of an encapsulation: the byte order, then the output of `f`.
 ///
-/// Little-endian on every machine, so that the text of a reference does not depend on where it was made.
+/// They are little-endian on every machine, so that the text of a reference does not depend on the machine
+/// that created it.
 /// Source clause: "CDR Transfer Syntax / Encapsulation".
 ///
 /// # Errors
@@ -19,16 +20,16 @@ pub fn encapsulation(f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) ->
     Ok(e.into_bytes())
 }
 
-/// A decoder behind the byte order octet of an encapsulation; views that it hands out share `octets`.
+/// Returns a decoder after the byte order of an encapsulation; views that it returns share `octets`.
 ///
 /// # Errors
-/// There is not even a byte order octet.
+/// The encapsulation is empty.
 pub fn open_encapsulation(octets: &Bytes) -> Result<Decoder<'_>, DecodeError> {
     let order = order_of(octets)?;
     Ok(Decoder::from_bytes(octets, order, Version::V1_2).at(1))
 }
 
-/// As [`open_encapsulation`], for octets that are only borrowed: what must be owned is copied.
+/// Opens an encapsulation like [`open_encapsulation`], but of a borrowed slice: owned values are copies.
 pub(crate) fn open_encapsulation_slice(octets: &[u8]) -> Result<Decoder<'_>, DecodeError> {
     let order = order_of(octets)?;
     Ok(Decoder::new(octets, order, Version::V1_2).at(1))
@@ -41,13 +42,14 @@ fn order_of(octets: &[u8]) -> Result<ByteOrder, DecodeError> {
         .ok_or(DecodeError::new(DecodeErrorKind::EndOfData, 0))
 }
 
-/// Reads a `sequence<octet>` and copies it: references outlive the message they came in and must not pin its buffer.
+/// Reads and copies a `sequence<octet>`: references outlive the message that contained them and must not pin
+/// its buffer.
 pub(crate) fn read_octets_owned(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     Ok(Bytes::copy_from_slice(d.take(len)?))
 }
 
-/// As [`read_octets_owned`], where more than so many octets are `LimitExceeded`.
+/// Reads and copies a `sequence<octet>` of at most `most` bytes; more is `LimitExceeded`.
 pub(crate) fn read_octets_within(d: &mut Decoder<'_>, most: usize) -> Result<Bytes, DecodeError> {
     let at = d.position();
     let len = d.read_len(1)?;
@@ -57,7 +59,7 @@ pub(crate) fn read_octets_within(d: &mut Decoder<'_>, most: usize) -> Result<Byt
     Ok(Bytes::copy_from_slice(d.take(len)?))
 }
 
-/// Reads a `sequence<octet>` as a view of the decoder's owner.
+/// Reads a `sequence<octet>` as a view of the decoder's shared buffer.
 pub(crate) fn read_octets_shared(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     d.take_shared(len)

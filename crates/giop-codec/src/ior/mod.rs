@@ -25,9 +25,9 @@ pub use reference::{Ior, ProfileTag, TaggedProfile};
 pub use text::{ParseIorError, ParseIorErrorKind};
 pub use uiop::UiopProfile;
 
-/// Most profiles that a reference may have; more is `MARSHAL`.
+/// The maximum number of profiles in a reference; more is `MARSHAL`.
 pub const MAX_PROFILES: usize = 64;
-/// Most components that a profile may have; more is `MARSHAL`.
+/// The maximum number of components in a profile; more is `MARSHAL`.
 pub const MAX_COMPONENTS: usize = 64;
-/// Longest repository id in octets; more is `MARSHAL`.
+/// The maximum length of a repository id in bytes; more is `MARSHAL`.
 pub const MAX_REPOSITORY_ID: usize = 1024;

@@ -1,34 +1,34 @@
-//! The component by which a zorb server says that its operations may be called by number.
+//! The component by which a zorb server announces that its operations may be called by number.
 
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Most interfaces that one component may name; one with more is not read.
+/// The maximum number of interfaces in one component; a component with more is not read.
 pub const MAX_NUMBERED_INTERFACES: usize = 64;
 
-/// What a component [`ZORB_OPERATIONS`](super::ComponentTag::ZORB_OPERATIONS) holds: where in the server's table of operations those of
-/// each interface begin, the object's own one and its bases.
+/// The data of a component [`ZORB_OPERATIONS`](super::ComponentTag::ZORB_OPERATIONS). For the object's own
+/// interface and its bases, it gives the position of their operations in the server's operation table.
 ///
-/// A client that knows an interface as the server does may write the number of an operation, in decimal digits, in place of its
-/// name: no name in IDL begins with a digit. It knows the interface as the server does where the
-/// [digest](InterfaceNumbers::digest_of) of its operations is the same.
+/// If client and server have the same definition of an interface, a request may contain the number of an
+/// operation, in decimal digits, instead of its name. No name in IDL begins with a digit. The definitions are
+/// the same if the [digests](InterfaceNumbers::digest_of) of their operations are equal.
 ///
-/// The component's data is an encapsulation: an octet with the [version](Self::VERSION), then a sequence of
+/// The component's data is an encapsulation: an `octet` with the [version](Self::VERSION), then a sequence of
 /// [`InterfaceNumbers`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OperationNumbers {
-    /// At most [`MAX_NUMBERED_INTERFACES`].
+    /// The interfaces, at most [`MAX_NUMBERED_INTERFACES`].
     pub interfaces: Vec<InterfaceNumbers>,
 }
 
-/// Where the operations of one interface begin, and what they are.
+/// The operations of one interface and their position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceNumbers {
     /// [Hash](Self::interface_of) of the repository id.
     pub interface: u64,
     /// [Digest](Self::digest_of) of the names of the operations.
     pub digest: u64,
-    /// The number of the first operation; the others follow in their order.
+    /// The number of the first operation; the others follow in order.
     pub first: u32,
 }
 
@@ -36,8 +36,8 @@ impl OperationNumbers {
     /// The version of the component.
     pub const VERSION: u8 = 1;
 
-    /// The number of the first operation of an interface; `None` where the server does not have it, or not with these
-    /// operations.
+    /// Returns the number of the first operation of an interface. Returns `None` if the server does not have
+    /// the interface, or not with these operations.
     pub fn first_of(&self, interface: u64, digest: u64) -> Option<u32> {
         let numbers = self.interfaces.iter().find(|numbers| numbers.interface == interface)?;
         (numbers.digest == digest).then_some(numbers.first)
@@ -45,17 +45,18 @@ impl OperationNumbers {
 }
 
 impl InterfaceNumbers {
-    /// An interface by its repository id and the names of its operations, in the order of their numbers.
+    /// Creates the entry of an interface from its repository id and the names of its operations, in the order
+    /// of their numbers.
     pub const fn new(repository_id: &str, operations: &[&str], first: u32) -> Self {
         Self { interface: Self::interface_of(repository_id), digest: Self::digest_of(operations), first }
     }
 
-    /// The hash of a repository id: FNV-1a of 64 bits.
+    /// Returns the hash of a repository id: 64-bit FNV-1a.
     pub const fn interface_of(repository_id: &str) -> u64 {
         hash(FNV_START, repository_id.as_bytes())
     }
 
-    /// The digest of the names of operations: FNV-1a of 64 bits, of each name with a NUL behind it.
+    /// Returns the digest of the names of operations: 64-bit FNV-1a of each name followed by a NUL.
     pub const fn digest_of(operations: &[&str]) -> u64 {
         let mut state = FNV_START;
         let mut rest = operations;

@@ -1,4 +1,5 @@
-//! Policies in references and service contexts: quality of service as a server offers it and a caller asks for it.
+//! Policies in references and service contexts: the quality of service that a server offers and a caller
+//! requests.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,10 +10,10 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::giop::{ContextId, ServiceContext};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Most policies that a component or context may have; more is `MARSHAL`.
+/// The maximum number of policies in a component or context; more is `MARSHAL`.
 pub const MAX_POLICIES: usize = 64;
 
-/// Which policy it is.
+/// The type of a policy.
 ///
 /// Source clause: "Policy Object" (`CORBA::PolicyType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +50,7 @@ impl PolicyType {
     pub const BIDIRECTIONAL: Self = Self(37);
 }
 
-/// Makes an enum of numbers on the wire.
+/// Defines an enum of numbers on the wire.
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident: $number:ty { $($(#[$of:meta])* $variant:ident = $value:literal,)* }) => {
         $(#[$doc])*
@@ -60,7 +61,7 @@ macro_rules! numbers {
         }
 
         impl $name {
-            /// The value of that number; `None` where there is none.
+            /// Returns the value of that number; `None` if there is none.
             pub const fn from_number(number: $number) -> Option<Self> {
                 match number {
                     $($value => Some(Self::$variant),)*
@@ -72,82 +73,83 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// Whether calls may go to another place than before (`Messaging::RebindMode`).
+    /// The rule for transparent reconnecting and forwarding (`Messaging::RebindMode`).
     ///
     /// Source clause: "Messaging QoS / Rebind Support".
     RebindMode: i16 {
-        /// Connections are made anew and forwards followed unseen: the default.
+        /// Reconnect and follow forwards transparently: the default.
         Transparent = 0,
-        /// Connections may be made anew; a forward that would change the policies in force is `REBIND`.
+        /// Reconnecting is allowed; a forward that would change the policies in force is `REBIND`.
         NoRebind = 1,
-        /// Neither: a connection that must be made anew is `REBIND`, too.
+        /// Neither is allowed: a lost connection is also `REBIND`.
         NoReconnect = 2,
     }
 }
 
 numbers! {
-    /// When a oneway completes for its caller (`Messaging::SyncScope`).
+    /// The point at which a oneway completes for its caller (`Messaging::SyncScope`).
     ///
     /// Source clause: "Messaging QoS / Synchronization Scope".
     SyncScope: i16 {
-        /// At once.
+        /// Immediately.
         None = 0,
-        /// When the transport has it.
+        /// When it has been passed to the transport.
         WithTransport = 1,
-        /// When the server has it.
+        /// When the server has received it.
         WithServer = 2,
-        /// When the servant is done.
+        /// When the servant has returned.
         WithTarget = 3,
     }
 }
 
 numbers! {
-    /// How a request may be delivered (`Messaging::RoutingType`).
+    /// The ways in which a request may be delivered (`Messaging::RoutingType`).
     RoutingType: i16 {
         /// Over a connection to the target.
         None = 0,
-        /// By routers, without being stored.
+        /// Over routers that do not store it.
         Forward = 1,
-        /// By routers that store it.
+        /// Over routers that store it.
         StoreAndForward = 2,
     }
 }
 
 numbers! {
-    /// What an object wants of transactions (`CosTransactions::OTSPolicyValue`).
+    /// The object's requirements on transactions (`CosTransactions::OTSPolicyValue`).
     OtsPolicy: u16 {
-        /// Calls must be inside of one.
+        /// Calls must be inside of a transaction.
         Requires = 1,
-        /// Calls must not be inside of one.
+        /// Calls must not be inside of a transaction.
         Forbids = 2,
-        /// Either.
+        /// Calls may be inside or outside of a transaction.
         Adapts = 3,
     }
 }
 
 numbers! {
-    /// How an object may be called inside of transactions (`CosTransactions::InvocationPolicyValue`).
+    /// The ways in which an object may be called within transactions
+    /// (`CosTransactions::InvocationPolicyValue`).
     InvocationPolicy: u16 {
-        /// Directly or by routers.
+        /// Directly or over routers.
         Either = 0,
         /// Directly: caller and object share the transaction.
         Shared = 1,
-        /// By routers: they do not.
+        /// Over routers: caller and object do not share the transaction.
         Unshared = 2,
     }
 }
 
-/// The least and the greatest value that is taken.
+/// The minimum and the maximum of the accepted values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RangeOf<T> {
-    /// The least.
+    /// The minimum.
     pub min: T,
-    /// The greatest.
+    /// The maximum.
     pub max: T,
 }
 
 impl<T: Ord + Copy> RangeOf<T> {
-    /// What is in both; `None` where nothing is.
+    /// Returns the intersection of both ranges; `None` if it is empty.
     #[must_use]
     pub fn intersection(self, other: Self) -> Option<Self> {
         let both = Self { min: self.min.max(other.min), max: self.max.min(other.max) };
@@ -155,14 +157,14 @@ impl<T: Ord + Copy> RangeOf<T> {
     }
 }
 
-/// A moment, as the time service writes it (`TimeBase::UtcT`).
+/// A point in time in the form of the time service (`TimeBase::UtcT`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UtcTime {
     /// Units of 100 ns since 15 October 1582, 00:00 UTC.
     pub time: u64,
-    /// How far it may be off to either side, in units of 100 ns; 48 bits travel.
+    /// The maximum deviation in both directions, in units of 100 ns; 48 bits are transmitted.
     pub inaccuracy: u64,
-    /// The time zone of whoever wrote it: minutes east of Greenwich.
+    /// The time zone of the sender: minutes east of Greenwich.
     pub displacement: i16,
 }
 
@@ -170,7 +172,8 @@ pub struct UtcTime {
 const UNIX_EPOCH: u64 = 0x01b2_1dd2_1381_4000;
 
 impl UtcTime {
-    /// The moment, in UTC and exact. One before 1582 or beyond what can be written is the nearest that can.
+    /// Converts a time to UTC, with inaccuracy 0. A time before 1582, or too late to be represented, becomes
+    /// the nearest one that can be represented.
     pub fn from_system(moment: SystemTime) -> Self {
         let time = match moment.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(since) => UNIX_EPOCH.saturating_add(ticks(since)),
@@ -179,7 +182,7 @@ impl UtcTime {
         Self { time, inaccuracy: 0, displacement: 0 }
     }
 
-    /// The moment; `None` where the system's clock has no such one.
+    /// Returns the system time; `None` if it cannot be represented.
     pub fn to_system(self) -> Option<SystemTime> {
         if self.time >= UNIX_EPOCH {
             SystemTime::UNIX_EPOCH.checked_add(span(self.time - UNIX_EPOCH))
@@ -189,7 +192,7 @@ impl UtcTime {
     }
 }
 
-/// A span of time in units of 100 ns, as `TimeBase::TimeT` counts; what is too long is the longest.
+/// Returns a duration in units of 100 ns, as `TimeBase::TimeT` counts; saturates.
 fn ticks(span: Duration) -> u64 {
     u64::try_from(span.as_nanos() / 100).unwrap_or(u64::MAX)
 }
@@ -198,10 +201,11 @@ fn span(ticks: u64) -> Duration {
     Duration::new(ticks / 10_000_000, (ticks % 10_000_000) as u32 * 100)
 }
 
-/// A policy with its value, as references and service contexts carry it.
+/// A policy and its value, as in references and service contexts.
 ///
-/// Each travels as its type and an encapsulation of its value. One of an unknown type, or with a value that does not decode or does not
-/// exist, is [`Other`](Self::Other): it must not spoil what stands beside it.
+/// Each is transmitted as its type and an encapsulation of its value. A policy of an unknown type, or with a
+/// value that does not decode or does not exist, becomes [`Other`](Self::Other): it must not invalidate the
+/// policies next to it.
 /// Source clause: "Messaging QoS" (`Messaging::PolicyValue`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -214,29 +218,30 @@ pub enum Policy {
     RequestPriority(RangeOf<i16>),
     /// `ReplyPriorityPolicy`.
     ReplyPriority(RangeOf<i16>),
-    /// `RequestStartTimePolicy`: the request must not be processed before.
+    /// `RequestStartTimePolicy`: the request must not be processed before this time.
     RequestStartTime(UtcTime),
-    /// `RequestEndTimePolicy`: nor after.
+    /// `RequestEndTimePolicy`: the request must not be processed after this time.
     RequestEndTime(UtcTime),
-    /// `ReplyStartTimePolicy`: the reply must not be handed to the caller before.
+    /// `ReplyStartTimePolicy`: the reply must not be delivered to the caller before this time.
     ReplyStartTime(UtcTime),
-    /// `ReplyEndTimePolicy`: nor after.
+    /// `ReplyEndTimePolicy`: the reply must not be delivered to the caller after this time.
     ReplyEndTime(UtcTime),
-    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: how long the request may take to its target.
+    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for delivery of the request to its
+    /// target.
     RelativeRequestTimeout(Duration),
-    /// `RelativeRoundtripTimeoutPolicy`, in steps of 100 ns: how long request and reply may take.
+    /// `RelativeRoundtripTimeoutPolicy`, in steps of 100 ns: the timeout for request and reply.
     RelativeRoundtripTimeout(Duration),
     /// `RoutingPolicy`.
     Routing(RangeOf<RoutingType>),
-    /// `MaxHopsPolicy`: how many routers a request may pass.
+    /// `MaxHopsPolicy`: the maximum number of routers that a request may pass.
     MaxHops(u16),
     /// `QueueOrderPolicy`, bits: 1 any order, 2 by time, 4 by priority, 8 by deadline.
     QueueOrder(u16),
-    /// `BidirectionalPolicy`: whether calls may come back over a connection (`BOTH`).
+    /// `BidirectionalPolicy`: whether a connection may be used in both directions (`BOTH`).
     Bidirectional(bool),
-    /// Any other.
+    /// Any other policy.
     Other {
-        /// Which.
+        /// Its type.
         kind: PolicyType,
         /// Its value: an encapsulation.
         value: Bytes,
@@ -244,7 +249,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Which policy it is.
+    /// Returns the type of the policy.
     pub fn kind(&self) -> PolicyType {
         match self {
             Self::Rebind(_) => PolicyType::REBIND,
@@ -265,7 +270,7 @@ impl Policy {
         }
     }
 
-    /// The policy with that encapsulated value.
+    /// Creates the policy with that encapsulated value.
     pub fn from_value(kind: PolicyType, value: Bytes) -> Self {
         match Self::read(kind, &value) {
             Ok(Some(policy)) => policy,
@@ -382,7 +387,7 @@ impl CdrDecode for Policy {
     }
 }
 
-/// What a component `TAG_POLICIES` or a service context `INVOCATION_POLICIES` holds.
+/// The data of a component `TAG_POLICIES` or a service context `INVOCATION_POLICIES`.
 ///
 /// Source clause: "Messaging QoS / Propagation of QoS" (`Messaging::PolicyValueSeq`).
 #[doc(alias = "PolicyValueSeq")]
@@ -390,15 +395,15 @@ impl CdrDecode for Policy {
 pub struct Policies(pub Vec<Policy>);
 
 impl Policies {
-    /// The first of that type.
+    /// Returns the first policy of that type.
     pub fn find(&self, kind: PolicyType) -> Option<&Policy> {
         self.0.iter().find(|policy| policy.kind() == kind)
     }
 
-    /// The service context to send: what the caller asks for.
+    /// Returns the service context to send, with the policies that the caller requests.
     ///
     /// # Errors
-    /// More policies than a ulong counts.
+    /// More policies than a ulong can count.
     pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::INVOCATION_POLICIES, self)
     }

@@ -15,37 +15,38 @@ use crate::csi::{CompoundSecMechList, TransportAddress, TransportMechanism};
 use crate::giop::ObjectKey;
 use crate::{DecodeError, EncodeError, Version};
 
-/// The body of a `TAG_INTERNET_IOP` profile: where an object is in the Internet, and what else its server publishes.
+/// The body of a `TAG_INTERNET_IOP` profile: the Internet address of an object and further properties that
+/// its server publishes.
 ///
 /// Source clause: "IIOP IOR Profiles".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IiopProfile {
-    /// Highest GIOP version that the server takes. A higher minor number on the wire reads as 1.2.
+    /// The highest GIOP version that the server supports. A higher minor number on the wire is read as 1.2.
     pub version: Version,
     /// DNS name, IPv4 or IPv6 address, the latter without brackets.
     pub host: String,
-    /// TCP port; 0 where the server does not listen on plain TCP at this address.
+    /// TCP port; 0 if the server does not listen on plain TCP at this address.
     pub port: u16,
-    /// What names the object within its server.
+    /// The key of the object within its server.
     pub object_key: ObjectKey,
     /// Further properties; not in IIOP 1.0.
     pub components: Vec<TaggedComponent>,
 }
 
 impl IiopProfile {
-    /// A profile of version 1.2 without components.
+    /// Creates a profile of version 1.2 without components.
     pub fn new(host: impl Into<String>, port: u16, object_key: ObjectKey) -> Self {
         Self { version: Version::V1_2, host: host.into(), port, object_key, components: Vec::new() }
     }
 
-    /// The same with another version. In 1.0 components are not encoded, and in 1.1 no alternate addresses are read.
+    /// Sets the version. In 1.0 components are not encoded; before 1.2 alternate addresses are ignored.
     #[must_use]
     pub fn with_version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
 
-    /// The same with one component more.
+    /// Adds a component.
     #[must_use]
     pub fn with_component(mut self, component: TaggedComponent) -> Self {
         self.components.push(component);
@@ -54,11 +55,11 @@ impl IiopProfile {
 
     /// Reads the body of a profile.
     ///
-    /// Octets behind the known fields are ignored. Components stay octets here; one that is corrupt in itself spoils
-    /// only itself.
+    /// Data after the known fields is ignored. The data of components is not decoded here; a corrupt
+    /// component does not invalidate the profile.
     ///
     /// # Errors
-    /// Another tag, another major version, or octets that do not decode.
+    /// Another tag, another major version, or data that does not decode.
     pub fn from_tagged(profile: &TaggedProfile) -> Result<Self, ProfileError> {
         if profile.tag != ProfileTag::INTERNET_IOP {
             return Err(ProfileError::Tag(profile.tag));
@@ -75,10 +76,10 @@ impl IiopProfile {
         Ok(Self { version, host: without_brackets(host), port, object_key, components })
     }
 
-    /// The profile's octets.
+    /// Encodes the profile.
     ///
     /// # Errors
-    /// A host name that has no encoding (it contains a NUL).
+    /// A host name that has no encoding because it contains a NUL.
     pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
         let data = encapsulation(|e| {
             e.put_u8(1);
@@ -94,8 +95,8 @@ impl IiopProfile {
         Ok(TaggedProfile { tag: ProfileTag::INTERNET_IOP, data })
     }
 
-    /// The addresses to try, in order: host and port of the profile (unless its port is 0), then the alternate ones
-    /// (IIOP 1.2 only).
+    /// Returns the addresses to try, in order: host and port of the profile (unless its port is 0), then the
+    /// alternate addresses (IIOP 1.2 only).
     pub fn addresses(&self) -> Vec<(String, u16)> {
         let mut addresses = Vec::with_capacity(1);
         if self.port != 0 {
@@ -110,33 +111,35 @@ impl IiopProfile {
         addresses
     }
 
-    /// The first component with that tag.
+    /// Returns the first component with that tag.
     pub fn component(&self, tag: ComponentTag) -> Option<&TaggedComponent> {
         self.components.iter().find(|component| component.tag == tag)
     }
 
-    /// What the server says about code sets; `None` where it says nothing or nothing readable.
+    /// Returns the server's code sets; `None` if there are none, or they do not decode.
     pub fn code_sets(&self) -> Option<CodeSetComponentInfo> {
         self.component(ComponentTag::CODE_SETS)?.as_code_sets()
     }
 
-    /// Which ORB made the reference.
+    /// Returns the ORB that created the reference.
     pub fn orb_type(&self) -> Option<OrbType> {
         self.component(ComponentTag::ORB_TYPE)?.as_orb_type()
     }
 
-    /// The TLS port and what it demands.
+    /// Returns the TLS port and requirements.
     pub fn ssl(&self) -> Option<SslSecTrans> {
         self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
     }
 
-    /// What the server wants to know of its clients; `None` where it wants nothing, or says nothing readable.
+    /// Returns the security that the server supports and requires; `None` if the component is missing or does
+    /// not decode.
     pub fn csi_mechanisms(&self) -> Option<CompoundSecMechList> {
         self.component(ComponentTag::CSI_SEC_MECH_LIST)?.as_csi_mechanisms()
     }
 
-    /// Host and port by TLS, of `TAG_SSL_SEC_TRANS`, else the first among the mechanisms of CSIv2, where application servers have
-    /// it alone; `None` where there is no such port. The host has no brackets, as with [`addresses`](Self::addresses).
+    /// Returns host and port for TLS from `TAG_SSL_SEC_TRANS`. Without that component, returns the first
+    /// address among the mechanisms of CSIv2, the only place where application servers give it. `None` if
+    /// there is no such port. The host has no brackets, as in [`addresses`](Self::addresses).
     pub fn secure_address(&self) -> Option<(String, u16)> {
         if let Some(ssl) = self.ssl() {
             return (ssl.port != 0).then(|| (without_brackets(self.host.clone()), ssl.port));
@@ -151,7 +154,7 @@ impl IiopProfile {
         Some((without_brackets(host), port))
     }
 
-    /// Whether the server is to be called by TLS alone.
+    /// Returns whether the server can be called only over TLS.
     pub fn requires_tls(&self) -> bool {
         match self.ssl() {
             Some(ssl) => ssl.port != 0 && ssl.is_required(),
@@ -159,18 +162,19 @@ impl IiopProfile {
         }
     }
 
-    /// Quality of service that the server published; `None` where it published none, or nothing readable.
+    /// Returns the quality of service that the server publishes; `None` if there is none, or it does not
+    /// decode.
     pub fn policies(&self) -> Option<Policies> {
         self.component(ComponentTag::POLICIES)?.as_policies()
     }
 
-    /// The Unix sockets on which an omniORB server listens too.
+    /// Returns the Unix sockets on which an omniORB server also listens.
     pub fn omni_unix_addresses(&self) -> impl Iterator<Item = OmniUnixAddress> + '_ {
         self.components.iter().filter_map(TaggedComponent::as_omni_unix)
     }
 }
 
-/// Reads the version of a profile; a minor number above those that are known reads as the highest of them.
+/// Reads the version of a profile; an unknown minor number is read as the highest known version.
 pub(super) fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError> {
     let (major, minor) = (d.read_u8()?, d.read_u8()?);
     if major != 1 {
@@ -179,12 +183,12 @@ pub(super) fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError>
     Ok(Version::from_minor(minor).unwrap_or(Version::V1_2))
 }
 
-/// Whether no mechanism does without TLS.
+/// Returns whether every mechanism requires TLS.
 fn by_tls_alone(list: CompoundSecMechList) -> bool {
     list.mechanisms.iter().all(|mechanism| matches!(mechanism.transport, TransportMechanism::Tls(_)))
 }
 
-/// Some ORBs put an IPv6 address into the profile with its brackets.
+/// Removes the brackets with which some ORBs write an IPv6 address into a profile.
 pub(crate) fn without_brackets(host: String) -> String {
     match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
         Some(bare) if !bare.contains(['[', ']']) => bare.to_owned(),
@@ -192,14 +196,14 @@ pub(crate) fn without_brackets(host: String) -> String {
     }
 }
 
-/// Why a profile cannot be used as one of the kind asked for.
+/// The reason why a profile cannot be used as one of the requested kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileError {
     /// It is of another kind.
     Tag(ProfileTag),
     /// Its major version is not 1.
     Major(u8),
-    /// Its octets do not decode; the offset counts from the start of the profile data.
+    /// Its data does not decode; the offset counts from the start of the profile data.
     Decode(DecodeError),
 }
 

@@ -9,14 +9,14 @@ use super::{IiopProfile, MAX_PROFILES, MAX_REPOSITORY_ID, UiopProfile};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// What kind of profile it is.
+/// The kind of a profile.
 ///
 /// Source clause: "Object References / Standard IOR Profiles".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProfileTag(pub u32);
 
 impl ProfileTag {
-    /// `TAG_INTERNET_IOP`: an address to reach by IIOP, see [`IiopProfile`].
+    /// `TAG_INTERNET_IOP`: an IIOP address, see [`IiopProfile`].
     pub const INTERNET_IOP: Self = Self(0);
     /// `TAG_MULTIPLE_COMPONENTS`: only components.
     pub const MULTIPLE_COMPONENTS: Self = Self(1);
@@ -34,12 +34,12 @@ impl ProfileTag {
     pub const TAO_SCIOP: Self = Self(0x5441_4f0e);
 }
 
-/// A profile as it stands on the wire: its tag and its octets, which are never changed.
+/// A profile as on the wire: its tag and its data, which is never changed.
 ///
 /// Source clause: "Object References / IOR" (`IOP::TaggedProfile`).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TaggedProfile {
-    /// Which kind.
+    /// The kind of the profile.
     pub tag: ProfileTag,
     /// The profile data, for almost every kind an encapsulation.
     pub data: Bytes,
@@ -58,7 +58,7 @@ impl CdrEncode for TaggedProfile {
     }
 }
 
-/// Copies the profile's octets.
+/// Copies the profile's data.
 impl CdrDecode for TaggedProfile {
     /// Two ulongs.
     const MIN_SIZE: usize = 8;
@@ -69,54 +69,56 @@ impl CdrDecode for TaggedProfile {
     }
 }
 
-/// An interoperable object reference: a type id and profiles, each a way to the object.
+/// An interoperable object reference: a type id and profiles, each with an address of the object.
 ///
-/// Profiles that zorb does not understand are kept with their octets and order, so a reference that is passed on arrives
-/// as it came. No profiles at all is the nil reference.
+/// Profiles that zorb does not understand are kept unchanged and in order, so that a reference is passed on
+/// as it was received. A reference without profiles is the nil reference.
 ///
-/// `Display` and `FromStr` are the text form `IOR:0100...`. `CdrDecode` copies the profiles: a reference outlives the
-/// message it came in.
+/// `Display` and `FromStr` use the text form `IOR:0100...`. `CdrDecode` copies the profiles, because a
+/// reference outlives the message that contained it.
 /// Source clause: "Object References / IOR".
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Ior {
-    /// Repository id of the most derived interface as far as the sender knew it; a hint, and empty where it is unknown.
+    /// Repository id of the most derived interface that the sender knew. It is a hint, and empty if unknown.
     pub type_id: String,
-    /// Ways to the object.
+    /// The addresses of the object.
     pub profiles: Vec<TaggedProfile>,
 }
 
 impl Ior {
-    /// The nil reference.
+    /// Returns the nil reference.
     #[doc(alias = "_nil")]
     pub const fn nil() -> Self {
         Self { type_id: String::new(), profiles: Vec::new() }
     }
 
-    /// Whether it refers to nothing: it has no profiles (whatever its type id says).
+    /// Returns whether this is the nil reference: it has no profiles, whatever its type id is.
     pub fn is_nil(&self) -> bool {
         self.profiles.is_empty()
     }
 
-    /// A reference with these IIOP profiles.
+    /// Creates a reference with these IIOP profiles.
     ///
     /// # Errors
-    /// A host name that has no encoding (it contains a NUL).
+    /// A host name that has no encoding because it contains a NUL.
     pub fn from_profiles(type_id: impl Into<String>, profiles: &[IiopProfile]) -> Result<Self, EncodeError> {
         let profiles = profiles.iter().map(IiopProfile::to_tagged).collect::<Result<_, _>>()?;
         Ok(Self { type_id: type_id.into(), profiles })
     }
 
-    /// Its IIOP profiles in order; profiles of other kinds, of another major version or that do not decode are passed over.
+    /// Returns the IIOP profiles in order. It skips profiles of other kinds, of another major version, or
+    /// that do not decode.
     pub fn iiop_profiles(&self) -> impl Iterator<Item = IiopProfile> + '_ {
         self.profiles.iter().filter_map(|profile| IiopProfile::from_tagged(profile).ok())
     }
 
-    /// Its profiles for Unix sockets, in order; what is no such profile or does not decode is passed over.
+    /// Returns the profiles for Unix sockets in order. It skips profiles of other kinds and those that do not
+    /// decode.
     pub fn uiop_profiles(&self) -> impl Iterator<Item = UiopProfile> + '_ {
         self.profiles.iter().filter_map(|profile| UiopProfile::from_tagged(profile).ok())
     }
 
-    /// Its first usable IIOP profile.
+    /// Returns the first usable IIOP profile.
     pub fn iiop_profile(&self) -> Option<IiopProfile> {
         self.iiop_profiles().next()
     }
@@ -131,7 +133,7 @@ impl CdrEncode for Ior {
 }
 
 impl Ior {
-    /// Goes over a reference, and looks at what [`decode`](CdrDecode::decode) does.
+    /// Skips a reference, with the same checks as [`decode`](CdrDecode::decode).
     pub(crate) fn pass(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         let at = d.position();
         if d.read_str_ascii()?.len() > MAX_REPOSITORY_ID {
@@ -152,7 +154,7 @@ impl Ior {
 }
 
 impl CdrDecode for Ior {
-    /// The type id's length, with lenient peers nothing more, and the count.
+    /// The length of the type id and the count. Some peers send an empty string without a NUL.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {

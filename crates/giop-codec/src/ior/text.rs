@@ -15,9 +15,9 @@ use crate::{DecodeError, DecodeErrorKind};
 const PREFIX: &str = "IOR:";
 
 impl Ior {
-    /// The octets of the reference as an encapsulation: what the text form shows as digits.
+    /// Returns the reference as an encapsulation: the bytes that the text form shows as digits.
     ///
-    /// A type id without an encoding (with a NUL in it) is left empty: it is only a hint.
+    /// A type id that has no encoding because it contains a NUL is sent as an empty one: it is only a hint.
     pub fn to_encapsulation(&self) -> Bytes {
         encapsulation(|e| self.encode(e))
             .or_else(|_| {
@@ -30,10 +30,10 @@ impl Ior {
             .unwrap_or_default()
     }
 
-    /// The reference whose octets these are, of either byte order.
+    /// Decodes a reference from an encapsulation of either byte order.
     ///
     /// # Errors
-    /// They are cut off, or are no reference.
+    /// The data ends early, or is not a reference.
     pub fn from_encapsulation(octets: &Bytes) -> Result<Self, DecodeError> {
         let mut d = open_encapsulation(octets)?;
         Self::decode(&mut d)
@@ -48,8 +48,9 @@ impl fmt::Display for Ior {
     }
 }
 
-/// Takes the prefix and the digits in any case, both byte orders, white space around and between (a mail breaks long lines), a byte order mark
-/// before, and bytes of zero after, which some ORBs write.
+/// Accepts the prefix and the digits in upper or lower case, and both byte orders. White space is accepted
+/// around and between digits, because mail programs break long lines. A byte order mark before and zero bytes
+/// after the reference, which some ORBs write, are accepted too.
 impl FromStr for Ior {
     type Err = ParseIorError;
 
@@ -64,7 +65,8 @@ impl FromStr for Ior {
             }
             _ => return fail(skipped + 1, ParseIorErrorKind::Prefix),
         };
-        // Number of the first digit; up to the first that is none, characters and octets are the same.
+        // Number of the first digit. Up to the first character that is not a digit, characters and bytes have
+        // the same positions.
         let first = skipped + PREFIX.len() + 1;
         let mut octets = Vec::with_capacity(digits.len() / 2);
         let mut high = None;
@@ -80,7 +82,7 @@ impl FromStr for Ior {
                 Some(upper) => octets.push((upper << 4 | digit) as u8),
             }
         }
-        // The character of a digit.
+        // Converts the index of a digit to the number of its character.
         let place = |digit: usize| {
             first + blanks.iter().fold(digit, |at, blank| if *blank <= at { at + 1 } else { at })
         };
@@ -97,7 +99,7 @@ impl FromStr for Ior {
     }
 }
 
-/// Why a text is no stringified reference, with the character at which it goes wrong.
+/// Error of parsing a stringified reference, with the position of the first invalid character.
 ///
 /// Becomes `BAD_PARAM` with OMG minor code 9, `COMPLETED_NO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,12 +109,12 @@ pub struct ParseIorError {
 }
 
 impl ParseIorError {
-    /// Which character of the text as it was handed in is wrong; the first is number 1.
+    /// Returns the number of the invalid character in the original text, starting at 1.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ParseIorErrorKind {
         self.kind
     }
@@ -141,18 +143,18 @@ impl fmt::Display for ParseIorError {
 
 impl Error for ParseIorError {}
 
-/// The ways in which a stringified reference can be wrong.
+/// The reason why a text is not a stringified reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseIorErrorKind {
     /// It does not start with `IOR:`.
     Prefix,
-    /// A character that is no hexadecimal digit.
+    /// A character that is not a hexadecimal digit.
     Digit(char),
     /// An odd number of digits.
     OddDigits,
-    /// So many octets are left over.
+    /// Data follows the reference: the number of its bytes.
     Trailing(usize),
-    /// The octets are no reference.
+    /// The data is not a reference.
     Decode(DecodeErrorKind),
 }

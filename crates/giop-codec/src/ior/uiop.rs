@@ -1,4 +1,4 @@
-//! The profile of objects behind a Unix socket, as TAO made it.
+//! The profile of objects that are reached over a Unix socket, as defined by TAO.
 
 use super::component::{TaggedComponent, put_components, read_components};
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
@@ -7,39 +7,40 @@ use super::{ProfileTag, TaggedProfile};
 use crate::giop::ObjectKey;
 use crate::{EncodeError, Version};
 
-/// The body of a [`TAO_UIOP`](ProfileTag::TAO_UIOP) profile: a path in the file system in place of host and port, else as an IIOP
-/// profile.
+/// The body of a [`TAO_UIOP`](ProfileTag::TAO_UIOP) profile: like an IIOP profile, with a path in the file
+/// system instead of host and port.
 ///
-/// It does not say on which host: a client on another one finds no such socket, or that of another server.
+/// The profile does not name the host. A client on another host finds no such socket, or the socket of
+/// another server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UiopProfile {
-    /// Highest GIOP version that the server takes. A higher minor number on the wire reads as 1.2.
+    /// The highest GIOP version that the server supports. A higher minor number on the wire is read as 1.2.
     pub version: Version,
     /// Path of the socket, which TAO calls the rendezvous point.
     pub path: String,
-    /// What names the object within its server.
+    /// The key of the object within its server.
     pub object_key: ObjectKey,
     /// Further properties; not in version 1.0.
     pub components: Vec<TaggedComponent>,
 }
 
 impl UiopProfile {
-    /// A profile of version 1.2 without components.
+    /// Creates a profile of version 1.2 without components.
     pub fn new(path: impl Into<String>, object_key: ObjectKey) -> Self {
         Self { version: Version::V1_2, path: path.into(), object_key, components: Vec::new() }
     }
 
-    /// The same with one component more.
+    /// Adds a component.
     #[must_use]
     pub fn with_component(mut self, component: TaggedComponent) -> Self {
         self.components.push(component);
         self
     }
 
-    /// Reads the body of a profile. Octets behind the known fields are ignored.
+    /// Reads the body of a profile. Data after the known fields is ignored.
     ///
     /// # Errors
-    /// Another tag, another major version, or octets that do not decode.
+    /// Another tag, another major version, or data that does not decode.
     pub fn from_tagged(profile: &TaggedProfile) -> Result<Self, ProfileError> {
         if profile.tag != ProfileTag::TAO_UIOP {
             return Err(ProfileError::Tag(profile.tag));
@@ -55,10 +56,10 @@ impl UiopProfile {
         Ok(Self { version, path, object_key, components })
     }
 
-    /// The profile's octets.
+    /// Encodes the profile.
     ///
     /// # Errors
-    /// A path that has no encoding (it contains a NUL).
+    /// A path that has no encoding because it contains a NUL.
     pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
         let data = encapsulation(|e| {
             e.put_u8(1);

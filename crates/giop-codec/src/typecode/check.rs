@@ -1,4 +1,4 @@
-//! What a program may not make type codes of ("The ORB Interface", "TypeCodes / Creating TypeCodes").
+//! Checks of the types that a program creates ("The ORB Interface", "TypeCodes / Creating TypeCodes").
 
 use core::fmt;
 use std::collections::HashMap;
@@ -10,43 +10,49 @@ use super::set::UnionLabel;
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::ior::MAX_REPOSITORY_ID;
 
-/// Why there is no such type.
+/// The reason why a type cannot be created.
 ///
-/// Becomes a [`SystemException`], completed `COMPLETED_NO`. Numbers of members count from zero, and union members once for
-/// each label.
+/// Converts to a [`SystemException`] with `COMPLETED_NO`. Members are numbered from zero, and union members
+/// once for each label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// The repository id is none: not `format:text` in printable ASCII of at most 1024 octets, or empty where the type needs one (`BAD_PARAM`
-    /// minor OMG 16).
+    /// The repository id is invalid: not `format:text` in printable ASCII of at most 1024 bytes, or empty
+    /// where the type requires one (`BAD_PARAM` minor OMG 16).
     InvalidId,
-    /// The name is no identifier of IDL; it may be empty (`BAD_PARAM` minor OMG 15).
+    /// The name is not an identifier of IDL; it may be empty (`BAD_PARAM` minor OMG 15).
     InvalidName,
-    /// The name of this member or enumerator is no identifier, or another has it too, but for case (`BAD_PARAM` minor OMG 17).
+    /// The name of this member or enumerator is not an identifier, or equals another one except for case
+    /// (`BAD_PARAM` minor OMG 17).
     InvalidMember(usize),
-    /// The label of this member is another's (`BAD_PARAM` minor OMG 18).
+    /// The label of this member is also that of another member (`BAD_PARAM` minor OMG 18).
     DoubledLabel(usize),
-    /// The label of this member is no value of the discriminator's type (`BAD_PARAM` minor OMG 19).
+    /// The label of this member is not a value of the discriminator's type (`BAD_PARAM` minor OMG 19).
     LabelType(usize),
-    /// No union has a discriminator of this type (`BAD_PARAM` minor OMG 20).
+    /// The type cannot be the discriminator of a union (`BAD_PARAM` minor OMG 20).
     Discriminator,
-    /// Nothing is of the type of this member: it is `null`, `void` or an exception (`BAD_TYPECODE` minor OMG 2).
-    MemberType(usize),
-    /// Nothing is of the type of the elements, or of what an alias stands for or a value box holds (`BAD_TYPECODE` minor OMG
+    /// The type of this member has no values: it is `null`, `void` or an exception (`BAD_TYPECODE` minor OMG
     /// 2).
+    MemberType(usize),
+    /// The element type, or the content type of an alias or value box, has no values (`BAD_TYPECODE` minor
+    /// OMG 2).
     ContentType,
-    /// The base of a value type is no value type (`BAD_TYPECODE` minor OMG 2).
+    /// The base of a value type is not a value type (`BAD_TYPECODE` minor OMG 2).
     BaseType,
-    /// A value of the type would contain another of the same type, and so on: not through a sequence, an object or a value
-    /// type, or through nothing that has a name (`BAD_TYPECODE` minor OMG 2).
+    /// A value of the type would contain another value of the same type, without end (`BAD_TYPECODE` minor
+    /// OMG 2). Recursion is allowed only through a sequence, an object or a value type, and only through a
+    /// type with a name.
     Endless,
-    /// A type is needed whole that is not made yet: of a discriminator, a base, or in an exception (`BAD_PARAM` minor OMG 13).
+    /// A type is not defined yet where a complete one is required: as a discriminator, a base, or in an
+    /// exception (`BAD_PARAM` minor OMG 13).
     Incomplete,
-    /// A `fixed` has 1 to 31 digits, of which at most all are behind the point, and at most 31 zeros before it (`BAD_PARAM`).
+    /// Invalid digits of a `fixed`. It has 1 to 31 digits, of which at most all are after the decimal point,
+    /// and at most 31 zeros before the point (`BAD_PARAM`).
     Digits,
-    /// A type of a [`TypeSet`](super::TypeSet) was defined before (`BAD_PARAM`).
+    /// A type of a [`TypeSet`](super::TypeSet) is already defined (`BAD_PARAM`).
     Redefined,
-    /// All type codes that were taken out of a [`TypeSet`](super::TypeSet), each with all that it is made of, would take over 256 MiB (`IMP_LIMIT`).
+    /// All type codes taken from a [`TypeSet`](super::TypeSet), each with all the types that it consists of,
+    /// would take over 256 MiB (`IMP_LIMIT`).
     TooLarge,
 }
 
@@ -107,7 +113,7 @@ impl fmt::Display for CreateError {
 
 impl std::error::Error for CreateError {}
 
-/// Refuses what is no id and no name of a type of this kind.
+/// Rejects an invalid id or name for a type of this kind.
 pub(super) fn id_and_name(kind: TcKind, id: &str, name: &str) -> Result<(), CreateError> {
     let optional = matches!(kind, TcKind::Struct | TcKind::Union | TcKind::Enum | TcKind::Alias);
     if !(id.is_empty() && optional || repository_id(id)) {
@@ -119,7 +125,7 @@ pub(super) fn id_and_name(kind: TcKind, id: &str, name: &str) -> Result<(), Crea
     Ok(())
 }
 
-/// Whether it is `format:text`.
+/// Returns whether the id has the form `format:text`.
 pub(super) fn repository_id(id: &str) -> bool {
     id.len() <= MAX_REPOSITORY_ID
         && id.bytes().all(|c| c.is_ascii_graphic())
@@ -131,8 +137,8 @@ fn identifier(name: &str) -> bool {
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
 }
 
-/// Refuses names that are no identifiers, and names that two have, of which `same` does not say that they are one member
-/// for two labels. Names that are empty are none.
+/// Rejects names that are not identifiers, and names used twice unless `same` returns that both are one
+/// member with two labels. Empty names are allowed.
 pub(super) fn names<'a>(
     names: impl Iterator<Item = &'a str>,
     same: impl Fn(usize, usize) -> bool,
@@ -150,9 +156,9 @@ pub(super) fn names<'a>(
     Ok(())
 }
 
-/// The type behind all aliases, if it is known.
+/// Resolves all aliases and returns the type, if it is known.
 fn behind(types: &Builder, mut index: Index) -> Option<&Node> {
-    // One that is its own is behind none.
+    // The loop is bounded, because an alias may be an alias of itself.
     for _ in 0..=types.len() {
         match types.get(index)? {
             Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) => index = *content,
@@ -162,14 +168,14 @@ fn behind(types: &Builder, mut index: Index) -> Option<&Node> {
     None
 }
 
-/// Whether there are values of the type. Of one that is not known yet there are.
+/// Returns whether the type has values. A type that is not known yet is assumed to have values.
 pub(super) fn has_values(types: &Builder, index: Index) -> bool {
     let kind = behind(types, index).map(Node::kind);
     let recursive = matches!(behind(types, index), Some(Node::Recursive(_)));
     recursive || !matches!(kind, Some(TcKind::Null | TcKind::Void | TcKind::Except))
 }
 
-/// The labels that unions with this discriminator have.
+/// Returns the labels that unions with this discriminator have.
 pub(super) fn labels(types: &Builder, discriminator: Index) -> Result<Labels, CreateError> {
     match behind(types, discriminator).ok_or(CreateError::Incomplete)? {
         Node::Basic(kind) => Labels::of_basic(*kind).ok_or(CreateError::Discriminator),
@@ -181,7 +187,7 @@ pub(super) fn labels(types: &Builder, discriminator: Index) -> Result<Labels, Cr
     }
 }
 
-/// Refuses labels that are no values of the discriminator, and that come twice.
+/// Rejects duplicate labels, and labels that are not values of the discriminator.
 pub(super) fn distinct(labels: Labels, members: impl Iterator<Item = UnionLabel>) -> Result<(), CreateError> {
     let mut met = HashMap::new();
     for (at, label) in members.enumerate() {
@@ -197,7 +203,7 @@ pub(super) fn distinct(labels: Labels, members: impl Iterator<Item = UnionLabel>
     Ok(())
 }
 
-/// Refuses a base that is no value type, or not known yet.
+/// Rejects a base that is not a value type, or not known yet.
 pub(super) fn base(types: &Builder, index: Index) -> Result<(), CreateError> {
     match types.get(index) {
         Some(Node::Named(Named { body: Body::Value(_), .. })) => Ok(()),
@@ -206,7 +212,7 @@ pub(super) fn base(types: &Builder, index: Index) -> Result<(), CreateError> {
     }
 }
 
-/// Refuses a type of which, or inside of which, are types whose values have no end.
+/// Rejects a type that consists of types whose values are infinite.
 pub(super) fn ends(types: &Builder, root: Index) -> Result<(), CreateError> {
     let circle = circular(types, root, Walk::Contained) || circular(types, root, Walk::Nameless);
     if circle { Err(CreateError::Endless) } else { Ok(()) }
@@ -214,17 +220,17 @@ pub(super) fn ends(types: &Builder, root: Index) -> Result<(), CreateError> {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Walk {
-    /// To types of which there is one value in each value.
+    /// Follows types of which each value contains a value.
     Contained,
-    /// To types that are named by nothing on the way but aliases.
+    /// Follows types until one that has a name, other than an alias.
     Nameless,
-    /// To all that there are.
+    /// Follows all types.
     All,
 }
 
-/// Whether a way from a type that is reached leads back to it.
+/// Returns whether a cycle is reachable from `root`.
 fn circular(types: &Builder, root: Index, walk: Walk) -> bool {
-    /// How far a type is looked at.
+    /// The progress of the search in a type.
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         Open,
@@ -232,7 +238,7 @@ fn circular(types: &Builder, root: Index, walk: Walk) -> bool {
     }
     let mut states: HashMap<Index, State> = HashMap::new();
     for start in reachable(types, root) {
-        // A type comes back behind those that it leads to.
+        // A type is pushed again before the types that it refers to, and so is finished after them.
         let mut waiting = vec![(start, false)];
         while let Some((index, back)) = waiting.pop() {
             if back {
@@ -258,7 +264,7 @@ fn circular(types: &Builder, root: Index, walk: Walk) -> bool {
     false
 }
 
-/// All types that a type is made of, itself first.
+/// Returns all types that a type consists of, itself first.
 pub(super) fn reachable(types: &Builder, root: Index) -> Vec<Index> {
     let mut met = std::collections::HashSet::from([root]);
     let mut found = vec![root];
@@ -277,7 +283,7 @@ fn next(types: &Builder, index: Index, walk: Walk) -> Vec<Index> {
     if walk == Walk::Nameless && named || walk == Walk::Contained && matches!(node, Node::Sequence { .. }) {
         return found;
     }
-    // The base of a value is a part of it; a member that is a value is somewhere else.
+    // The base of a value is a part of it. A member that is a value is stored separately.
     let base = match node {
         Node::Named(Named { body: Body::Value(value), .. }) => value.base,
         _ => None,

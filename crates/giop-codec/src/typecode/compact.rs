@@ -6,8 +6,8 @@ use super::TypeCode;
 use super::node::{Body, Builder, Named, Node, Nodes};
 
 impl TypeCode {
-    /// The same type without the names of types, members and enumerators, which take most of its octets; ids and aliases
-    /// stay. Equivalent to this one, and not equal.
+    /// Returns the same type without the names of types, members and enumerators, which take most of its
+    /// encoding. Ids and aliases remain. The result is equivalent to this type code, but not equal to it.
     #[doc(alias = "get_compact_typecode")]
     pub fn compact(&self) -> TypeCode {
         if let Nodes::Static(_) = self.nodes

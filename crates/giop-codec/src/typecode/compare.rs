@@ -1,27 +1,27 @@
-//! Whether two type codes are of the same type ("TypeCodes", `equal` and `equivalent`).
+//! Comparison of type codes ("TypeCodes", `equal` and `equivalent`).
 
 use std::collections::HashSet;
 
 use super::TypeCode;
 use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
 
-/// Pairs of types that are looked at before two codes count as different: more than any two whose nodes are within the limits
-/// need, if one is shaped like the other.
+/// The maximum number of type pairs compared; with more, two codes count as different. Two codes with the
+/// same structure whose nodes are within the limits need fewer.
 const MAX_PAIRS: usize = 1 << 15;
 
 impl TypeCode {
-    /// Whether the two are the same in all: kinds, ids, names, members, bounds, aliases.
+    /// Returns whether the two are identical in kinds, ids, names, members, bounds and aliases.
     ///
-    /// Two codes that are the same but for how far they are spelled out are equal; more than 32768 different pairs of
-    /// types in it, and they are not.
+    /// Two codes are equal even if recursive types are written out to different depths. If more than 32768
+    /// different pairs of types are to be compared, they count as different.
     pub fn equal(&self, other: &TypeCode) -> bool {
         Comparison::new(self, other, true).run(self.root, other.root)
     }
 
-    /// Whether a value of the one type can be taken for one of the other: aliases are looked through, names and visibility
-    /// do not matter, and where both types have a repository id it decides.
+    /// Returns whether a value of one type can be used as a value of the other. Aliases are resolved; names
+    /// and visibility are ignored. If both types have a repository id, only the ids are compared.
     ///
-    /// More than 32768 different pairs of types in it, and they are not.
+    /// If more than 32768 different pairs of types are to be compared, they count as different.
     pub fn equivalent(&self, other: &TypeCode) -> bool {
         Comparison::new(self, other, false).run(self.root, other.root)
     }
@@ -31,9 +31,9 @@ struct Comparison<'a> {
     a: &'a Nodes,
     b: &'a Nodes,
     exact: bool,
-    /// Still to be compared.
+    /// The pairs still to be compared.
     pairs: Vec<(Index, Index)>,
-    /// Those that were, and those that are to be.
+    /// The pairs already compared or still to be compared.
     met: HashSet<(Index, Index)>,
 }
 
@@ -42,8 +42,8 @@ impl<'a> Comparison<'a> {
         Comparison { a: &a.nodes, b: &b.nodes, exact, pairs: Vec::new(), met: HashSet::new() }
     }
 
-    /// Two types that are to be compared: `false` where one look tells that they differ. A pair that was met before is equal if all
-    /// others are, so it is passed over: recursive types end.
+    /// Queues two types for comparison; returns `false` if they obviously differ. A pair that was queued
+    /// before is skipped, because it is equal if all others are. Therefore recursive types end.
     fn pair(&mut self, mut a: Index, mut b: Index) -> bool {
         if !self.exact {
             (a, b) = (self.a.unaliased(a), self.b.unaliased(b));
@@ -72,7 +72,7 @@ impl<'a> Comparison<'a> {
         true
     }
 
-    /// Compares all but the types that these two are made of, which are left to be compared.
+    /// Compares everything except the types that these two consist of, which are queued.
     fn nodes(&mut self, a: &Node, b: &Node) -> bool {
         match (a, b) {
             (Node::Text { wide: a, bound: x }, Node::Text { wide: b, bound: y }) => a == b && x == y,
@@ -130,7 +130,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn unions(&mut self, a: &Union, b: &Union) -> bool {
-        // The label of a default member is 0: whatever came over the wire was not kept.
+        // The label of a default member is always 0, because the label on the wire is discarded.
         a.default == b.default
             && self.pair(a.discriminator, b.discriminator)
             && self.members(&a.members, &b.members, true)
@@ -142,7 +142,7 @@ impl<'a> Comparison<'a> {
             (None, None) => {}
             _ => return false,
         }
-        // omniORB has visibilities the wrong way round: they matter only where all does.
+        // omniORB swaps the visibilities, so only an exact comparison includes them.
         a.modifier == b.modifier && self.members(&a.members, &b.members, false)
     }
 }

@@ -1,4 +1,5 @@
-//! Type codes that a program makes one by one ("TypeCodes / Creating TypeCodes", the operations of the ORB interface).
+//! Functions that create single type codes ("TypeCodes / Creating TypeCodes", the operations of the ORB
+//! interface).
 
 use std::borrow::Cow;
 
@@ -9,15 +10,15 @@ use super::kind::{TcKind, ValueModifier, Visibility};
 use super::node::Node;
 use super::set::{TypeRef, TypeSet, UnionLabel};
 
-/// Each takes copies of the type codes that it is given. Types that are parts of one type code stay one in the new type code; those
-/// of two do not become one, though they be equal.
+/// Each of these functions copies the given type codes. Types that are shared within one type code remain
+/// shared in the new one. Equal types from two type codes do not become shared.
 ///
-/// Names may be empty. So may the ids of structs, unions, enums and aliases.
+/// Names may be empty, and so may the ids of structs, unions, enums and aliases.
 impl TypeCode {
     /// `struct name { members };`
     ///
     /// # Errors
-    /// As [`TypeSet::define_struct`] and [`TypeSet::type_code`].
+    /// Those of [`TypeSet::define_struct`] and [`TypeSet::type_code`].
     #[doc(alias = "create_struct_tc")]
     pub fn create_struct(
         id: &str,
@@ -33,8 +34,8 @@ impl TypeCode {
     /// `exception name { members };`
     ///
     /// # Errors
-    /// As [`TypeSet::define_exception`] and [`TypeSet::type_code`]; [`CreateError::Incomplete`] also where a placeholder is in a
-    /// member, since nothing is around an exception that could be meant.
+    /// Those of [`TypeSet::define_exception`] and [`TypeSet::type_code`]. [`CreateError::Incomplete`] also if
+    /// a member contains a placeholder, because an exception cannot be part of the type that it stands for.
     #[doc(alias = "create_exception_tc")]
     pub fn create_exception(
         id: &str,
@@ -51,7 +52,7 @@ impl TypeCode {
     /// `enum name { enumerators };`
     ///
     /// # Errors
-    /// As [`TypeSet::define_enum`].
+    /// Those of [`TypeSet::define_enum`].
     #[doc(alias = "create_enum_tc")]
     pub fn create_enum(id: &str, name: &str, enumerators: &[&str]) -> Result<TypeCode, CreateError> {
         let mut set = TypeSet::new();
@@ -60,8 +61,8 @@ impl TypeCode {
         set.type_code(root)
     }
 
-    /// `union name switch (discriminator) { members };` with a member for each label, in order; those of one name are one
-    /// member, and of one type.
+    /// `union name switch (discriminator) { members };` with a member for each label, in order. Members with
+    /// the same name are one member, and must have the same type.
     ///
     /// ```
     /// use giop_codec::typecode::{CreateError, TypeCode, UnionLabel::{Case, Default}};
@@ -77,7 +78,7 @@ impl TypeCode {
     /// ```
     ///
     /// # Errors
-    /// As [`TypeSet::define_union`] and [`TypeSet::type_code`].
+    /// Those of [`TypeSet::define_union`] and [`TypeSet::type_code`].
     #[doc(alias = "create_union_tc")]
     pub fn create_union(
         id: &str,
@@ -98,7 +99,7 @@ impl TypeCode {
     /// `typedef original name;`
     ///
     /// # Errors
-    /// As [`TypeSet::define_alias`].
+    /// Those of [`TypeSet::define_alias`].
     #[doc(alias = "create_alias_tc")]
     pub fn create_alias(id: &str, name: &str, original: &TypeCode) -> Result<TypeCode, CreateError> {
         let mut set = TypeSet::new();
@@ -111,7 +112,7 @@ impl TypeCode {
     /// `valuetype name content;`
     ///
     /// # Errors
-    /// As [`TypeSet::define_value_box`].
+    /// Those of [`TypeSet::define_value_box`].
     #[doc(alias = "create_value_box_tc")]
     pub fn create_value_box(id: &str, name: &str, content: &TypeCode) -> Result<TypeCode, CreateError> {
         let mut set = TypeSet::new();
@@ -124,7 +125,7 @@ impl TypeCode {
     /// `valuetype name : base { members };`
     ///
     /// # Errors
-    /// As [`TypeSet::define_value`] and [`TypeSet::type_code`].
+    /// Those of [`TypeSet::define_value`] and [`TypeSet::type_code`].
     #[doc(alias = "create_value_tc")]
     pub fn create_value(
         id: &str,
@@ -139,7 +140,7 @@ impl TypeCode {
     /// `eventtype name : base { members };`
     ///
     /// # Errors
-    /// As [`create_value`](TypeCode::create_value).
+    /// Those of [`create_value`](TypeCode::create_value).
     #[doc(alias = "create_event_tc")]
     pub fn create_event(
         id: &str,
@@ -163,7 +164,7 @@ impl TypeCode {
     /// `abstract interface name;`
     ///
     /// # Errors
-    /// As [`create_interface`](TypeCode::create_interface).
+    /// Those of [`create_interface`](TypeCode::create_interface).
     #[doc(alias = "create_abstract_interface_tc")]
     pub fn create_abstract_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
         opaque(TcKind::AbstractInterface, id, name)
@@ -172,7 +173,7 @@ impl TypeCode {
     /// `local interface name;`
     ///
     /// # Errors
-    /// As [`create_interface`](TypeCode::create_interface).
+    /// Those of [`create_interface`](TypeCode::create_interface).
     #[doc(alias = "create_local_interface_tc")]
     pub fn create_local_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
         opaque(TcKind::LocalInterface, id, name)
@@ -181,7 +182,7 @@ impl TypeCode {
     /// `component name;`
     ///
     /// # Errors
-    /// As [`create_interface`](TypeCode::create_interface).
+    /// Those of [`create_interface`](TypeCode::create_interface).
     #[doc(alias = "create_component_tc")]
     pub fn create_component(id: &str, name: &str) -> Result<TypeCode, CreateError> {
         opaque(TcKind::Component, id, name)
@@ -190,7 +191,7 @@ impl TypeCode {
     /// `home name;`
     ///
     /// # Errors
-    /// As [`create_interface`](TypeCode::create_interface).
+    /// Those of [`create_interface`](TypeCode::create_interface).
     #[doc(alias = "create_home_tc")]
     pub fn create_home(id: &str, name: &str) -> Result<TypeCode, CreateError> {
         opaque(TcKind::Home, id, name)
@@ -199,7 +200,7 @@ impl TypeCode {
     /// `native name;`
     ///
     /// # Errors
-    /// As [`create_interface`](TypeCode::create_interface).
+    /// Those of [`create_interface`](TypeCode::create_interface).
     #[doc(alias = "create_native_tc")]
     pub fn create_native(id: &str, name: &str) -> Result<TypeCode, CreateError> {
         opaque(TcKind::Native, id, name)
@@ -217,7 +218,7 @@ impl TypeCode {
         Ok(TypeCode::leaf(Node::Fixed { digits, scale }))
     }
 
-    /// [`sequence`](TypeCode::sequence) of a type that has values.
+    /// Creates a [`sequence`](TypeCode::sequence) whose element type must have values.
     ///
     /// # Errors
     /// [`ContentType`](CreateError::ContentType).
@@ -229,7 +230,7 @@ impl TypeCode {
         set.type_code(root)
     }
 
-    /// [`array`](TypeCode::array) of a type that has values.
+    /// Creates an [`array`](TypeCode::array) whose element type must have values.
     ///
     /// # Errors
     /// [`ContentType`](CreateError::ContentType).
@@ -241,12 +242,13 @@ impl TypeCode {
         set.type_code(root)
     }
 
-    /// A placeholder for the struct, union or value type with this id, to make the type codes of its members before its own.
-    /// The `create_..` call that makes the type with this id puts the type in the place of the placeholders in its members, which
-    /// themselves stay what they are.
+    /// Creates a placeholder for the struct, union or value type with this id, so that the type codes of its
+    /// members can be created first. The `create_..` call that creates the type with this id replaces the
+    /// placeholders in its copies of the member types. The member type codes themselves do not change.
     ///
-    /// Its kind is [`TcKind::Null`]; neither it nor anything that has it inside can be sent (`BAD_TYPECODE` minor OMG 1):
-    /// [`is_complete`](TypeCode::is_complete) tells. [`TypeSet`] makes recursive types without.
+    /// Its kind is [`TcKind::Null`]. A type code that is or contains a placeholder cannot be sent
+    /// (`BAD_TYPECODE` minor OMG 1); see [`is_complete`](TypeCode::is_complete). A [`TypeSet`] creates
+    /// recursive types without placeholders.
     ///
     /// ```
     /// use giop_codec::typecode::{CreateError, TypeCode};
@@ -270,13 +272,15 @@ impl TypeCode {
         Ok(TypeCode::leaf(Node::Recursive(Cow::Owned(id.to_owned()))))
     }
 
-    /// Whether no placeholder of [`create_recursive`](TypeCode::create_recursive) is in it.
+    /// Returns whether the type code contains no placeholder of
+    /// [`create_recursive`](TypeCode::create_recursive).
     pub fn is_complete(&self) -> bool {
         let placeholder = |node: &Node| matches!(node, Node::Recursive(_));
         if !self.nodes.all().iter().any(placeholder) {
             return true;
         }
-        // It may be a part of a type code that has one elsewhere.
+        // The placeholder may be elsewhere in the type code that this one is a part of, so search only this
+        // part.
         let mut set = TypeSet::new();
         set.add(self);
         !set.any(placeholder)

@@ -1,4 +1,4 @@
-//! Type codes from octets ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
+//! Decoding of type codes ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,23 +11,24 @@ use crate::ior::MAX_REPOSITORY_ID;
 use crate::value::WSTRING_VALUE;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Types that one type code from the network may be made of. The basic ones count once each.
+/// The maximum number of types in a received type code. Each basic type counts once.
 pub const MAX_NODES: usize = 4096;
 
-/// Levels of encapsulations in one type code.
+/// The maximum number of nested encapsulations in a type code.
 pub const MAX_LEVELS: usize = 32;
 
-/// What stands in a kind's place where another type of the same code is referred to.
+/// The number that replaces the kind of a type to refer to another type of the same type code.
 pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
 
 impl CdrDecode for TypeCode {
     /// A kind without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Names are copied: a type code outlives the message it came in. One that the context
-    /// [knows](crate::cdr::DecodeContext::type_codes) by its octets is not decoded again.
+    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Names are copied, because a type code outlives
+    /// the message that contained it. If the context [has](crate::cdr::DecodeContext::type_codes) a type code
+    /// with the same encoding, that one is returned without decoding.
     fn decode(d: &mut Decoder<'_>) -> Result<TypeCode, DecodeError> {
-        // Most are of one kind and nothing else.
+        // Fast path: most type codes are of a basic kind.
         let kind = d.read_u32()?;
         if let Some(basic) = TcKind::from_number(kind).and_then(TypeCode::basic) {
             return Ok(basic);
@@ -50,14 +51,15 @@ impl CdrDecode for TypeCode {
     }
 }
 
-/// Whether the parameters of a kind are in an encapsulation, so that nothing in them depends on where they stand.
+/// Returns whether the parameters of a kind are in an encapsulation. Their encoding then does not depend on
+/// their position.
 fn has_encapsulation(kind: u32) -> bool {
     let simple =
         matches!(TcKind::from_number(kind), None | Some(TcKind::String | TcKind::WString | TcKind::Fixed));
     !simple && kind != INDIRECTION
 }
 
-/// The type whose kind was read just now.
+/// Reads the type whose kind was just read.
 fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
     let mut reader = Reader { builder: Builder::default(), places: HashMap::new(), open: Vec::new() };
     let root = reader.of_kind(d, kind)?;
@@ -69,11 +71,13 @@ fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
 
 struct Reader {
     builder: Builder,
-    /// The types with parameters read or begun so far, by the position of their kind in the outermost stream. A basic type
-    /// takes less than a reference to it, so none is made.
+    /// The types with parameters of which at least the kind was read, by the position of their kind in the
+    /// outermost stream. Basic types are not included, because peers do not refer to them: the reference
+    /// would be longer than the type.
     places: HashMap<usize, Index>,
-    /// Those that are read just now, the innermost last, and whether values of a type that contains itself through them
-    /// can end: not those of a sequence that is its own element.
+    /// The types that are being read, innermost last. The flag is true for types through which recursion can
+    /// end. It is false for a sequence, array or alias, because one that consists only of itself has no
+    /// finite values.
     open: Vec<(Index, bool)>,
 }
 
@@ -83,7 +87,7 @@ impl Reader {
         self.of_kind(d, kind)
     }
 
-    /// The type whose kind was read just now.
+    /// Reads the type whose kind was just read.
     fn of_kind(&mut self, d: &mut Decoder<'_>, kind: u32) -> Result<Index, DecodeError> {
         let at = d.stream_position() - 4;
         if kind == INDIRECTION {
@@ -127,11 +131,11 @@ impl Reader {
         Ok(index)
     }
 
-    /// Refers to a type that was begun before, by the distance of its kind from the distance itself.
+    /// Resolves an indirection to an earlier type. The offset leads from its own position to the type's kind.
     fn indirection(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
         let offset = d.read_i32()?;
         let from = d.stream_position() - 4;
-        // The nearest place is that of this indirection itself, 4 octets back.
+        // An offset of -4 would refer to this indirection itself.
         let to = (offset < -4).then(|| from.checked_sub(offset.unsigned_abs() as usize)).flatten();
         let Some(index) = to.and_then(|to| self.places.get(&to).copied()) else { return Err(invalid(d, 4)) };
         let around = self.open.iter().position(|(open, _)| *open == index);
@@ -173,7 +177,8 @@ impl Reader {
         Ok(Node::Named(Named { kind, id, name, body }))
     }
 
-    /// The type in a box of a `wstring`. Java ORBs write that of a `string` there, and values with a `wstring`.
+    /// Reads the type in a box of a `wstring`. Java ORBs write the type code of a `string` there, but values
+    /// with a `wstring`.
     fn wide_kind(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
         let content = self.kind(d)?;
         let Some(Node::Text { wide: false, bound }) = self.builder.get(content) else { return Ok(content) };
@@ -185,7 +190,7 @@ impl Reader {
         Ok(self.builder.push(node))
     }
 
-    /// A count, then of each member its name, its type, and what `visibility` reads.
+    /// Reads a count, then for each member its name, its type, and the output of `visibility`.
     fn members(
         &mut self,
         d: &mut Decoder<'_>,
@@ -221,9 +226,9 @@ impl Reader {
         Ok(Union::new(discriminator, default, members.into()))
     }
 
-    /// How labels of a discriminator are encoded; `None` where no union has such a discriminator.
+    /// Returns the encoding of a discriminator's labels; `None` if the type cannot be a discriminator.
     fn labels(&self, mut discriminator: Index) -> Option<Labels> {
-        // An alias that is not known yet, or one that would be its own, ends the way.
+        // The loop ends at an alias that is not known yet, including one that refers to itself.
         while let Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) =
             self.builder.get(discriminator)?
         {
@@ -245,16 +250,17 @@ impl Reader {
         let base = match self.builder.get(base) {
             Some(Node::Basic(TcKind::Null)) => None,
             Some(Node::Named(Named { kind: TcKind::Value | TcKind::Event, .. })) => Some(base),
-            // A base that is not known yet would be its own.
+            // A base that is not known yet would be its own base.
             _ => return Err(invalid(d, 4)),
         };
-        // There are two, whatever number stands for public.
+        // All numbers other than 0 mean public, because there are only two visibilities.
         let members = self.members(d, |d| d.read_i16().map(|visibility| i64::from(visibility != 0)))?;
         Ok(Value { modifier, base, members })
     }
 }
 
-/// Whether a decimal number may have so many digits, and their point there: numbers are short as texts too.
+/// Returns whether a decimal number may have this number of digits and this scale. The limits also keep its
+/// text form short.
 pub(crate) fn has_digits(digits: u16, scale: i16) -> bool {
     (1..=31).contains(&digits) && (-31..=31).contains(&scale)
 }
@@ -262,13 +268,13 @@ pub(crate) fn has_digits(digits: u16, scale: i16) -> bool {
 /// An empty name and a kind, without the padding between them.
 const MIN_MEMBER: usize = 9;
 
-/// An error at the item of `size` octets that was read just now.
+/// Returns an error at the item of `size` bytes that was just read.
 #[cold]
 fn invalid(d: &Decoder<'_>, size: usize) -> DecodeError {
     DecodeError::new(DecodeErrorKind::InvalidTypeCode, d.position().saturating_sub(size))
 }
 
-/// A name: ISO 8859-1 whatever the code sets are.
+/// Reads a name: always in ISO 8859-1, independent of the code sets.
 fn name(d: &mut Decoder<'_>) -> Result<Name, DecodeError> {
     let octets = d.read_octet_str()?;
     if octets.is_empty() {
@@ -294,7 +300,7 @@ fn enumerators(d: &mut Decoder<'_>) -> Result<Box<[Name]>, DecodeError> {
     Ok(names.into())
 }
 
-/// How the labels of a union are encoded: as values of its discriminator.
+/// The encoding of the labels of a union: that of the values of its discriminator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Labels {
     Boolean,
@@ -306,12 +312,12 @@ pub(crate) enum Labels {
     LongLong,
     ULongLong,
     WChar,
-    /// With so many enumerators.
+    /// An enum with this number of enumerators.
     Enum(u32),
 }
 
 impl Labels {
-    /// How the labels of a union with that discriminator are encoded.
+    /// Returns the encoding of the labels of a union with that discriminator.
     pub(crate) fn of_node(nodes: &Nodes, discriminator: Index) -> Option<Labels> {
         match nodes.at(nodes.unaliased(discriminator)) {
             Node::Basic(kind) => Labels::of_basic(*kind),
@@ -337,7 +343,7 @@ impl Labels {
         })
     }
 
-    /// Whether these are the bits of a value, extended to 64.
+    /// Returns whether these are the bits of a value, extended to 64.
     pub(crate) fn has(self, label: i64) -> bool {
         match self {
             Labels::Boolean => (0..=1).contains(&label),
@@ -351,7 +357,8 @@ impl Labels {
         }
     }
 
-    /// The bits of a label, extended to 64. That of a default member may be anything, and is 0.
+    /// Reads the bits of a label, extended to 64. The label of a default member may be anything, and is read
+    /// as 0.
     pub(crate) fn read(self, d: &mut Decoder<'_>, default: bool) -> Result<i64, DecodeError> {
         let label = match self {
             Labels::Boolean => i64::from(d.read_bool()?),

@@ -1,4 +1,4 @@
-//! [`TypeDesc`]: types as constant data, which become type codes when they are asked for.
+//! [`TypeDesc`]: types as constant data, converted to type codes on demand.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,13 +8,12 @@ use super::TypeCode;
 use super::kind::{TcKind, ValueModifier, Visibility};
 use super::node::{Body, Builder, Index, Member, Named, Node, Union, Value};
 
-/// A type as constant data, from which its [`TypeCode`] is made once, when somebody asks for it.
+/// A type as constant data. Its [`TypeCode`] is created once, on first use.
 ///
-/// Types without a name are written down where they stand; those with one are a [`Definition`], a `static` that is reached
-/// by a function, so that types may name each other in circles, through generic ones as well.
+/// Types without a name are written in place. Types with a name are a [`Definition`], a `static` that a
+/// function returns. Therefore types can refer to each other recursively, including through generic types.
 ///
-/// What generated code has for a type of the IDL, here `struct Node { long v; NodeSeq kids; };` with `typedef
-/// sequence<Node> NodeSeq;`:
+/// Generated code for `struct Node { long v; NodeSeq kids; };` with `typedef sequence<Node> NodeSeq;`:
 ///
 /// ```
 /// use giop_codec::typecode::{Definition, Shape, TcKind, TypeCode, TypeDesc, Typed};
@@ -52,50 +51,51 @@ use super::node::{Body, Builder, Index, Member, Named, Node, Union, Value};
 /// assert_eq!(Node::type_code().member_type(1), Ok(node_seq_type_code()));
 /// ```
 ///
-/// The other shapes: `Shape::Except(members)`, `Shape::Enum(&["red", "green"])`,
-/// `Shape::Union { discriminator, default: Some(1), members: &[(label, name, desc), ...] }` with a member for each label,
-/// `Shape::Opaque(TcKind::ObjRef)` for interfaces of all kinds and `native`, `Shape::ValueBox(content)`,
+/// The other shapes are `Shape::Except(members)`, `Shape::Enum(&["red", "green"])`, `Shape::Union {
+/// discriminator, default: Some(1), members: &[(label, name, desc), ...] }` with a member for each label,
+/// `Shape::Opaque(TcKind::ObjRef)` for interfaces of all kinds and `native`, `Shape::ValueBox(content)`, and
 /// `Shape::Value { kind, modifier, base, members }`. Arrays of several dimensions are arrays of arrays.
 #[derive(Clone, Copy, Debug)]
 pub enum TypeDesc {
-    /// A type that its kind says all of: see [`TcKind::is_basic`].
+    /// A type that its kind fully describes: see [`TcKind::is_basic`].
     Basic(TcKind),
-    /// `string`; a bound of 0 is none.
+    /// `string`; a bound of 0 means unbounded.
     String {
-        /// Greatest number of characters.
+        /// Maximum number of characters.
         bound: u32,
     },
-    /// `wstring`; a bound of 0 is none.
+    /// `wstring`; a bound of 0 means unbounded.
     WString {
-        /// Greatest number of UTF-16 units.
+        /// Maximum number of UTF-16 units.
         bound: u32,
     },
     /// `fixed`.
     Fixed {
         /// Decimal digits, 1 to 31.
         digits: u16,
-        /// How many of them are behind the point.
+        /// Number of digits after the decimal point.
         scale: i16,
     },
-    /// `sequence`; a bound of 0 is none.
+    /// `sequence`; a bound of 0 means unbounded.
     Sequence {
-        /// Of each element.
+        /// The element type.
         element: &'static TypeDesc,
-        /// Greatest number of elements.
+        /// Maximum number of elements.
         bound: u32,
     },
-    /// `map`, which no type code knows: a sequence of structs without a name, `key` and `value`; a bound of 0 is none.
+    /// `map`, for which there is no type code: it becomes a sequence of unnamed structs with members `key`
+    /// and `value`. A bound of 0 means unbounded.
     Map {
-        /// Of each key.
+        /// The key type.
         key: &'static TypeDesc,
-        /// Of each value.
+        /// The value type.
         value: &'static TypeDesc,
-        /// Greatest number of entries.
+        /// Maximum number of entries.
         bound: u32,
     },
     /// An array of one dimension.
     Array {
-        /// Of each element.
+        /// The element type.
         element: &'static TypeDesc,
         /// Number of elements.
         length: u32,
@@ -142,7 +142,7 @@ impl TypeDesc {
     });
 }
 
-/// A type with a repository id, and its type code once it was asked for.
+/// A type with a repository id, and its type code after first use.
 #[derive(Debug)]
 pub struct Definition {
     id: &'static str,
@@ -152,12 +152,12 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// A type with this repository id, and this name without its scope.
+    /// Creates a type with this repository id and this name without its scope.
     pub const fn new(id: &'static str, name: &'static str, shape: Shape) -> Definition {
         Definition { id, name, shape, code: OnceLock::new() }
     }
 
-    /// The type code; `desc` leads here.
+    /// Returns the type code; `desc` must refer to this definition.
     pub(crate) fn code(&self, desc: &TypeDesc) -> &TypeCode {
         self.code.get_or_init(|| build(desc))
     }
@@ -166,13 +166,14 @@ impl Definition {
 /// A member: its name and its type.
 pub type MemberDesc = (&'static str, &'static TypeDesc);
 
-/// A union's member for one label: the label as a number, an `unsigned long long` by its bits; its name and its type.
+/// A union's member for one label: the label as a number (an `unsigned long long` by its bits), its name and
+/// its type.
 pub type UnionMemberDesc = (i64, &'static str, &'static TypeDesc);
 
-/// A value's member: its name, its type, and who sees it.
+/// A value's member: its name, its type, and its visibility.
 pub type ValueMemberDesc = (&'static str, &'static TypeDesc, Visibility);
 
-/// What is behind the name of a type.
+/// The definition of a named type.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// An interface, abstract or local interface, component, home, or a `native` type.
@@ -187,9 +188,9 @@ pub enum Shape {
     Union {
         /// Its discriminator: an integer, `char`, `wchar`, `boolean`, `octet`, an enum, or an alias of one.
         discriminator: &'static TypeDesc,
-        /// The number of the default member. Its label is not looked at.
+        /// The number of the default member, whose label is ignored.
         default: Option<u32>,
-        /// One for each label.
+        /// One member for each label.
         members: &'static [UnionMemberDesc],
     },
     /// A `typedef`.
@@ -200,9 +201,9 @@ pub enum Shape {
     Value {
         /// [`TcKind::Value`] or [`TcKind::Event`].
         kind: TcKind,
-        /// Custom, abstract, truncatable, or none of it.
+        /// Custom, abstract, truncatable, or none of these.
         modifier: ValueModifier,
-        /// The base that it has its first members of.
+        /// The base from which it inherits its first members.
         base: Option<&'static TypeDesc>,
         /// Its own members.
         members: &'static [ValueMemberDesc],
@@ -210,7 +211,7 @@ pub enum Shape {
 }
 
 impl TypeCode {
-    /// The type code of a description. Takes memory only for one without a name, or when it is asked for first.
+    /// Returns the type code of a description. Allocates only for a type without a name, or on first use.
     pub fn of_desc(desc: &TypeDesc) -> TypeCode {
         match desc {
             TypeDesc::Basic(kind) => TypeCode::basic(*kind).unwrap_or(TypeCode::NULL),
@@ -231,7 +232,7 @@ fn build(desc: &TypeDesc) -> TypeCode {
 #[derive(Default)]
 struct Describer {
     builder: Builder,
-    /// Where the types are that were begun, by the address of their definition.
+    /// Indices of the types created so far, by the address of their definition.
     known: HashMap<usize, Index>,
 }
 

@@ -1,4 +1,4 @@
-//! Type codes as IDL: types with a name are spelled out once, and named below.
+//! Type codes as IDL: the outermost type is written out, and named types within it by their names.
 
 use core::fmt::{self, Display, Formatter, Write as _};
 
@@ -7,11 +7,12 @@ use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
 use crate::Printable;
 
-/// Sequences in sequences that are shown.
+/// The maximum nesting of sequences that is shown.
 const MAX_SHOWN: usize = 16;
 
 impl Display for TypeCode {
-    /// The type as IDL has it, in one line, such as `struct S { long a; sequence<M::T> b; }`. Names are [`Printable`].
+    /// Formats the type as IDL on one line, such as `struct S { long a; sequence<M::T> b; }`. Names are
+    /// [`Printable`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.node() {
             Node::Named(named) => definition(&self.nodes, named, f),
@@ -26,7 +27,7 @@ impl fmt::Debug for TypeCode {
     }
 }
 
-/// What to call it: its name with its scopes as far as its id says them, else its name.
+/// The displayed name of a type: with the scopes that its id contains, or the plain name.
 struct Scoped<'a>(&'a Named);
 
 impl Display for Scoped<'_> {
@@ -44,14 +45,14 @@ impl Display for Scoped<'_> {
     }
 }
 
-/// What stands between `IDL:` and the version.
+/// Returns the text between `IDL:` and the version.
 fn idl_path(id: &str) -> Option<&str> {
     let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
     let last = path.rsplit('/').next()?;
     (!last.is_empty() && !last.contains('.')).then_some(path)
 }
 
-/// A type where it is used.
+/// Writes a type as it appears in a use.
 fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
     let Some(depth) = depth.checked_sub(1) else { return f.write_str("...") };
     match nodes.at(index) {
@@ -68,7 +69,7 @@ fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt
         }
         Node::Array { .. } => {
             let (mut element, mut lengths) = (index, Vec::new());
-            // An array is of something else at last, but may be of another many times.
+            // An array ends at an element of another kind, but may have many dimensions.
             while let (Node::Array { element: next, length }, true) =
                 (nodes.at(element), lengths.len() < MAX_SHOWN)
             {

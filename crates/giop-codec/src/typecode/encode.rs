@@ -1,4 +1,4 @@
-//! Type codes to octets ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
+//! Encoding of type codes ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
 
 use super::TypeCode;
 use super::decode::{INDIRECTION, Labels, MAX_LEVELS};
@@ -8,12 +8,14 @@ use crate::cdr::{CdrEncode, Encoder, WChar};
 use crate::{EncodeError, EncodeErrorKind};
 
 impl CdrEncode for TypeCode {
-    /// A type that was written before in the same code is referred to, and so is a struct, union or value type around this place.
+    /// A type that was already written in this type code becomes an indirection, and so does an enclosing
+    /// struct, union or value type.
     ///
     /// # Errors
-    /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the code takes more levels of encapsulations than a peer
-    /// reads, [`MAX_LEVELS`](super::MAX_LEVELS); [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) for a name that is
-    /// not ISO 8859-1; [`IncompleteTypeCode`](EncodeErrorKind::IncompleteTypeCode) if it is not
+    /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the code takes more levels of encapsulations
+    /// than a peer reads, [`MAX_LEVELS`](super::MAX_LEVELS).
+    /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) for a name that is not ISO 8859-1.
+    /// [`IncompleteTypeCode`](EncodeErrorKind::IncompleteTypeCode) if it is not
     /// [complete](TypeCode::is_complete).
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         if let Node::Basic(kind) = self.node() {
@@ -27,7 +29,7 @@ impl CdrEncode for TypeCode {
 
 struct Writer<'a> {
     nodes: &'a Nodes,
-    /// Where the kinds of the types with parameters of their own are that were written or begun so far.
+    /// Positions of the kinds of the types with parameters that are written or begun.
     written: Vec<Option<usize>>,
     /// The types that are being written, outermost first.
     around: Vec<Index>,
@@ -59,8 +61,10 @@ impl Writer<'_> {
         let Some(place) = self.written.get_mut(index as usize) else {
             return Err(EncodeErrorKind::Unrepresentable.into());
         };
-        // Peers know a struct, union or value type that is around its use: JacORB finds no sequence or array, Combat no alias. Such a one is
-        // spelled out once more, up to what they know. What is nothing but itself is referred to at last.
+        // Peers resolve an indirection to an enclosing struct, union or value type. JacORB resolves none to
+        // an enclosing sequence or array, Combat none to an alias. Such a type is written out a second time,
+        // down to an enclosing type that peers resolve. A type that consists only of itself becomes an
+        // indirection in the end.
         let is_known = match node {
             Node::Named(named) => !matches!(named.body, Body::Content(_)),
             _ => false,
@@ -157,13 +161,13 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a name: ISO 8859-1 whatever the code sets are.
+/// Writes a name: always in ISO 8859-1, independent of the code sets.
 fn put_name(e: &mut Encoder, name: &str) -> Result<(), EncodeError> {
     if name.is_ascii() { e.put_ascii(name) } else { e.put_latin1(name) }
 }
 
 impl Labels {
-    /// Writes a label, of which the lowest bits are taken.
+    /// Writes a label from its lowest bits.
     pub(crate) fn write(self, e: &mut Encoder, label: i64) -> Result<(), EncodeError> {
         match self {
             Labels::Boolean => e.put_bool(label != 0),

@@ -1,4 +1,4 @@
-//! [`TcKind`]: the kinds of types, and what else type codes are made of.
+//! [`TcKind`]: the kinds of types, and other properties in type codes.
 
 use core::fmt;
 
@@ -19,15 +19,15 @@ macro_rules! kinds {
             /// All kinds, in the order of their numbers, which begin at 0 and have no gaps.
             pub const ALL: &'static [TcKind] = &[$(TcKind::$variant),*];
 
-            /// The names of all kinds, in the same order.
+            /// The names of all kinds, in the order of [`ALL`](Self::ALL).
             pub(super) const OMG_NAMES: &'static [&'static str] = &[$($omg),*];
 
-            /// The name that the OMG gives it, such as `tk_struct`.
+            /// Returns the name that the OMG gives it, such as `tk_struct`.
             pub const fn omg_name(self) -> &'static str {
                 match self { $(TcKind::$variant => $omg,)* }
             }
 
-            /// The keyword, or keywords, of the type in IDL.
+            /// Returns the keyword, or keywords, of the type in IDL.
             pub const fn keyword(self) -> &'static str {
                 match self { $(TcKind::$variant => $idl,)* }
             }
@@ -76,42 +76,43 @@ kinds! {
 }
 
 impl TcKind {
-    /// The kind with this number.
+    /// Returns the kind with this number.
     pub fn from_number(number: u32) -> Option<TcKind> {
         TcKind::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Its number.
+    /// Returns the number of the kind.
     pub const fn number(self) -> u32 {
         self as u32
     }
 
-    /// Whether the kind is all of the type: numbers, characters, `any`, `CORBA::TypeCode` and the like.
+    /// Returns whether the kind fully describes the type: numbers, characters, `any`, `CORBA::TypeCode` and
+    /// the like.
     pub const fn is_basic(self) -> bool {
         matches!(self.number(), 0..=13 | 23..=26)
     }
 
-    /// Whether the type has a repository id and a name.
+    /// Returns whether the type has a repository id and a name.
     pub const fn is_named(self) -> bool {
         matches!(self.number(), 14..=17 | 21 | 22 | 29..=36)
     }
 }
 
 impl fmt::Display for TcKind {
-    /// The name that the OMG gives it.
+    /// Writes the name that the OMG gives it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.omg_name())
     }
 }
 
-/// What the declaration of a value type says of it ("TypeCodes", `CORBA::ValueModifier`).
+/// The modifier in the declaration of a value type ("TypeCodes", `CORBA::ValueModifier`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum ValueModifier {
     /// `VM_NONE`.
     #[default]
     None = 0,
-    /// `VM_CUSTOM`: marshalled by its user.
+    /// `VM_CUSTOM`: marshalled by user code.
     Custom = 1,
     /// `VM_ABSTRACT`: no state, no instances.
     Abstract = 2,
@@ -131,9 +132,9 @@ impl ValueModifier {
     }
 }
 
-/// Who sees a member of a value type ("TypeCodes", `CORBA::Visibility`).
+/// The visibility of a member of a value type ("TypeCodes", `CORBA::Visibility`).
 ///
-/// The stubs of omniORB have the two the wrong way round, so nothing is decided by it.
+/// The stubs of omniORB swap the two, so nothing depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum Visibility {
@@ -144,7 +145,7 @@ pub enum Visibility {
     Public = 1,
 }
 
-/// A question that a type code of its kind has no answer to.
+/// Error of a query that does not apply to the type code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TypeCodeError {
     /// Types of this kind have no such property (`CORBA::TypeCode::BadKind`).

@@ -1,8 +1,8 @@
-//! Type codes: types as values, to compare, to look into, and to send ("TypeCodes").
+//! Type codes: types as values, which can be compared, inspected and sent ("TypeCodes").
 //!
-//! [`TypeCode`] is the value, [`Typed`] the trait of Rust types that have one, [`TypeDesc`] what generated code says of its
-//! types. A recursive type is a graph without a cycle of owners, so nothing leaks; what comes from the network is at most
-//! [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
+//! [`TypeCode`] is the value, [`Typed`] the trait of Rust types that have one, [`TypeDesc`] the description
+//! of types in generated code. A recursive type is a graph without an ownership cycle, so nothing leaks. A
+//! received type code has at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
 
 mod check;
 mod compact;
@@ -33,11 +33,11 @@ pub(crate) use node::{Body, Builder, Index, Member, Named, Node, Nodes, Union, V
 
 /// A type as a value.
 ///
-/// A clone counts a reference; the codes of basic types take no memory. What another type code was taken out of, by
-/// [`member_type`](TypeCode::member_type) or the like, stays in memory as long as it does.
+/// A clone increments a reference count; the codes of basic types need no allocation. A type code returned by
+/// [`member_type`](TypeCode::member_type) or the like keeps the type code that it was taken from in memory.
 ///
-/// `==` is [`equal`](TypeCode::equal); whether values of the one type can be taken for the other is asked by
-/// [`equivalent`](TypeCode::equivalent). `Display` is the type as IDL has it.
+/// `==` is [`equal`](TypeCode::equal). [`equivalent`](TypeCode::equivalent) tells whether values of one type
+/// can be used as values of the other. `Display` formats the type as IDL.
 ///
 /// ```
 /// use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, Typed};
@@ -100,29 +100,30 @@ impl TypeCode {
         TypeCode { nodes, root }
     }
 
-    /// The code of a type that its kind says all of; `None` for other kinds.
+    /// Returns the code of a type that its kind fully describes; `None` for other kinds.
     pub fn basic(kind: TcKind) -> Option<TypeCode> {
         let root = CONSTANTS.iter().position(|node| node.kind() == kind)?;
         kind.is_basic().then_some(TypeCode { nodes: Nodes::Static(&CONSTANTS), root: root as Index })
     }
 
-    /// `string<bound>`; a bound of 0 is none.
+    /// Returns `string<bound>`; a bound of 0 means unbounded.
     pub fn string(bound: u32) -> TypeCode {
         TypeCode::leaf(Node::Text { wide: false, bound })
     }
 
-    /// `wstring<bound>`, which counts UTF-16 units; a bound of 0 is none.
+    /// Returns `wstring<bound>`, which counts UTF-16 units; a bound of 0 means unbounded.
     pub fn wstring(bound: u32) -> TypeCode {
         TypeCode::leaf(Node::Text { wide: true, bound })
     }
 
-    /// `sequence<element, bound>`; a bound of 0 is none. Copies what the element's code is made of.
+    /// Returns `sequence<element, bound>`; a bound of 0 means unbounded. Copies the nodes of the element's
+    /// code.
     pub fn sequence(element: &TypeCode, bound: u32) -> TypeCode {
         TypeCode::around(element, |element| Node::Sequence { element, bound })
     }
 
-    /// An array of `length` elements; one of several dimensions is an array of arrays. Copies what the element's code is
-    /// made of.
+    /// Returns an array of `length` elements; an array of several dimensions is an array of arrays. Copies
+    /// the nodes of the element's code.
     pub fn array(element: &TypeCode, length: u32) -> TypeCode {
         TypeCode::around(element, |element| Node::Array { element, length })
     }
@@ -143,12 +144,12 @@ impl TypeCode {
         self.nodes.at(self.root)
     }
 
-    /// The code of another type of the same arena.
+    /// Returns the code of another type of the same arena.
     pub(crate) fn of(&self, root: Index) -> TypeCode {
         TypeCode { nodes: self.nodes.clone(), root }
     }
 
-    /// Its kind.
+    /// Returns the kind of the type.
     pub fn kind(&self) -> TcKind {
         self.node().kind()
     }
@@ -160,7 +161,8 @@ impl TypeCode {
         }
     }
 
-    /// The repository id, of kinds that have one ([`TcKind::is_named`]). May be empty where a peer left it out.
+    /// Returns the repository id of a kind that has one ([`TcKind::is_named`]). It is empty if a peer omitted
+    /// it.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -168,7 +170,7 @@ impl TypeCode {
         self.named().map(|named| &*named.id)
     }
 
-    /// The name without its scope, of kinds that have an id. May be empty where a peer left it out.
+    /// Returns the name without its scope, of a kind that has an id. It is empty if a peer omitted it.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -187,8 +189,8 @@ impl TypeCode {
         self.members()?.get(index).ok_or(TypeCodeError::Bounds)
     }
 
-    /// How many members a struct, exception, union or value has, not counting those of a value's bases, or how many
-    /// enumerators an enum. A member of a union counts once for each of its labels.
+    /// Returns the number of members of a struct, exception, union or value, or of enumerators of an enum.
+    /// Members of a value's bases are not counted. A member of a union counts once for each of its labels.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -199,7 +201,7 @@ impl TypeCode {
         }
     }
 
-    /// The name of a member or enumerator. May be empty where a peer left it out.
+    /// Returns the name of a member or enumerator. It is empty if a peer omitted it.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
@@ -210,7 +212,7 @@ impl TypeCode {
         }
     }
 
-    /// The type of a member of a struct, exception, union or value.
+    /// Returns the type of a member of a struct, exception, union or value.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
@@ -225,8 +227,9 @@ impl TypeCode {
         }
     }
 
-    /// The label of a union's member as a number: the value of an integer (an `unsigned long long` by its bits), the ordinal
-    /// of an enumerator, the code of a character, 0 or 1 for a boolean; `None` for the default member.
+    /// Returns the label of a union's member as a number. That is the value of an integer (an `unsigned long
+    /// long` by its bits), the ordinal of an enumerator, the code of a character, or 0 or 1 for a boolean.
+    /// `None` for the default member.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
@@ -236,7 +239,7 @@ impl TypeCode {
         Ok((union.default.map(|default| default as usize) != Some(index)).then_some(member.label))
     }
 
-    /// The type of a union's discriminator.
+    /// Returns the type of a union's discriminator.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -244,7 +247,7 @@ impl TypeCode {
         self.union().map(|union| self.of(union.discriminator))
     }
 
-    /// The number of a union's default member, if it has one.
+    /// Returns the number of a union's default member, if it has one.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -252,7 +255,8 @@ impl TypeCode {
         self.union().map(|union| union.default.map(|index| index as usize))
     }
 
-    /// The bound of a string, wide string or sequence, 0 where there is none; the length of an array.
+    /// Returns the bound of a string, wide string or sequence, which is 0 if unbounded, or the length of an
+    /// array.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -264,7 +268,8 @@ impl TypeCode {
         }
     }
 
-    /// What a sequence or array has for elements, an alias stands for, or a value box holds.
+    /// Returns the element type of a sequence or array, the original type of an alias, or the content type of
+    /// a value box.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -277,7 +282,7 @@ impl TypeCode {
         }
     }
 
-    /// The decimal digits of a `fixed`.
+    /// Returns the number of decimal digits of a `fixed`.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -288,7 +293,7 @@ impl TypeCode {
         }
     }
 
-    /// The digits of a `fixed` behind its point.
+    /// Returns the number of digits of a `fixed` after its decimal point.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -306,7 +311,7 @@ impl TypeCode {
         }
     }
 
-    /// Who sees a member of a value.
+    /// Returns the visibility of a member of a value.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
@@ -317,7 +322,7 @@ impl TypeCode {
         }
     }
 
-    /// Whether a value is custom, abstract or truncatable.
+    /// Returns whether a value is custom, abstract or truncatable.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -325,7 +330,7 @@ impl TypeCode {
         self.value().map(|value| value.modifier)
     }
 
-    /// The base that a value has its first members of, if there is one.
+    /// Returns the base from which a value inherits its first members, if there is one.
     ///
     /// # Errors
     /// [`BadKind`](TypeCodeError::BadKind).
@@ -333,7 +338,7 @@ impl TypeCode {
         self.value().map(|value| value.base.map(|base| self.of(base)))
     }
 
-    /// The type behind all aliases.
+    /// Returns the type with all aliases resolved.
     pub fn unaliased(&self) -> TypeCode {
         self.of(self.nodes.unaliased(self.root))
     }

@@ -1,4 +1,5 @@
-//! The arena of a type code: nodes that name each other by index, so that recursion is no cycle of owners.
+//! The arena of a type code: nodes that refer to each other by index, so that recursion is not an ownership
+//! cycle.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -8,28 +9,28 @@ use crate::DecodeError;
 use crate::cdr::Decoder;
 use crate::dynamic::program::Body as Compiled;
 
-/// A name or repository id: the program's own, or one that came over the wire.
+/// A name or repository id: the program's own, or a received one.
 pub(crate) type Name = Cow<'static, str>;
 
-/// A node's place in its arena.
+/// The index of a node in its arena.
 pub(crate) type Index = u32;
 
 /// One type.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
-    /// A type that its kind says all of.
+    /// A type that its kind fully describes.
     Basic(TcKind),
-    /// `string`, `wstring`; a bound of 0 is none.
+    /// `string`, `wstring`; a bound of 0 means unbounded.
     Text { wide: bool, bound: u32 },
     /// `fixed`.
     Fixed { digits: u16, scale: i16 },
-    /// `sequence`; a bound of 0 is none.
+    /// `sequence`; a bound of 0 means unbounded.
     Sequence { element: Index, bound: u32 },
     /// One dimension of an array.
     Array { element: Index, length: u32 },
-    /// All that have a repository id.
+    /// All types that have a repository id.
     Named(Named),
-    /// What stands for the type with this id, which is not made yet.
+    /// A placeholder for the type with this id, which is not created yet.
     Recursive(Name),
 }
 
@@ -42,16 +43,16 @@ pub(crate) struct Named {
     pub(crate) body: Body,
 }
 
-/// What is behind the name.
+/// The definition of a named type.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// Nothing: interfaces and `native`.
+    /// No content: interfaces and `native`.
     Opaque,
-    /// Of aliases and value boxes.
+    /// The content of an alias or value box.
     Content(Index),
-    /// Of structs and exceptions.
+    /// The members of a struct or exception.
     Members(Box<[Member]>),
-    /// Of enums.
+    /// The enumerators of an enum.
     Enumerators(Box<[Name]>),
     Union(Box<Union>),
     Value(Box<Value>),
@@ -61,18 +62,19 @@ pub(crate) enum Body {
 pub(crate) struct Member {
     pub(crate) name: Name,
     pub(crate) kind: Index,
-    /// Of a union's member the label, as the bits of the discriminator extended to 64; of a value's member the visibility.
+    /// The label of a union's member, as the bits of the discriminator extended to 64, or the visibility of a
+    /// value's member.
     pub(crate) label: i64,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
     pub(crate) discriminator: Index,
-    /// The member that is selected by all values that no label has.
+    /// The member that all values without a label select.
     pub(crate) default: Option<u32>,
-    /// One for each label.
+    /// One member for each label.
     pub(crate) members: Box<[Member]>,
-    /// All but the default member, by their labels.
+    /// Indices of all members except the default one, sorted by label.
     by_label: Box<[u32]>,
 }
 
@@ -85,7 +87,7 @@ impl Union {
         Union { discriminator, default, members, by_label }
     }
 
-    /// The member that a discriminator selects, if it selects one.
+    /// Returns the member that a discriminator selects, if any.
     pub(crate) fn selected(&self, discriminator: i64) -> Option<&Member> {
         let member = |index: &u32| self.members.get(*index as usize);
         let at =
@@ -102,7 +104,8 @@ pub(crate) struct Value {
     pub(crate) members: Box<[Member]>,
 }
 
-// What a nested type takes of memory is less than what its octets are granted, eight times their number.
+// A nested type takes less memory than the decoder grants for its encoding, which is eight times the encoded
+// size.
 const _: () = assert!(size_of::<Node>() <= 96 && size_of::<Member>() <= 48);
 
 impl Node {
@@ -119,7 +122,7 @@ impl Node {
         }
     }
 
-    /// What it takes of memory, in octets, about.
+    /// Returns its approximate memory use in bytes.
     pub(crate) fn memory(&self) -> usize {
         let names = match self {
             Node::Named(Named { id, name, body, .. }) => {
@@ -133,7 +136,7 @@ impl Node {
         size_of::<Node>() + names + members.sum::<usize>()
     }
 
-    /// Members of structs, exceptions, unions and values; none of other kinds.
+    /// Returns the members of a struct, exception, union or value; empty for other kinds.
     pub(crate) fn members(&self) -> &[Member] {
         match self {
             Node::Named(Named { body, .. }) => match body {
@@ -147,21 +150,21 @@ impl Node {
     }
 }
 
-/// Nodes, and the program for values of their types once that was asked for.
+/// Nodes, and the lazily compiled program for values of their types.
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Box<[Node]>,
     compiled: OnceLock<Box<Compiled>>,
 }
 
-/// Nodes, owned by whoever has a type code of them.
+/// Nodes, owned jointly by all type codes that consist of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Nodes {
     Static(&'static [Node]),
     Shared(Arc<Arena>),
 }
 
-/// The program of the nodes that are constants, of which there is one array.
+/// The program of the constant nodes, of which there is one array.
 static COMPILED: OnceLock<Box<Compiled>> = OnceLock::new();
 
 impl From<Box<[Node]>> for Nodes {
@@ -178,7 +181,7 @@ impl Nodes {
         }
     }
 
-    /// The program for values of all these types. Made when it is asked for first.
+    /// Returns the program for values of all these types, which is compiled on first use.
     pub(crate) fn compiled(&self) -> &Compiled {
         let place = match self {
             Nodes::Static(_) => &COMPILED,
@@ -187,7 +190,8 @@ impl Nodes {
         place.get_or_init(|| Box::new(Compiled::new(self)))
     }
 
-    /// The same for types that were received: the decoder is charged where it is made.
+    /// Compiles the program for received types; if it is not compiled yet, the decoder is charged for its
+    /// memory.
     pub(crate) fn compile_for(&self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         match self {
             Nodes::Shared(arena) if arena.compiled.get().is_none() => d.charge(self.compiled().memory()),
@@ -195,12 +199,12 @@ impl Nodes {
         }
     }
 
-    /// The node there; every index that a node has is one of its arena.
+    /// Returns the node at an index; every index within a node refers to its own arena.
     pub(crate) fn at(&self, index: Index) -> &Node {
         self.all().get(index as usize).unwrap_or(const { &Node::Basic(TcKind::Null) })
     }
 
-    /// The node of the type behind all aliases. They are no circle.
+    /// Returns the index of the type with all aliases resolved. Aliases never form a cycle.
     pub(crate) fn unaliased(&self, mut index: Index) -> Index {
         while let Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) =
             self.at(index)
@@ -219,11 +223,11 @@ impl Nodes {
     }
 }
 
-/// Nodes that come to be.
+/// An arena under construction.
 #[derive(Debug)]
 pub(crate) struct Builder {
     nodes: Vec<Option<Node>>,
-    /// Where the basic types are that there are already: one of each is enough.
+    /// Indices of the basic types added so far: one node of each is enough.
     basic: [Option<Index>; TcKind::ALL.len()],
 }
 
@@ -238,7 +242,7 @@ impl Builder {
         self.nodes.len()
     }
 
-    /// A place whose node is not known yet.
+    /// Reserves the index of a node that is not known yet.
     pub(crate) fn reserve(&mut self) -> Index {
         self.nodes.push(None);
         (self.nodes.len() - 1) as Index
@@ -267,12 +271,12 @@ impl Builder {
         index
     }
 
-    /// The node there, if it is known.
+    /// Returns the node at an index, if it is known.
     pub(crate) fn get(&self, index: Index) -> Option<&Node> {
         self.nodes.get(index as usize)?.as_ref()
     }
 
-    /// Copies what is reachable from a node of another arena; returns where it is now.
+    /// Copies everything that is reachable from a node of another arena; returns the new index of that node.
     pub(crate) fn adopt(&mut self, nodes: &Nodes, root: Index) -> Index {
         let mut places = vec![None; nodes.all().len()];
         let mut waiting = Vec::new();
@@ -303,14 +307,14 @@ impl Builder {
         })
     }
 
-    /// All of them, if all are known.
+    /// Returns all nodes, if all are known.
     pub(crate) fn finish(self) -> Option<Nodes> {
         self.nodes.into_iter().collect::<Option<Box<[Node]>>>().map(Nodes::from)
     }
 }
 
 impl Node {
-    /// Every index of another node in this one.
+    /// Calls `f` for every index of another node in this one.
     pub(crate) fn each_index(&mut self, mut f: impl FnMut(&mut Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(element),
@@ -331,7 +335,7 @@ impl Node {
         }
     }
 
-    /// Every index of another node in this one.
+    /// Calls `f` for every index of another node in this one.
     pub(crate) fn indices(&self, mut f: impl FnMut(Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(*element),

@@ -1,4 +1,4 @@
-//! [`TypeSet`]: types that a program makes, which may name each other in circles.
+//! [`TypeSet`]: types that a program creates, which may refer to each other recursively.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,17 +18,18 @@ pub struct TypeRef(Index);
 pub enum UnionLabel {
     /// The bits of a value of the discriminator's type: see [`TypeCode::member_discriminator`].
     Case(i64),
-    /// Of the member that all other values select.
+    /// The label of the member that all other values select.
     Default,
 }
 
-/// Types that are made at run time, from which type codes are taken.
+/// A set of types created at run time, from which type codes are taken.
 ///
-/// A type is declared first and defined once, before or after others that name it: where the OMG has placeholders for types
-/// that contain themselves, [`create_recursive`](TypeCode::create_recursive), this needs none. What a type can not be made of is
-/// refused when it is defined, and what only all types together show when its type code is asked for.
+/// A type is declared first and defined once, before or after other types that refer to it. Unlike the OMG's
+/// interface, which has [`create_recursive`](TypeCode::create_recursive), this needs no placeholders for
+/// recursive types. An invalid type is rejected when it is defined. Errors that depend on all types together
+/// are reported when the type code is requested.
 ///
-/// `struct Node { long v; sequence<Node> kids; };`:
+/// Example: `struct Node { long v; sequence<Node> kids; };`
 ///
 /// ```
 /// use giop_codec::typecode::{CreateError, TypeCode, TypeSet};
@@ -44,26 +45,27 @@ pub enum UnionLabel {
 #[derive(Debug, Default)]
 pub struct TypeSet {
     builder: Builder,
-    /// Where the types are that were added, by the address of their arena.
+    /// Indices of the types added from type codes, by the address of their arena.
     added: HashMap<(usize, Index), Index>,
-    /// Keeps those addresses.
+    /// Keeps the arenas alive, so that these addresses stay valid.
     arenas: HashMap<usize, Nodes>,
-    /// The type for which placeholders with this id stand that are added.
+    /// The id of placeholders, and the type that replaces them when they are added.
     recursive: Option<(Box<str>, Index)>,
-    /// Octets of all type codes that were taken out, about.
+    /// Approximate size in bytes of all type codes taken from the set.
     taken: AtomicUsize,
 }
 
-/// Octets of all type codes of one set: every one has all that it is made of, so many that are made of each other take the square.
+/// The maximum size in bytes of all type codes of one set. Each contains all the types that it consists of,
+/// so the size can grow with the square of the number of types.
 const MOST: usize = 256 << 20;
 
 impl TypeSet {
-    /// No types.
+    /// Creates an empty set.
     pub fn new() -> TypeSet {
         TypeSet::default()
     }
 
-    /// For one type, into which placeholders with its id are resolved.
+    /// Creates a set for one type, which replaces placeholders with its id.
     pub(super) fn around(id: &str) -> (TypeSet, TypeRef) {
         let mut set = TypeSet::new();
         let root = set.declare();
@@ -71,19 +73,19 @@ impl TypeSet {
         (set, root)
     }
 
-    /// A type that is to be defined.
+    /// Declares a type, to be defined later.
     pub fn declare(&mut self) -> TypeRef {
         TypeRef(self.builder.reserve())
     }
 
-    /// Whether a type is defined.
+    /// Returns whether a type is defined.
     pub fn is_defined(&self, of: TypeRef) -> bool {
         self.builder.get(of.0).is_some()
     }
 
-    /// A type that has a type code, with all that it is made of.
+    /// Adds an existing type code with all the types that it consists of.
     ///
-    /// Types out of one type code that are the same there are the same here, so nothing is copied twice.
+    /// Types that are shared within one type code are shared here too, so nothing is copied twice.
     pub fn add(&mut self, code: &TypeCode) -> TypeRef {
         self.arenas.entry(address(&code.nodes)).or_insert_with(|| code.nodes.clone());
         let mut waiting = Vec::new();
@@ -116,7 +118,7 @@ impl TypeSet {
         place
     }
 
-    /// `sequence<element, bound>`; a bound of 0 is none.
+    /// Adds `sequence<element, bound>`; a bound of 0 means unbounded.
     ///
     /// # Errors
     /// [`CreateError::ContentType`].
@@ -125,7 +127,7 @@ impl TypeSet {
         Ok(TypeRef(self.builder.push(Node::Sequence { element, bound })))
     }
 
-    /// An array of `length` elements; one of several dimensions is an array of arrays.
+    /// Adds an array of `length` elements; an array of several dimensions is an array of arrays.
     ///
     /// # Errors
     /// [`CreateError::ContentType`].
@@ -155,10 +157,10 @@ impl TypeSet {
         self.define(at, TcKind::Struct, id, name, body)
     }
 
-    /// Defines an exception, all of whose members are known.
+    /// Defines an exception, whose members must all be complete.
     ///
     /// # Errors
-    /// As [`define_struct`](TypeSet::define_struct).
+    /// Those of [`define_struct`](TypeSet::define_struct).
     pub fn define_exception(
         &mut self,
         at: TypeRef,
@@ -199,15 +201,16 @@ impl TypeSet {
         self.define(at, TcKind::Enum, id, name, body)
     }
 
-    /// Defines a union, whose discriminator is known, with a member for each label; members of one name are one, and of one
-    /// type.
+    /// Defines a union with a member for each label; the discriminator must be defined. Members with the same
+    /// name are one member, and must have the same type.
     ///
     /// # Errors
     /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
     /// [`InvalidMember`](CreateError::InvalidMember), [`MemberType`](CreateError::MemberType),
-    /// [`Discriminator`](CreateError::Discriminator), [`Incomplete`](CreateError::Incomplete) for a discriminator that
-    /// is not defined, [`LabelType`](CreateError::LabelType), [`DoubledLabel`](CreateError::DoubledLabel) also for a
-    /// second default, [`Redefined`](CreateError::Redefined).
+    /// [`Discriminator`](CreateError::Discriminator), [`Incomplete`](CreateError::Incomplete) for a
+    /// discriminator that is not defined, [`LabelType`](CreateError::LabelType),
+    /// [`DoubledLabel`](CreateError::DoubledLabel) also for a second default,
+    /// [`Redefined`](CreateError::Redefined).
     pub fn define_union(
         &mut self,
         at: TypeRef,
@@ -222,7 +225,8 @@ impl TypeSet {
         self.union(at, id, name, discriminator, members, kinds)
     }
 
-    /// As [`define_union`](TypeSet::define_union), with another way to see whether two members are of one type.
+    /// Defines a union like [`define_union`](TypeSet::define_union); `same` returns whether two members have
+    /// the same type.
     pub(super) fn union(
         &mut self,
         at: TypeRef,
@@ -270,7 +274,7 @@ impl TypeSet {
     /// Defines a value box.
     ///
     /// # Errors
-    /// As [`define_alias`](TypeSet::define_alias).
+    /// Those of [`define_alias`](TypeSet::define_alias).
     pub fn define_value_box(
         &mut self,
         at: TypeRef,
@@ -282,14 +286,15 @@ impl TypeSet {
         self.define(at, TcKind::ValueBox, id, name, body)
     }
 
-    /// Defines a value type ([`TcKind::Value`]) or an event type ([`TcKind::Event`]), whose base is known, with the members that
-    /// it adds to those of its base.
+    /// Defines a value type ([`TcKind::Value`]) or an event type ([`TcKind::Event`]) with the members that it
+    /// adds to those of its base. The base must be defined.
     ///
     /// # Errors
     /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
     /// [`InvalidMember`](CreateError::InvalidMember), [`MemberType`](CreateError::MemberType),
-    /// [`BaseType`](CreateError::BaseType) for a base, or a kind, that is none,
-    /// [`Incomplete`](CreateError::Incomplete) for a base that is not defined, [`Redefined`](CreateError::Redefined).
+    /// [`BaseType`](CreateError::BaseType) if the base or `kind` is not a value or event type,
+    /// [`Incomplete`](CreateError::Incomplete) for a base that is not defined,
+    /// [`Redefined`](CreateError::Redefined).
     #[allow(clippy::too_many_arguments, reason = "a value type has so many parts")]
     pub fn define_value(
         &mut self,
@@ -314,12 +319,12 @@ impl TypeSet {
         self.define(at, kind, id, name, body)
     }
 
-    /// Defines a type that is nothing but an id and a name, of a kind that is: an interface of any kind, a component, a home or
-    /// a `native` type.
+    /// Defines a type that consists only of an id and a name: an interface of any kind, a component, a home
+    /// or a `native` type.
     ///
     /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), also for another kind, [`InvalidName`](CreateError::InvalidName),
-    /// [`Redefined`](CreateError::Redefined).
+    /// [`InvalidId`](CreateError::InvalidId), also for another kind,
+    /// [`InvalidName`](CreateError::InvalidName), [`Redefined`](CreateError::Redefined).
     pub fn define_opaque(
         &mut self,
         at: TypeRef,
@@ -362,11 +367,11 @@ impl TypeSet {
         (0..self.builder.len()).any(|at| self.builder.get(at as Index).is_some_and(&f))
     }
 
-    /// The type code of a type, a copy of all that it is made of.
+    /// Returns the type code of a type, a copy of all the types that it consists of.
     ///
     /// # Errors
-    /// [`Incomplete`](CreateError::Incomplete) if something of it was declared and not defined,
-    /// [`Endless`](CreateError::Endless).
+    /// [`Incomplete`](CreateError::Incomplete) if a type within it is declared but not defined,
+    /// [`Endless`](CreateError::Endless), [`TooLarge`](CreateError::TooLarge).
     pub fn type_code(&self, of: TypeRef) -> Result<TypeCode, CreateError> {
         check::ends(&self.builder, of.0)?;
         let found = check::reachable(&self.builder, of.0);
@@ -381,7 +386,7 @@ impl TypeSet {
             Ok(node)
         });
         let code = TypeCode::new(Nodes::of(nodes.collect::<Result<Vec<Node>, CreateError>>()?), 0);
-        // What contains an exception is never the end of it.
+        // An exception is never part of a type that could replace the placeholder.
         if code.kind() == TcKind::Except && !code.is_complete() {
             return Err(CreateError::Incomplete);
         }

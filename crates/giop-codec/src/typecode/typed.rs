@@ -1,4 +1,4 @@
-//! [`Typed`]: Rust types that stand for types of the IDL.
+//! [`Typed`]: Rust types that represent IDL types.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::cdr::{
     Bounded, Char, Element, Fixed, FixedSeq, LongDouble, Nilable, Ranged, Seq, WChar, WStr, WString,
 };
 
-/// A type that stands for a type of the IDL, and so can be put into an any and taken out of it.
+/// A Rust type that represents an IDL type, and whose values can be stored in an any.
 ///
-/// The Rust type says all but aliases: a `typedef` has the type code of what it stands for here, and one of its own beside it,
-/// that generated code has for it.
+/// The Rust type determines everything except aliases: a `typedef` has the type code of its original type
+/// here. Its own type code is available separately in generated code.
 ///
 /// ```
 /// use giop_codec::typecode::{TypeCode, Typed};
@@ -27,8 +27,8 @@ pub trait Typed {
     /// The type as constant data: see [`TypeDesc`].
     const DESC: &'static TypeDesc;
 
-    /// The type code. Made when it is asked for first; then a reference is counted, but types without a name that are no
-    /// basic ones, such as sequences, are made each time.
+    /// Returns the type code. For basic and named types it is created on first use and later only
+    /// reference-counted. For other types without a name, such as sequences, it is created on each call.
     fn type_code() -> TypeCode {
         TypeCode::of_desc(Self::DESC)
     }
@@ -96,7 +96,7 @@ described! {
     [T: Typed + Nilable] Option<T> = *T::DESC;
 }
 
-/// A bound as IDL has it.
+/// Converts a bound to its IDL type.
 const fn bound(n: usize) -> u32 {
     assert!(n <= u32::MAX as usize, "a bound of IDL is an unsigned long");
     n as u32

@@ -10,37 +10,37 @@ use crate::giop::ObjectKey;
 use crate::ior::{IiopProfile, Ior, MAX_PROFILES, SslSecTrans, TaggedComponent, UiopProfile};
 use crate::{EncodeError, Version};
 
-/// The initial reference and object key that `corbaname:` and `rir:` mean when they name none.
+/// The default initial reference and object key of `corbaname:` and `rir:`.
 const NAME_SERVICE: &str = "NameService";
 
 /// One `iiop:` or `ssliop:` address of a `corbaloc:` URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IiopAddress {
-    /// Version to speak. Where the URL names none it is 1.0, by TLS 1.2; by TLS it is 1.1 at least, since before that profiles
-    /// have no components to say the port.
+    /// GIOP version to use. The default is 1.0, and 1.2 for TLS. For TLS it is at least 1.1, because profiles
+    /// of version 1.0 have no components and so cannot give the TLS port.
     pub version: Version,
     /// DNS name, IPv4 or IPv6 address without brackets; empty means this host.
     pub host: String,
-    /// TCP port; 2809 where the URL names none, 684 by TLS.
+    /// TCP port; by default 2809, and 684 for TLS.
     pub port: u16,
-    /// Whether TLS is spoken there (`ssliop:`).
+    /// Whether the address uses TLS (`ssliop:`).
     pub tls: bool,
 }
 
 impl IiopAddress {
-    /// Port of an address that names none.
+    /// Default port of an `iiop:` address.
     pub const DEFAULT_PORT: u16 = 2809;
 
-    /// The same by TLS: the port that IANA knows as `corba-iiop-ssl`.
+    /// Default port of an `ssliop:` address, registered with IANA as `corba-iiop-ssl`.
     pub const DEFAULT_TLS_PORT: u16 = 684;
 
-    /// The host to connect to: `localhost` where the address leaves it empty.
+    /// Returns the host to connect to: `localhost` if the address leaves it empty.
     pub fn host_or_local(&self) -> &str {
         if self.host.is_empty() { "localhost" } else { &self.host }
     }
 }
 
-/// `iiop:1.2@host:2809` or `ssliop:1.2@host:684`, IPv6 addresses in brackets.
+/// Formats as `iiop:1.2@host:2809` or `ssliop:1.2@host:684`, with IPv6 addresses in brackets.
 impl fmt::Display for IiopAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
@@ -49,7 +49,7 @@ impl fmt::Display for IiopAddress {
     }
 }
 
-/// A `corbaloc:` URL: where an object is, without its type.
+/// A `corbaloc:` URL: the location of an object, without its type.
 ///
 /// Source clause: "Object URLs / corbaloc URL".
 ///
@@ -64,37 +64,39 @@ impl fmt::Display for IiopAddress {
 pub enum Corbaloc {
     /// `rir:`: the initial reference of that name.
     Rir {
-        /// Name to hand to `resolve_initial_references`, by default `NameService`.
+        /// Argument of `resolve_initial_references`, by default `NameService`.
         name: String,
     },
-    /// Addresses to try in this order, all for one object key.
+    /// Addresses to try in this order, all with one object key.
     Iiop {
-        /// At least one, at most [`MAX_PROFILES`].
+        /// The addresses: at least one, at most [`MAX_PROFILES`].
         addresses: Vec<IiopAddress>,
-        /// The key string with its escapes undone.
+        /// The unescaped key string.
         key: ObjectKey,
     },
-    /// A Unix socket of this machine: `uiop:[V@]PATH|KEY` as TAO writes it, or `omniunix:[V@]PATH:/KEY`.
+    /// A Unix socket of this machine: `uiop:[V@]PATH|KEY` in TAO's form, or `omniunix:[V@]PATH:/KEY`.
     Unix {
-        /// Version to speak; 1.0 where the URL names none.
+        /// GIOP version to use; 1.0 by default.
         version: Version,
-        /// Path of the socket with its escapes undone, not empty.
+        /// Unescaped path of the socket, not empty.
         path: String,
-        /// The key string with its escapes undone.
+        /// The unescaped key string.
         key: ObjectKey,
     },
 }
 
 impl Corbaloc {
-    /// An object reference without a type id to the same object.
+    /// Returns a reference to the same object, without a type id.
     ///
     /// Its version is the lowest of all addresses. In IIOP 1.2 the further addresses become alternate address
-    /// components of one profile; before that, which has none, profiles of their own. An address by TLS is a profile of its own too,
-    /// which says port 0 and requires TLS by its component. A Unix socket is a profile of TAO's.
+    /// components of one profile. Earlier versions have none, so each address becomes a profile of its own.
+    /// An address with TLS always becomes a profile of its own, which has port 0 and requires TLS by its
+    /// component. A Unix socket becomes a profile of TAO's kind.
     ///
     /// # Errors
-    /// [`UrlErrorKind::NoAddress`] for `rir:`. For what was built by hand also [`UrlErrorKind::HostCharacter`], a host
-    /// name with a NUL in it, and [`UrlErrorKind::TooManyAddresses`].
+    /// [`UrlErrorKind::NoAddress`] for `rir:`. For values that were not parsed also
+    /// [`UrlErrorKind::HostCharacter`], a host name that contains a NUL, and
+    /// [`UrlErrorKind::TooManyAddresses`].
     pub fn to_ior(&self) -> Result<Ior, UrlError> {
         let bad_host = |_: EncodeError| UrlError::new("", 0, UrlErrorKind::HostCharacter('\0'));
         let no_address = || UrlError::new("", 0, UrlErrorKind::NoAddress);
@@ -139,7 +141,7 @@ impl Corbaloc {
         Ior::from_profiles("", &profiles).map_err(bad_host)
     }
 
-    /// Parses what stands behind `corbaloc:`: the octets `start..end` of `text`.
+    /// Parses the part after `corbaloc:`: the bytes `start..end` of `text`.
     pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
         if let Some(unix) = parse_unix(text, start, end, None)? {
             return Ok(unix);
@@ -188,7 +190,7 @@ impl Corbaloc {
         Ok(Self::Iiop { addresses, key: ObjectKey::from(key) })
     }
 
-    /// The part behind the scheme.
+    /// Writes the part after the scheme.
     fn write_location(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rir { name } => {
@@ -221,7 +223,7 @@ impl FromStr for Corbaloc {
     }
 }
 
-/// Everything spelled out; parses back to the same value.
+/// Writes all defaults explicitly; the output parses to the same value.
 impl fmt::Display for Corbaloc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("corbaloc:")?;
@@ -231,18 +233,18 @@ impl fmt::Display for Corbaloc {
 
 /// A `corbaname:` URL: a naming context and a stringified name to resolve in it.
 ///
-/// The name is kept as text (escapes undone); its own syntax (`id.kind/id.kind`) is checked where it is resolved.
+/// The name is kept as unescaped text. Its own syntax (`id.kind/id.kind`) is checked when it is resolved.
 /// Source clause: "Naming Service / corbaname URLs".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Corbaname {
-    /// The naming context; its key is `NameService` where the URL names none.
+    /// The naming context; its key is `NameService` by default.
     pub context: Corbaloc,
     /// The name to resolve; empty means the context itself.
     pub name: String,
 }
 
 impl Corbaname {
-    /// Parses what stands behind `corbaname:`: the octets `start..end` of `text`.
+    /// Parses the part after `corbaname:`: the bytes `start..end` of `text`.
     pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
         let hash = text.get(start..end).unwrap_or_default().find('#').map_or(end, |at| start + at);
         let context = match parse_unix(text, start, hash, Some(NAME_SERVICE))? {
@@ -267,7 +269,7 @@ impl FromStr for Corbaname {
     }
 }
 
-/// Everything spelled out; parses back to the same value.
+/// Writes all defaults explicitly; the output parses to the same value.
 impl fmt::Display for Corbaname {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("corbaname:")?;
@@ -277,7 +279,8 @@ impl fmt::Display for Corbaname {
     }
 }
 
-/// A Unix socket and an object key, if the octets `start..end` of `text` begin so. A path has slashes, so it can not stand in a list.
+/// Parses a Unix socket and an object key; returns `None` if the bytes `start..end` of `text` have no prefix
+/// of such an address. A path contains slashes and therefore cannot be an element of an address list.
 fn parse_unix(
     text: &str,
     start: usize,
@@ -316,14 +319,14 @@ fn parse_unix(
     Ok(Some(Corbaloc::Unix { version, path, key: ObjectKey::from(key) }))
 }
 
-/// The last address of the list says neither host nor port.
+/// Returns whether the last address of the list has neither host nor port.
 fn names_no_host(list: &str) -> bool {
     let last = list.rsplit(',').next().unwrap_or_default();
     let behind = last.split_once(':').map_or(last, |(_, behind)| behind);
     behind.rsplit('@').next().unwrap_or_default().is_empty()
 }
 
-/// An IPv6 address, which may name the interface of a link-local one after `%`, or `%25` as URLs have it.
+/// Parses an IPv6 address. The zone of a link-local address may follow after `%`, or after `%25` as in URLs.
 fn ipv6(text: &str) -> Option<String> {
     let (address, zone) = text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
     address.parse::<Ipv6Addr>().ok()?;
@@ -333,12 +336,12 @@ fn ipv6(text: &str) -> Option<String> {
     (!zone.is_empty() && zone.chars().all(allowed)).then(|| format!("{address}%{zone}"))
 }
 
-/// Where the address list ends: at the first `/`, else at `end`.
+/// Returns the end of the address list: the first `/`, or `end`.
 fn list_end(text: &str, start: usize, end: usize) -> usize {
     text.get(start..end).unwrap_or_default().find('/').map_or(end, |at| start + at)
 }
 
-/// One address of the list; `at` is where it starts in `text`.
+/// Parses one address of the list, which starts at `at` in `text`.
 fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, UrlError> {
     let fail = |offset: usize, kind| Err(UrlError::new(text, at + offset, kind));
     let Some((protocol, mut rest)) = address.split_once(':') else {
@@ -396,7 +399,7 @@ fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, Ur
     Ok(IiopAddress { version, host, port, tls })
 }
 
-/// `1.N`; a minor number above 2 means 1.2, the highest that exists here.
+/// Parses `1.N`; a minor number above 2 is read as 1.2, the highest supported version.
 fn parse_version(number: &str) -> Option<Version> {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let (major, minor) = number.split_once('.')?;
@@ -406,7 +409,7 @@ fn parse_version(number: &str) -> Option<Version> {
     Some(minor.parse().ok().and_then(Version::from_minor).unwrap_or(Version::V1_2))
 }
 
-/// Digits only (`u16::from_str` would take a sign), not zero.
+/// Parses a port other than 0. Accepts only digits, because `u16::from_str` would accept a sign.
 fn parse_port(digits: &str) -> Option<u16> {
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -1,4 +1,4 @@
-//! What is wrong with an object URL, and where.
+//! Errors of parsing an object URL.
 
 use std::error::Error;
 use std::fmt;
@@ -7,10 +7,10 @@ use crate::Printable;
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::ior::{MAX_PROFILES, ParseIorError};
 
-/// Why a text is no object URL, with the character at which it goes wrong.
+/// Error of parsing an object URL, with the position of the first invalid character.
 ///
-/// Becomes `BAD_PARAM` with OMG minor code 7 (scheme), 8 (address), 9 (scheme-specific part) or 10 (anything else),
-/// `COMPLETED_NO`.
+/// Becomes `BAD_PARAM` with OMG minor code 7 (scheme), 8 (address), 9 (scheme-specific part) or 10 (anything
+/// else), `COMPLETED_NO`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError {
     position: usize,
@@ -18,24 +18,24 @@ pub struct UrlError {
 }
 
 impl UrlError {
-    /// An error at byte offset `at` of `text`.
+    /// Creates an error at byte offset `at` of `text`.
     #[cold]
     pub(super) fn new(text: &str, at: usize, kind: UrlErrorKind) -> Self {
         let before = text.char_indices().take_while(|(offset, _)| *offset < at).count();
         Self { position: before + 1, kind }
     }
 
-    /// Which character of the text as it was handed in is wrong; the first is number 1.
+    /// Returns the number of the invalid character in the original text, starting at 1.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &UrlErrorKind {
         &self.kind
     }
 
-    /// The OMG minor code of `BAD_PARAM` for it.
+    /// Returns the OMG minor code of `BAD_PARAM` for the error.
     pub fn minor(&self) -> MinorCode {
         match self.kind {
             UrlErrorKind::UnknownScheme(_) => minor::BAD_PARAM_URL_SCHEME,
@@ -76,7 +76,7 @@ impl From<UrlError> for SystemException {
 impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            // It names the position itself.
+            // The message of this error contains the position.
             UrlErrorKind::Ior(error) => error.fmt(f),
             kind => write!(f, "object URL, character {}: {kind}", self.position),
         }
@@ -85,39 +85,39 @@ impl fmt::Display for UrlError {
 
 impl Error for UrlError {}
 
-/// The ways in which an object URL can be wrong.
+/// The reason why a text is not an object URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlErrorKind {
-    /// Not `IOR:`, `corbaloc:`, `corbaname:` or `file:`; holds what stands before the first colon.
+    /// Not `IOR:`, `corbaloc:`, `corbaname:` or `file:`; contains the text before the first colon.
     UnknownScheme(String),
-    /// An address of a protocol that zorb cannot reach.
+    /// An address of an unsupported protocol.
     UnknownProtocol(String),
     /// An address without `protocol:` or `:` before it.
     NoProtocol,
-    /// What stands before `@` is not a GIOP version.
+    /// The text before `@` is not a GIOP version.
     Version,
-    /// A character that no host name has.
+    /// A character that is not allowed in a host name.
     HostCharacter(char),
-    /// Brackets around something that is not an IPv6 address, or not closed.
+    /// Brackets that do not enclose an IPv6 address, or are not closed.
     Ipv6Address,
     /// An IPv6 address without brackets.
     Ipv6Brackets,
-    /// Not a port number of 1 to 65535.
+    /// A port number that is not from 1 to 65535.
     Port,
     /// A Unix socket without its path.
     NoSocketPath,
-    /// `//` where a host begins, as in URLs of the web.
+    /// `//` before a host, as in URLs of the web.
     Slashes,
-    /// `rir:` among other addresses, or with something behind it.
+    /// `rir:` together with other addresses, or followed by more text.
     RirNotAlone,
-    /// More addresses than a reference has profiles ([`MAX_PROFILES`]).
+    /// More addresses than the profiles that a reference may have ([`MAX_PROFILES`]).
     TooManyAddresses,
-    /// A character that must be escaped here.
+    /// A character that must be escaped at this position.
     Character(char),
-    /// `%` without two hexadecimal digits behind it.
+    /// `%` that is not followed by two hexadecimal digits.
     Escape,
-    /// Escapes that give octets which are not UTF-8 where text is needed.
+    /// Escapes that do not decode to UTF-8 where text is required.
     NotUtf8,
     /// `file:` without a path.
     EmptyPath,
@@ -125,7 +125,7 @@ pub enum UrlErrorKind {
     Ior(ParseIorError),
     /// `corbaloc:` without an object key.
     MissingKey,
-    /// `rir:` names an initial reference; there is no address to make an object reference of.
+    /// `rir:` names an initial reference and has no address for an object reference.
     NoAddress,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{UrlError, UrlErrorKind};
 
-/// Characters that may stand unescaped in a key string or a name.
+/// Returns whether a character may appear unescaped in a key string or a name.
 ///
 /// Source clause: "Object URLs / corbaloc Syntax" (the escaping rule).
 pub(super) const fn is_unescaped(octet: u8) -> bool {
@@ -32,7 +32,8 @@ pub(super) const fn is_unescaped(octet: u8) -> bool {
         )
 }
 
-/// The octets of `text[start..end]` with escapes undone. With `strict`, what is not in the unescaped set is an error.
+/// Returns the unescaped bytes of `text[start..end]`. With `strict`, a character outside of the unescaped set
+/// is an error.
 pub(super) fn unescape(text: &str, start: usize, end: usize, strict: bool) -> Result<Vec<u8>, UrlError> {
     let part = text.get(start..end).unwrap_or_default();
     let mut octets = Vec::with_capacity(part.len());
@@ -53,13 +54,13 @@ pub(super) fn unescape(text: &str, start: usize, end: usize, strict: bool) -> Re
     Ok(octets)
 }
 
-/// As [`unescape`], for parts that must be text.
+/// Returns the unescaped text of `text[start..end]`, like [`unescape`]; it must be UTF-8.
 pub(super) fn unescape_text(text: &str, start: usize, end: usize, strict: bool) -> Result<String, UrlError> {
     String::from_utf8(unescape(text, start, end, strict)?)
         .map_err(|_| UrlError::new(text, start, UrlErrorKind::NotUtf8))
 }
 
-/// Writes octets with everything outside the unescaped set as `%HH`.
+/// Writes bytes, with those outside of the unescaped set as `%HH`.
 pub(super) fn write_escaped(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     use fmt::Write as _;
     for &octet in octets {

@@ -1,4 +1,4 @@
-//! Object URLs: the texts that name an object, `IOR:`, `corbaloc:`, `corbaname:` and `file:`.
+//! Object URLs: `IOR:`, `corbaloc:`, `corbaname:` and `file:`.
 
 mod corbaloc;
 mod error;
@@ -15,10 +15,10 @@ pub use name::{NameText, NameTextError, NameTextErrorKind};
 
 use crate::ior::Ior;
 
-/// An object URL, parsed.
+/// A parsed object URL.
 ///
-/// `FromStr` trims white space, takes schemes in any case, and says which character is wrong. `Display` writes every
-/// default out and parses back to the same value.
+/// `FromStr` trims white space, accepts schemes in upper or lower case, and reports the position of an
+/// invalid character. `Display` writes all defaults explicitly; its output parses to the same value.
 /// Source clause: "ORB Interface / Object URLs".
 ///
 /// ```
@@ -38,7 +38,7 @@ pub enum ObjectUrl {
     Corbaloc(Corbaloc),
     /// `corbaname:`: a naming context and a name in it.
     Corbaname(Corbaname),
-    /// `file:`: the file holds another object URL (whoever reads it bounds the nesting).
+    /// `file:`: the file contains another object URL. The code that reads it must limit the nesting.
     File(PathBuf),
 }
 
@@ -68,7 +68,8 @@ impl fmt::Display for ObjectUrl {
             Self::Corbaloc(url) => url.fmt(f),
             Self::Corbaname(url) => url.fmt(f),
             Self::File(path) => {
-                // A relative path goes without the slashes: behind them the first part would read as a host.
+                // A relative path is written without the slashes, because its first part after them would be
+                // read as a host.
                 f.write_str(if path.has_root() { "file://" } else { "file:" })?;
                 escape::write_escaped(f, path.to_string_lossy().as_bytes())
             }
@@ -94,9 +95,11 @@ impl From<Corbaname> for ObjectUrl {
     }
 }
 
-/// `file:///abs`, `file:/abs`, `file://localhost/abs`, and, as TAO and JacORB take it, `file://relative`.
+/// Parses `file:///abs`, `file:/abs`, `file://localhost/abs`, and `file://relative`, which TAO and JacORB
+/// accept.
 ///
-/// Escapes are undone; all else is taken as it stands, because the URLs that people write hold plain paths.
+/// Only escapes are decoded. All other characters are accepted, because users write plain paths into such
+/// URLs.
 fn parse_file(text: &str, start: usize, end: usize) -> Result<PathBuf, UrlError> {
     let body = text.get(start..end).unwrap_or_default();
     let from = match body.strip_prefix("//") {
@@ -110,16 +113,16 @@ fn parse_file(text: &str, start: usize, end: usize) -> Result<PathBuf, UrlError>
     escape::unescape_text(text, from, end, false).map(PathBuf::from)
 }
 
-/// Range of `text` without white space at its ends.
+/// Returns the range of `text` without white space at its ends.
 fn trimmed(text: &str) -> (usize, usize) {
     let end = text.trim_end().len();
     let body = text.get(..end).unwrap_or_default();
-    // Editors of Windows put a byte order mark at the beginning of files.
+    // Windows editors write a byte order mark at the beginning of files.
     let start = end - body.strip_prefix('\u{feff}').unwrap_or(body).trim_start().len();
     (start, end)
 }
 
-/// Range of what stands behind `scheme:`.
+/// Returns the range of the text after `scheme:`.
 fn body_of(text: &str, scheme: &str) -> Result<(usize, usize), UrlError> {
     let (start, end) = trimmed(text);
     match text.get(start..end).unwrap_or_default().split_once(':') {
@@ -128,7 +131,8 @@ fn body_of(text: &str, scheme: &str) -> Result<(usize, usize), UrlError> {
     }
 }
 
-/// Names at most 32 characters: the text may be anything, a whole file too.
+/// Creates the error with at most 32 characters of the scheme, because the text may be anything, such as a
+/// whole file.
 #[cold]
 fn unknown_scheme(text: &str, at: usize, scheme: &str) -> UrlError {
     UrlError::new(text, at, UrlErrorKind::UnknownScheme(scheme.chars().take(32).collect()))

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use super::escape::is_unescaped;
 
-/// A name as `CosNaming` stringifies it: at least one component.
+/// A name in the string form of `CosNaming`: at least one component.
 ///
-/// `/` separates components, a dot the id from the kind, and a backslash escapes both and itself. A component of which both parts are
-/// empty is a single dot; no other one ends in a dot.
+/// `/` separates components, a dot separates id and kind, and a backslash escapes these and itself. A
+/// component with an empty id and an empty kind is a single dot; no other component ends with a dot.
 /// Source clause: "Naming Service / Stringified Names".
 ///
 /// ```
@@ -27,7 +27,7 @@ pub struct NameText {
 }
 
 impl NameText {
-    /// Writes components that are held in whatever form; of none nothing is written.
+    /// Writes components from any representation; writes nothing if there are none.
     ///
     /// # Errors
     /// Those of `out`.
@@ -40,7 +40,7 @@ impl NameText {
                 out.write_char('/')?;
             }
             write_part(out, id)?;
-            // Without an id the dot shows that what follows is the kind, or that nothing is meant.
+            // If the id is empty, the dot shows that the kind follows or that both are empty.
             if !kind.is_empty() || id.is_empty() {
                 out.write_char('.')?;
             }
@@ -49,7 +49,8 @@ impl NameText {
         Ok(())
     }
 
-    /// A stringified name as it stands in a `corbaname:` URL: everything that a URL can not hold as `%HH`, of its UTF-8.
+    /// Escapes a stringified name for a `corbaname:` URL: each byte of its UTF-8 that a URL cannot contain
+    /// becomes `%HH`.
     ///
     /// Source clause: "Naming Service / corbaname URLs" (the escapes of RFC 2396).
     pub fn escape(name: &str) -> String {
@@ -112,7 +113,7 @@ impl FromStr for NameText {
     }
 }
 
-/// A component that is being read.
+/// A component during parsing.
 #[derive(Default)]
 struct Part {
     id: String,
@@ -125,7 +126,7 @@ impl Part {
         self.kind.as_mut().unwrap_or(&mut self.id).push(c);
     }
 
-    /// The component; `position` is that of the character behind it.
+    /// Returns the component; `position` is that of the following character.
     fn end(self, position: usize) -> Result<(String, String), NameTextError> {
         let fail = |kind| Err(NameTextError { position, kind });
         match self.kind {
@@ -137,7 +138,8 @@ impl Part {
     }
 }
 
-/// Why a text is no stringified name (`CosNaming::NamingContext::InvalidName`), with the character at which it goes wrong.
+/// Error of parsing a stringified name (`CosNaming::NamingContext::InvalidName`), with the position of the
+/// first invalid character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameTextError {
     position: usize,
@@ -145,28 +147,28 @@ pub struct NameTextError {
 }
 
 impl NameTextError {
-    /// Which character is wrong; the first is number 1.
+    /// Returns the number of the invalid character, starting at 1.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> NameTextErrorKind {
         self.kind
     }
 }
 
-/// What is wrong with a stringified name.
+/// The reason why a text is not a stringified name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameTextErrorKind {
-    /// A component has no character.
+    /// A component is empty.
     Empty,
-    /// A component has two dots that are not escaped.
+    /// A component has two unescaped dots.
     SecondDot,
-    /// A component has an id and a dot, and nothing behind it.
+    /// A component has an id and a dot, but no kind after it.
     TrailingDot,
-    /// A backslash stands before something that needs none.
+    /// A backslash precedes a character that must not be escaped.
     Escape,
 }
 

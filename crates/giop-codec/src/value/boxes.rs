@@ -1,4 +1,4 @@
-//! [`StringValue`] and [`WStringValue`]: the boxes of text of the standard's module `CORBA`.
+//! [`StringValue`] and [`WStringValue`]: the value boxes of text in the standard module `CORBA`.
 
 use super::header::{STRING_VALUE, WSTRING_VALUE};
 use super::{Casts, Factory, Flow, Progress, Value, ValueType};
@@ -11,7 +11,7 @@ use crate::{DecodeError, EncodeError};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StringValue(pub String);
 
-/// `CORBA::WStringValue`: a value box of a `wstring`, which is what a Java `String` is.
+/// `CORBA::WStringValue`: a value box of a `wstring`, to which a Java `String` is mapped.
 #[doc(alias = "CORBA::WStringValue")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WStringValue(pub WString);
@@ -67,7 +67,7 @@ macro_rules! value_box {
 value_box!(StringValue, String, STRING_VALUE, "StringValue");
 value_box!(WStringValue, WString, WSTRING_VALUE, "WStringValue");
 
-/// The box with this repository id, which every program knows.
+/// Returns the factory of the standard box with this repository id, which every program knows.
 pub(super) fn built_in(id: &str) -> Option<&'static Factory> {
     match id {
         STRING_VALUE => Some(StringValue::MAKER),

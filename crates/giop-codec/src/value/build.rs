@@ -1,4 +1,4 @@
-//! [`GraphBuilder`]: graphs with cycles.
+//! [`GraphBuilder`]: creation of graphs with cycles.
 
 use core::any::Any;
 use core::fmt;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::graph::{Graph, Link, Node, Nodes};
 use super::{Value, ValueType};
 
-/// Makes a graph whose values refer to each other in any way, cycles included.
+/// A builder of a graph whose values may refer to each other in any way, cycles included.
 ///
-/// The handles that it gives are for the states of this graph. They do not keep it alive; what [`finish`](Self::finish)
-/// gives does, and so do clones of any of them from then on.
+/// The handles that it returns are for the states of this graph. They do not keep it alive. The handle
+/// returned by [`finish`](Self::finish) does, and so do clones of any of them from then on.
 ///
 /// ```
 /// use giop_codec::value::GraphBuilder;
@@ -48,25 +48,25 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// Without values.
+    /// Creates a builder without values.
     pub fn new() -> GraphBuilder {
         GraphBuilder::default()
     }
 
-    /// A value with this state.
+    /// Adds a value with this state.
     pub fn add<V: ValueType>(&mut self, state: V) -> Value<V> {
         let index = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(Box::new(state));
         Value::from_link(Link::Weak(Arc::downgrade(&self.graph)), index)
     }
 
-    /// A value whose state is [set](Self::set) later: until then it is the default one.
+    /// Adds a value whose state is [set](Self::set) later. Until then it has the default state.
     pub fn reserve<V: ValueType>(&mut self) -> Value<V> {
         self.add(V::default())
     }
 
-    /// Sets the state of a value of this graph. `false`, and nothing is set, for a value of another graph, or one that is of
-    /// another type than `V`.
+    /// Sets the state of a value of this graph. Returns `false`, and sets nothing, for a value of another
+    /// graph, or of another type than `V`.
     #[must_use]
     pub fn set<V: ValueType>(&mut self, value: &Value<V>, state: V) -> bool {
         let own = value.is_same(&Value::<V>::from_link(Link::Strong(Arc::clone(&self.graph)), value.index));
@@ -81,7 +81,7 @@ impl GraphBuilder {
         }
     }
 
-    /// The graph is whole: a handle to one of its values, which keeps it alive.
+    /// Completes the graph and returns a handle to one of its values, which keeps it alive.
     pub fn finish<V>(self, root: &Value<V>) -> Value<V> {
         self.graph.fill(self.nodes);
         root.clone()

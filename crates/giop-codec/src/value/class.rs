@@ -1,4 +1,4 @@
-//! What type codes say of value types and boxes: the classes of values of which no Rust type is known.
+//! Classes of values without a Rust type, derived from the type codes of value types and boxes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,51 +9,53 @@ use crate::ior::MAX_REPOSITORY_ID;
 use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode, ValueModifier};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Classes above each other, as many as there may be repository ids in a list.
+/// Maximum length of a chain of bases. It is the maximum number of repository ids in a list.
 const MAX_BASES: usize = 64;
 
-/// What stands for the members of a custom value: the bytes of its state.
+/// Name of the pseudo-member that holds the state of a custom value as bytes.
 pub(crate) const BYTES: &str = "$bytes";
 
-/// Who knows value types by their repository ids.
+/// A lookup of value types by their repository ids.
 pub(crate) type Known<'k> = &'k dyn Fn(&str) -> Option<TypeCode>;
 
 /// A concrete value type or box.
 pub(crate) struct Class {
-    /// Of the type, without aliases.
+    /// Type code of the type, without aliases.
     pub(crate) code: TypeCode,
     /// Types of the members, those of the bases first.
     pub(crate) members: Box<[Index]>,
-    /// How many of them are before the end of each base, and of the type itself.
+    /// Number of members before the end of each base, and of the type itself.
     pub(crate) ends: Box<[usize]>,
     pub(crate) passed: PassedType,
-    /// What is in its values only their authors know.
+    /// Whether the type is custom, so that only its author knows the structure of its state.
     pub(crate) custom: bool,
 }
 
-/// What a value is.
+/// The class selected for a value.
 pub(crate) struct Chosen {
     pub(crate) class: Arc<Class>,
-    /// It is of the type of its place.
+    /// Whether it is exactly the type of the place.
     pub(crate) exact: bool,
-    /// It is cut to a base.
+    /// Whether the value is truncated to a base.
     pub(crate) truncated: bool,
 }
 
-/// The classes that were met.
+/// The classes that were used so far.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// By the address of the types, and the index of one. The types are kept, so that no others come to be there.
+    /// By address of the types, and index of one of them. The types are retained, so that their addresses are
+    /// not reused.
     by_place: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
-    /// By the address of types, which are kept: those of which there are values, by their ids. What is unknown takes no memory.
+    /// By address of the types, which are retained: the indices of concrete types, sorted by id. Unknown
+    /// types take no memory.
     by_id: HashMap<usize, (Nodes, Box<[Index]>)>,
-    /// Types of the program.
+    /// Types that the program knows.
     known: HashMap<Box<str>, TypeCode>,
 }
 
 impl Classes {
-    /// What a value with these ids in its header is, in a place of that type; one without ids is of the type that is implied, else of that of the
-    /// place.
+    /// Selects the class of a value with these ids in its header, in a place of that type. A value without
+    /// ids has the implied type, or otherwise the type of the place.
     pub(crate) fn choose(
         &mut self,
         d: &mut Decoder<'_>,
@@ -89,7 +91,7 @@ impl Classes {
         Err(unknown)
     }
 
-    /// The concrete value type or box with this id: of those that a type code says, or that are known.
+    /// Returns the concrete value type or box with this id, from the type code or the known types.
     pub(crate) fn type_with_id(&mut self, known: Known<'_>, nodes: &Nodes, id: &str) -> Option<TypeCode> {
         let (_, by_id) = self.by_id.entry(address(nodes)).or_insert_with(|| {
             let all = 0..nodes.all().len() as Index;
@@ -109,7 +111,7 @@ impl Classes {
         Some(found)
     }
 
-    /// The class of values of a type, which is no alias.
+    /// Returns the class of values of a type, which must not be an alias.
     pub(crate) fn class(
         &mut self,
         known: Known<'_>,
@@ -129,7 +131,7 @@ impl Classes {
         Ok(class)
     }
 
-    /// The same, paid for when it is met first.
+    /// Returns the class like [`class`](Self::class), and charges the decoder for it at its first use.
     fn charged(
         &mut self,
         d: &mut Decoder<'_>,
@@ -191,13 +193,13 @@ impl Class {
         })
     }
 
-    /// Whether its values may be in a place of that concrete type; all may be in one that is of none.
+    /// Returns whether its values may be in a place of that concrete type. All may be in a place without one.
     #[inline(never)]
     pub(crate) fn is_a(&self, formal: Option<&str>) -> bool {
         formal.is_none_or(|formal| has_base_with_id(&self.code.nodes, self.code.root, formal))
     }
 
-    /// The name of a member; that of a box is `value`.
+    /// Returns the name of a member; that of a box is `value`.
     #[cold]
     pub(crate) fn member_name(&self, mut member: usize) -> Box<str> {
         if self.custom {
@@ -216,7 +218,7 @@ impl Class {
     }
 }
 
-/// The type as it is known, where that has a base and the type code says of none: JacORB leaves bases out.
+/// Returns the known type, if it has a base and the type code has none, because JacORB omits bases.
 #[cold]
 fn known_bases(known: Known<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
     let known = known(concrete(nodes.at(index))?)?;
@@ -224,7 +226,8 @@ fn known_bases(known: Known<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode
     (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
 }
 
-/// A type and its concrete bases; it may not end where a type code is of no type that can be.
+/// Iterates over a type and its concrete bases. A malformed type code may make the chain endless; it is
+/// therefore limited.
 fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
     core::iter::successors(Some(nodes.unaliased(index)), |index| match nodes.at(*index) {
         Node::Named(Named { body: Body::Value(value), .. }) => value.base.map(|base| nodes.unaliased(base)),
@@ -233,26 +236,26 @@ fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
     .take(MAX_BASES + 1)
 }
 
-/// Whether the type, or a base of it, has this id.
+/// Returns whether the type, or a base of it, has this id.
 pub(crate) fn has_base_with_id(nodes: &Nodes, index: Index, id: &str) -> bool {
     bases(nodes, index).any(|base| id_of(nodes.at(base)) == id)
 }
 
-/// Whether values of the type are null, or a graph.
+/// Returns whether values of the type are encoded as null or a graph.
 fn is_value(node: &Node) -> bool {
     matches!(node, Node::Named(Named { body: Body::Value(_), .. } | Named { kind: TcKind::ValueBox, .. }))
         || matches!(node, Node::Named(Named { kind: TcKind::AbstractInterface, .. }))
 }
 
-/// What a member of a value is to a walk over a graph.
+/// The kind of a member of a value in a walk over a graph.
 pub(crate) enum Part {
     Value,
-    /// A sequence of values: their type without aliases, the bound, and the least that each takes.
+    /// A sequence of values: their type without aliases, the bound, and the minimum size of each.
     Values(Index, u32, usize),
     Other,
 }
 
-/// Machine code that three walks share.
+/// Returns the kind of a member. Not inlined, because three walks share its machine code.
 #[inline(never)]
 pub(crate) fn part(nodes: &Nodes, member: Index) -> Part {
     match nodes.at(member) {
@@ -268,7 +271,7 @@ pub(crate) fn part(nodes: &Nodes, member: Index) -> Part {
     }
 }
 
-/// The id of a type of which there are values: not abstract, not `ValueBase`.
+/// Returns the id of a concrete type: not abstract, not `ValueBase`.
 pub(crate) fn concrete(node: &Node) -> Option<&str> {
     match node {
         Node::Named(Named { id, body: Body::Value(value), .. })
@@ -281,7 +284,8 @@ pub(crate) fn concrete(node: &Node) -> Option<&str> {
     }
 }
 
-/// The id of what values in a place must be, if it is of a concrete type.
+/// Returns the id that values in a place must have as their type or a base, if the place is of a concrete
+/// type.
 pub(crate) fn formal(nodes: &Nodes, place: Index) -> Option<&str> {
     concrete(nodes.at(place))
 }

@@ -1,4 +1,4 @@
-//! `==` of values: whether two graphs look the same from two nodes on.
+//! `==` of values: compares two graphs from two nodes on.
 
 use core::cell::RefCell;
 use core::mem::ManuallyDrop;
@@ -10,7 +10,7 @@ use super::graph::Graph;
 
 type Place = (Arc<Graph>, u32);
 
-/// Pairs of nodes that are equal if no difference is found.
+/// Pairs of nodes that are assumed equal unless a difference is found.
 #[derive(Default)]
 struct Comparison {
     assumed: HashSet<(usize, u32, usize, u32)>,
@@ -26,13 +26,13 @@ impl Comparison {
 }
 
 thread_local! {
-    /// The comparison under way. States compare their fields, which comes back here for each value in them: it is only noted,
-    /// so that neither cycles nor long chains are a matter.
+    /// The current comparison. States compare their fields, which calls `eq` for each value in them. A nested
+    /// call only notes the pair, so that cycles and long chains cause no recursion.
     static UNDER_WAY: RefCell<ManuallyDrop<Option<Comparison>>> =
         const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Ends the comparison also where a state's `==` panics.
+/// Ends the comparison, also if a state's `==` panics.
 struct End;
 
 impl Drop for End {
@@ -42,8 +42,9 @@ impl Drop for End {
     }
 }
 
-/// Equal are values of one type whose fields are equal, pairs that are being compared taken to be so. Whether fields share a value or
-/// have two equal ones makes no difference: [`Value::is_same`] tells.
+/// Values are equal if they have one type and equal fields. Pairs that are being compared are assumed equal.
+/// Whether fields share a value or have two equal ones makes no difference: use [`Value::is_same`] to
+/// distinguish them.
 impl<V> PartialEq for Value<V> {
     fn eq(&self, other: &Value<V>) -> bool {
         if self.is_same(other) {
@@ -75,5 +76,5 @@ impl<V> PartialEq for Value<V> {
     }
 }
 
-/// A value equals itself, whatever is in it.
+/// A value equals itself, whatever its content.
 impl<V> Eq for Value<V> {}

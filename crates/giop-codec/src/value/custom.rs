@@ -1,4 +1,4 @@
-//! States of custom values, which only their authors know: carried in the pieces that they came in.
+//! Opaque states of custom values, which are forwarded in their received pieces.
 
 use super::Opened;
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_chunk, is_end, is_explicit, is_header};
@@ -14,14 +14,14 @@ pub(crate) enum Piece<'a> {
     Null,
     /// The position and the repository ids of a header, and the phase after it.
     Header(usize, Vec<&'a str>, usize),
-    /// An end tag, of a level so much deeper than that of the custom value.
+    /// An end tag. Holds how much deeper its level is than that of the custom value.
     End(u32),
 }
 
-/// What takes the pieces.
+/// A receiver of the pieces.
 pub(crate) type Pieces<'f, 'a> = dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError> + 'f;
 
-/// How deep a decoder is in chunked values.
+/// The nesting of a decoder in chunked values.
 #[derive(Debug)]
 pub(crate) struct Nesting<'a> {
     level: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Nesting<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// How deep it is in chunked values, to come back to that.
+    /// Saves the nesting in chunked values.
     pub(crate) fn nesting(&self) -> Option<Nesting<'a>> {
         let values = self.values.as_ref()?;
         Some(Nesting {
@@ -42,7 +42,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Is as deep in chunked values as it was. What was read of ids stays known.
+    /// Restores the nesting in chunked values. Ids that were read remain known.
     pub(crate) fn return_to_nesting(&mut self, nesting: Option<Nesting<'a>>) {
         let reading = self.reading();
         let (level, open, ended, chunks) = match nesting {
@@ -52,25 +52,26 @@ impl<'a> Decoder<'a> {
         (reading.level, reading.open, reading.ended, reading.chunks) = (level, open, ended, chunks);
     }
 
-    /// Whether a value is known that began at this position.
+    /// Returns whether a known value begins at this position.
     pub(crate) fn has_value_at(&self, position: usize) -> bool {
         self.values.as_ref().is_some_and(|reading| {
             reading.passed.contains_key(&position) || reading.found(position).is_some()
         })
     }
 
-    /// The phase modulo 8 of the tag that comes next.
+    /// Returns the phase modulo 8 of the next tag.
     pub(crate) fn tag_phase(&self) -> usize {
         self.phase().next_multiple_of(4) % 8
     }
 
-    /// Goes over the state of a custom value, which was [entered](Self::enter_passed), up to its end tag: all bytes of the state.
+    /// Reads the state of a custom value, which was [entered](Self::enter_passed), up to its end tag. Returns
+    /// all bytes of the state.
     pub(crate) fn pass_custom(
         &mut self,
         value: Opened,
         f: &mut Pieces<'_, 'a>,
     ) -> Result<&'a [u8], DecodeError> {
-        // Only TAO begins a value within an open chunk, and it has no custom values.
+        // Only TAO begins a value within an open chunk, and it does not support custom values.
         if !value.chunked || value.around.is_some() {
             return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
         }
@@ -98,7 +99,7 @@ impl<'a> Decoder<'a> {
                 self.charge(2 * size_of::<(usize, Passed)>())?;
                 let phase = self.tag_phase();
                 let reading = self.reading();
-                // Values after this one may refer to it.
+                // Later values may refer to it.
                 reading.passed.insert(at, Passed { level: deep, implied: None });
                 deep += 1;
                 Piece::Header(at, reading.names(ids).to_vec(), phase)
@@ -111,8 +112,8 @@ impl<'a> Decoder<'a> {
 }
 
 impl Encoder {
-    /// Begins a custom value with these ids: the position of its tag. What follows the header is at this phase modulo 8, if one is
-    /// given.
+    /// Begins a custom value with these ids and returns the position of its tag. The data after the header
+    /// gets this phase modulo 8, if one is given.
     pub(crate) fn open_custom(&mut self, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
         if self.is_in_chunked() {
             self.close_chunk()?;
@@ -122,14 +123,15 @@ impl Encoder {
         Ok(at)
     }
 
-    /// Writes an end tag in the state of a custom value.
+    /// Writes an end tag inside of the state of a custom value.
     pub(crate) fn put_custom_end(&mut self, deeper: u32) {
         let level = self.writing().level.wrapping_add(deeper);
         self.put_u32(level.wrapping_neg());
     }
 
-    /// Writes the header of a custom value, or of one in its state. Values of 8 bytes in the state are aligned only if it stays at its
-    /// phase; a list of ids in place of one, or with one of them twice, moves it by 4.
+    /// Writes the header of a custom value, or of a value in its state. The state must keep its phase,
+    /// because its 8-byte values are aligned. A list of ids in place of a single one, or a list with a
+    /// repeated id, moves it by 4.
     pub(crate) fn put_custom_header(
         &mut self,
         ids: &[&str],
@@ -166,13 +168,13 @@ impl Encoder {
         Ok(at)
     }
 
-    /// The bytes that an id takes here, with the padding after it.
+    /// Returns the bytes that an id takes here, with the padding after it.
     fn id_len(&mut self, id: &str) -> usize {
         if !is_explicit(id) && self.writing().ids.contains_key(id) { 8 } else { written_len(id) }
     }
 }
 
-/// The bytes of an id that is written out, with the padding after it.
+/// Returns the bytes of an explicit id, with the padding after it.
 fn written_len(id: &str) -> usize {
     4 + (id.len() + 1).next_multiple_of(4)
 }

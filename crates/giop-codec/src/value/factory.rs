@@ -1,4 +1,5 @@
-//! [`Factories`]: the value types that a program knows, and what can be done with one of which only the id is known.
+//! [`Factories`]: the value types that a program knows, and the operations on a type of which only the id is
+//! known.
 
 use core::any::Any;
 use core::fmt;
@@ -8,26 +9,26 @@ use super::graph::Node;
 use super::{ValueBase, ValueType};
 use crate::typecode::{TypeCode, TypeDesc};
 
-/// The way from a state to one of its bases, or to itself as a trait.
+/// A cast of a state to one of its bases, or to one of its traits.
 pub(super) type CastFn<T> = for<'a> fn(&'a dyn Any) -> Option<&'a T>;
 
-/// Makes states of one value type, and knows what else is known about it.
+/// A factory for the states of one value type, with further properties of the type.
 pub struct Factory {
     pub(super) repository_id: &'static str,
     pub(super) truncatable: &'static [&'static str],
     pub(super) custom: bool,
-    /// How many parts are before the end of each concrete base.
+    /// Number of parts before the end of each concrete base.
     pub(super) base_parts: &'static [u32],
-    /// Octets of a state in memory.
+    /// Size in bytes of a state in memory.
     pub(super) size: usize,
     pub(super) new: fn() -> Box<dyn Node>,
-    /// What it says of itself in anys.
+    /// The type code, for anys.
     pub(super) desc: Option<&'static TypeDesc>,
     casts: fn(&mut Casts<'_>),
 }
 
 impl Factory {
-    /// That of `V`.
+    /// Creates the factory of `V`.
     pub const fn of<V: ValueType>() -> Factory {
         Factory {
             repository_id: V::REPOSITORY_ID,
@@ -41,7 +42,7 @@ impl Factory {
         }
     }
 
-    /// The way to `T`, if the type has one.
+    /// Returns the cast to `T`, if the type has one.
     pub(super) fn cast<T: ?Sized + 'static>(&self) -> Option<CastFn<T>> {
         let mut found: Option<CastFn<T>> = None;
         let mut casts = Casts { found: &mut found };
@@ -57,13 +58,13 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// Takes the one way from a type that is looked for: see [`ValueType::casts`].
+/// A collector of the requested cast from a type: see [`ValueType::casts`].
 pub struct Casts<'a> {
     found: &'a mut dyn Any,
 }
 
 impl Casts<'_> {
-    /// Offers the way to `T`.
+    /// Offers a cast to `T`.
     pub fn offer<T: ?Sized + 'static>(&mut self, cast: for<'a> fn(&'a dyn Any) -> Option<&'a T>) {
         if let Some(found) = self.found.downcast_mut::<Option<CastFn<T>>>() {
             *found = Some(cast);
@@ -77,7 +78,7 @@ impl fmt::Debug for Casts<'_> {
     }
 }
 
-/// The value types that a peer may send where a base of theirs is expected ("Value Factories").
+/// The value types that a peer may send where one of their bases is expected ("Value Factories").
 ///
 /// The static type of a place needs no entry.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +87,7 @@ pub struct Factories {
 }
 
 impl Factories {
-    /// Adds the type `V`.
+    /// Registers the type `V`.
     pub fn register<V: ValueType>(&mut self) {
         self.add(V::MAKER);
     }
@@ -95,7 +96,7 @@ impl Factories {
         self.by_id.insert(factory.repository_id, factory);
     }
 
-    /// Adds what the other one has.
+    /// Adds all types of `other`.
     pub(super) fn merge(&mut self, other: &Factories) {
         other.by_id.values().for_each(|factory| self.add(factory));
     }
@@ -105,21 +106,21 @@ impl Factories {
     }
 }
 
-/// The types of values that were made here, for whoever reads them again in this process.
+/// The types of locally created values, needed to read them again in this process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Made {
     pub(super) factories: Factories,
-    /// Of values that were trees.
+    /// Type codes of values that were written from trees.
     codes: HashMap<Box<str>, TypeCode>,
 }
 
 impl Made {
-    /// Whether it has none.
+    /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.factories.by_id.is_empty() && self.codes.is_empty()
     }
 
-    /// Adds what the other one has. Of two type codes with one id the first is kept.
+    /// Adds all types of `other`. If two type codes have one id, the first is kept.
     pub(super) fn merge(&mut self, other: &Made) {
         self.factories.merge(&other.factories);
         other.codes.iter().for_each(|(id, code)| self.add_code(id, code));

@@ -13,7 +13,7 @@ use super::{Extends, Factory, Flow, Progress, ValueForm, ValueType};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// A state of whatever type.
+/// The state of a value of any type.
 pub(super) trait Node: Any + Send + Sync {
     fn factory(&self) -> &'static Factory;
     fn parts(&self) -> u32;
@@ -57,7 +57,7 @@ impl<V: ValueType> Node for V {
 
 pub(super) type Nodes = Vec<Box<dyn Node>>;
 
-/// States that came together. Unset while they are gathered, then never changed.
+/// States of one graph. Unset while they are gathered, then immutable.
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: OnceLock<Nodes>,
@@ -72,19 +72,19 @@ impl Graph {
         self.nodes.get().is_some()
     }
 
-    /// Makes it whole. Does nothing if it is.
+    /// Completes the graph. Does nothing if it is complete.
     pub(super) fn fill(&self, nodes: Nodes) {
         let _ = self.nodes.set(nodes);
     }
 }
 
 thread_local! {
-    /// The nodes of graphs that fell while another one was dropped; `None` while none is. Nothing runs when the thread ends, so
-    /// that values in other thread-locals can fall after it.
+    /// The nodes of graphs released while another one is dropped; `None` if none is. It has no destructor, so
+    /// that values in other thread-locals can be dropped after it.
     static FALLEN: RefCell<ManuallyDrop<Option<Vec<Nodes>>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Drops what only this graph held one after the other, however long the chain of graphs is.
+/// Drops graphs that only this graph held one after the other, without recursion, however long the chain is.
 impl Drop for Graph {
     fn drop(&mut self) {
         let Some(nodes) = self.nodes.take() else { return };
@@ -154,12 +154,12 @@ pub struct Value<V> {
 #[derive(Clone)]
 pub(super) enum Link {
     Strong(Arc<Graph>),
-    /// From inside of the graph itself, or while it is not whole.
+    /// A link from inside of the graph itself, or while it is incomplete.
     Weak(Weak<Graph>),
 }
 
 impl Link {
-    /// The graph, unless it is gone.
+    /// Returns the graph, unless it was dropped.
     pub(super) fn graph(&self) -> Option<Arc<Graph>> {
         match self {
             Link::Strong(graph) => Some(Arc::clone(graph)),
@@ -176,7 +176,8 @@ impl Link {
 }
 
 impl<V: ValueType> Value<V> {
-    /// A value with this state, in a graph of its own. Values in its fields stay shared with whoever has them.
+    /// Creates a value with this state, in a graph of its own. Values in its fields stay shared with their
+    /// other holders.
     pub fn new(state: V) -> Value<V> {
         let graph = Graph::default();
         graph.fill(vec![Box::new(state)]);
@@ -189,17 +190,18 @@ impl<V> Value<V> {
         Value { link, index, marker: PhantomData }
     }
 
-    /// Whether both are the same value, not only equal ones.
+    /// Returns whether both are the same value, not only equal ones.
     pub fn is_same<W>(&self, other: &Value<W>) -> bool {
         self.index == other.index && core::ptr::eq(self.link.address(), other.link.address())
     }
 }
 
 impl<V: ValueForm> Value<V> {
-    /// The value's state, which stays there as long as the result does.
+    /// Returns the value's state, which stays alive as long as the result.
     ///
-    /// A handle out of a graph that is not whole, or that is gone (which takes a [`GraphBuilder`](super::GraphBuilder) or a
-    /// [`CustomMarshal`](super::CustomMarshal) to get hold of), shows the default state of its type.
+    /// For a handle to a graph that is incomplete or was dropped, it returns the default state of the type.
+    /// Only a [`GraphBuilder`](super::GraphBuilder) or a [`CustomMarshal`](super::CustomMarshal) can expose
+    /// such a handle.
     pub fn get(&self) -> ValueRef<V> {
         let place = self.link.graph().and_then(|graph| {
             let cast = graph.node(self.index)?.factory().cast::<V>()?;
@@ -208,14 +210,14 @@ impl<V: ValueForm> Value<V> {
         ValueRef(place.unwrap_or_else(|| Place::Missing(Box::default())))
     }
 
-    /// The same value as one of the type `D`, if it is one: its own type, a base of that or an abstract base.
+    /// Returns the same value as one of type `D`, if `D` is its own type, a base of that or an abstract base.
     pub fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
         self.factory()?.cast::<D>()?;
         let Value { link, index, .. } = self.clone();
         Some(Value::from_link(link, index))
     }
 
-    /// The same value as one of a base type.
+    /// Returns the same value as one of a base type.
     pub fn upcast<B: ValueForm>(&self) -> Value<B>
     where
         V: Extends<B>,
@@ -224,7 +226,7 @@ impl<V: ValueForm> Value<V> {
         Value::from_link(link, index)
     }
 
-    /// The repository id of the value's own type, which may be derived from `V`.
+    /// Returns the repository id of the value's own type, which may be derived from `V`.
     pub fn repository_id(&self) -> &'static str {
         self.factory().map_or(V::REPOSITORY_ID, |factory| factory.repository_id)
     }
@@ -234,7 +236,7 @@ impl<V: ValueForm> Value<V> {
     }
 }
 
-/// A clone of a handle keeps the graph alive, unless that is still being made.
+/// A clone of a handle keeps the graph alive, unless the graph is still incomplete.
 impl<V> Clone for Value<V> {
     fn clone(&self) -> Value<V> {
         let link = match &self.link {
@@ -254,7 +256,7 @@ impl<V: ValueType> From<V> for Value<V> {
     }
 }
 
-/// For whoever takes `impl Into<Option<Value<V>>>`: the same value.
+/// Lets a `&Value<V>` be passed as `impl Into<Option<Value<V>>>`.
 impl<V> From<&Value<V>> for Option<Value<V>> {
     fn from(value: &Value<V>) -> Option<Value<V>> {
         Some(value.clone())
@@ -284,7 +286,7 @@ impl<V> Deref for ValueRef<V> {
 }
 
 impl<V: ValueForm> ValueRef<V> {
-    /// The operations of the value's own type, as those of a trait that it [offers](super::Casts::offer).
+    /// Returns the operations of the value's own type as a trait that it [offers](super::Casts::offer).
     pub fn operations<O: ?Sized + 'static>(&self) -> Option<&O> {
         match &self.0 {
             Place::Node { graph, index, .. } => {

@@ -1,23 +1,25 @@
-//! [`AbstractForm`]: what holds a value or an object reference.
+//! [`AbstractForm`]: types that hold a value or an object reference.
 
 use super::{Extends, Value, ValueForm};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// What is passed where IDL names an abstract interface ("Abstract Interfaces"): a value that supports it, or an object reference.
+/// The type of a place of an abstract interface ("Abstract Interfaces"): it holds a value that supports the
+/// interface, or an object reference.
 ///
-/// On the wire a boolean tells which of the two follows; nil is a null value, as which a nil reference is taken too.
+/// On the wire, a boolean selects which of the two follows. Nil is written as a null value; a received nil
+/// reference is also accepted.
 pub trait AbstractForm: Sized {
-    /// Stands for the values that support the interface.
+    /// The type that represents the values that support the interface.
     type Values: ValueForm;
 
-    /// The form that holds this value.
+    /// Creates the form that holds this value.
     fn of_value(value: Value<Self::Values>) -> Self;
 
-    /// The value, unless it is an object reference.
+    /// Returns the value, unless it is an object reference.
     fn held_value(&self) -> Option<&Value<Self::Values>>;
 
-    /// Writes the object reference, which it is.
+    /// Writes the object reference. The form must hold one.
     ///
     /// # Errors
     /// It has no encoding.
@@ -26,18 +28,18 @@ pub trait AbstractForm: Sized {
     /// Reads an object reference, which may be nil.
     ///
     /// # Errors
-    /// The octets are none.
+    /// The bytes are not an object reference.
     fn decode_object(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError>;
 }
 
-/// For whoever takes `impl Into<Option<T>>`: a value that supports the interface.
+/// Lets a value that supports the interface be passed as `impl Into<Option<T>>`.
 impl<W: Extends<T::Values>, T: AbstractForm> From<Value<W>> for Option<T> {
     fn from(value: Value<W>) -> Option<T> {
         Some(T::of_value(value.upcast()))
     }
 }
 
-/// For whoever takes `impl Into<Option<T>>`: a value that supports the interface.
+/// Lets a value that supports the interface be passed as `impl Into<Option<T>>`.
 impl<W: Extends<T::Values>, T: AbstractForm> From<&Value<W>> for Option<T> {
     fn from(value: &Value<W>) -> Option<T> {
         Some(T::of_value(value.upcast()))

@@ -1,38 +1,38 @@
-//! [`ValuePart`]: members of a state that are values, or hold them.
+//! [`ValuePart`]: members of a state that are values, or contain them.
 
 use super::{AbstractForm, Value, ValueForm};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// What comes after a part of a state was written or read, and a value in it.
+/// The next step after a part of a state, and a value in it, was written or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// The next part.
+    /// Continue with the next part.
     Next,
-    /// The same part again: it has more.
+    /// Continue with the same part, because it has more.
     Again,
 }
 
-/// How far a part has come.
+/// The progress within a part.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Elements of which the count is known; `None` before the count.
+    /// Number of remaining elements; `None` before the count.
     left: Option<usize>,
 }
 
-/// A part of a state that is one value, or one thing that may hold a value, or a sequence of either. The values in it are only begun: who drives goes through them
-/// before it comes back.
+/// A part of a state that is a value, or a holder of one, or a sequence of either. Its methods only begin
+/// each value in it. The caller then processes the state of that value before it calls them again.
 pub trait ValuePart {
-    /// Writes it up to the next value that is new, whose header it writes.
+    /// Writes the part up to the next new value, whose header it writes.
     ///
     /// # Errors
-    /// It has no encoding.
+    /// The part has no encoding.
     fn encode_part(&self, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError>;
 
-    /// Reads it up to the next value that is new, whose header it reads.
+    /// Reads the part up to the next new value, whose header it reads.
     ///
     /// # Errors
-    /// The octets are no such part.
+    /// The bytes are not such a part.
     fn decode_part(&mut self, d: &mut Decoder<'_>, at: &mut Progress) -> Result<Flow, DecodeError>;
 }
 
@@ -102,21 +102,22 @@ impl<E: Element> ValuePart for Vec<E> {
 mod element {
     use super::{DecodeError, Decoder, EncodeError, Encoder};
 
-    /// A value, or what may hold one, as an element of a sequence that is a part of a state.
+    /// A value, or a holder of one, as an element of a sequence that is a part of a state.
     pub trait Element: Sized {
-        /// Least number of octets.
+        /// Minimum number of bytes.
         const MIN_SIZE: usize;
 
-        /// Writes it up to the value in it; `true` if that is new, so that its state comes next.
+        /// Writes the element up to the value in it. Returns `true` if that is new, so that its state
+        /// follows.
         ///
         /// # Errors
-        /// It has no encoding.
+        /// The element has no encoding.
         fn begin_encode(&self, e: &mut Encoder) -> Result<bool, EncodeError>;
 
-        /// Reads it up to the value in it; `true` if that is new, so that its state comes next.
+        /// Reads the element up to the value in it. Returns `true` if that is new, so that its state follows.
         ///
         /// # Errors
-        /// The octets are no such element.
+        /// The bytes are not such an element.
         fn begin_decode(d: &mut Decoder<'_>) -> Result<(Self, bool), DecodeError>;
     }
 }
@@ -135,7 +136,7 @@ impl<V: ValueForm> Element for Option<Value<V>> {
     }
 }
 
-/// A boolean that tells whether it is an object, then that or a value. Nil is a null value.
+/// A boolean that is true for an object, then the object or value. Nil is a null value.
 impl<T: AbstractForm> Element for Option<T> {
     const MIN_SIZE: usize = 5;
 

@@ -1,4 +1,4 @@
-//! Values of which no Rust type is known: walked by their type codes, from one stream to another.
+//! Values without a known Rust type, which are copied by their type codes from one stream to another.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::cdr::{Decoder, Encoder};
 use crate::typecode::TypeCode;
 use crate::{DecodeError, EncodeError};
 
-/// A value that was walked over.
+/// A value that was traversed.
 #[derive(Clone, Debug)]
 pub(crate) struct Passed {
-    /// Chunked values around.
+    /// Number of enclosing chunked values.
     pub(super) level: u32,
-    /// The repository id, where its header has none.
+    /// The repository id, if its header has none.
     pub(super) implied: Option<Arc<str>>,
 }
 
-/// How a value begins.
+/// The start of a value.
 pub(crate) enum Next<'a> {
     Null,
-    /// One that began at this position.
+    /// An indirection to the value that began at this position.
     Back(usize),
-    /// One whose state comes next, with the repository ids that its header has.
+    /// A value whose state follows, with the repository ids of its header.
     New(Opened, Vec<&'a str>),
 }
 
@@ -38,38 +38,38 @@ pub(crate) struct Opened {
     pub(super) around: Option<usize>,
 }
 
-/// What the header says of a value's type when it is written.
+/// The type information in the header of a value that is written.
 #[derive(Debug)]
 pub(crate) struct PassedType {
     /// Its own repository id, then those to which it may be truncated.
     pub(crate) ids: Arc<[Arc<str>]>,
 }
 
-/// Reads a value that began before; it gets the repository id, where the header may have none.
+/// A callback that reads an earlier value. It receives the repository id, which the header may lack.
 pub(crate) type Again<'f, 'a> =
     dyn FnMut(&mut Decoder<'a>, Option<&Arc<str>>) -> Result<(), DecodeError> + 'f;
 
 impl<'a> Decoder<'a> {
-    /// The type with this repository id, if the context knows it.
+    /// Returns the type with this repository id, if the context knows it.
     pub(super) fn find_factory(&self, id: &str) -> Option<&'static Factory> {
         let made = || self.values.as_ref()?.made?.factories.find(id);
         let found = self.factories().and_then(|factories| factories.find(id)).or_else(made);
         found.or_else(|| built_in(id))
     }
 
-    /// The type code of the value type with this repository id, if the context knows it.
+    /// Returns the type code of the value type with this repository id, if the context knows it.
     pub(crate) fn value_type(&self, id: &str) -> Option<TypeCode> {
         let known = self.find_factory(id).and_then(|factory| factory.desc).map(TypeCode::of_desc);
         let made = || self.values.as_ref()?.made?.code(id).cloned();
         known.or_else(made).or_else(|| self.known_value_type(id))
     }
 
-    /// What the values of an any that was made here need.
+    /// Returns the types of the values of a locally created any.
     pub(crate) fn made_types(&self) -> Option<&'a Arc<Made>> {
         self.values.as_ref()?.made
     }
 
-    /// The same decoder, with what values need that were made here.
+    /// Returns this decoder with the types of locally created values.
     pub(crate) fn with_made_types(mut self, made: Option<&'a Arc<Made>>) -> Decoder<'a> {
         if made.is_some() {
             self.reading().made = made;
@@ -77,7 +77,7 @@ impl<'a> Decoder<'a> {
         self
     }
 
-    /// Reads what is before the state of a value.
+    /// Reads the header of a value.
     pub(crate) fn next_value(&mut self) -> Result<Next<'a>, DecodeError> {
         Ok(match self.read_start()? {
             Start::Null => Next::Null,
@@ -88,8 +88,8 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// The state of a value begins that will be known by where it began; `implied` is its repository id, where the header has
-    /// none.
+    /// Begins the state of a value, which is then known by its position. `implied` is its repository id, if
+    /// the header has none.
     pub(crate) fn enter_passed(
         &mut self,
         value: Opened,
@@ -101,12 +101,12 @@ impl<'a> Decoder<'a> {
         self.enter_state(value.chunked, value.around.is_some())
     }
 
-    /// The state of a value was read; `skips` where there may be more than is known.
+    /// Ends the state of a value. `skips` is set if it may contain more data than was read.
     pub(crate) fn leave_passed(&mut self, value: Opened, skips: bool) -> Result<(), DecodeError> {
         self.leave_state(value.chunked, skips, value.around)
     }
 
-    /// Reads the value that began at a position, and comes back.
+    /// Reads the value that began at a position, then returns to the current position.
     pub(crate) fn pass_again(&mut self, position: usize, f: &mut Again<'_, 'a>) -> Result<(), DecodeError> {
         let at = self.position() - 8;
         let reading = self.reading();
@@ -119,7 +119,8 @@ impl<'a> Decoder<'a> {
         self.revisit(position, passed.level, |d| f(d, passed.implied.as_ref()))
     }
 
-    /// Reads from a position on where a value began, inside of that many chunked ones, and comes back.
+    /// Reads the value that began at a position, inside of `level` chunked values, then returns to the
+    /// current position.
     pub(super) fn revisit<R>(
         &mut self,
         position: usize,
@@ -143,14 +144,14 @@ impl<'a> Decoder<'a> {
 }
 
 impl Encoder {
-    /// What the values of an any that is put into another one need.
+    /// Stores the types of the values of an any that is put into another one.
     pub(crate) fn note_made_types(&mut self, made: &Made) {
         if self.is_keeping() {
             self.writing().made.merge(made);
         }
     }
 
-    /// The same of the type of a value that is written from a tree.
+    /// Stores the type of a value that is written from a tree.
     pub(crate) fn note_value_type(&mut self, id: &str, code: &TypeCode) {
         if self.is_keeping() {
             self.writing().made.add_code(id, code);
@@ -162,13 +163,13 @@ impl Encoder {
         self.put_u32(NULL);
     }
 
-    /// Refers to the value at this position.
+    /// Writes an indirection to the value at this position.
     pub(crate) fn put_back(&mut self, position: usize) -> Result<(), EncodeError> {
         self.put_indirection(position)
     }
 
-    /// Writes the header of a value, always with its id, and with all of them where the type is not `exact`ly that of the place:
-    /// the position of its tag, and whether its state is in chunks.
+    /// Writes the header of a value, with its id, or with all ids unless the type is `exact`ly that of the
+    /// place. Returns the position of its tag, and whether its state is in chunks.
     pub(crate) fn open_passed(&mut self, of: &PassedType, exact: bool) -> Result<(usize, bool), EncodeError> {
         let inside = self.is_in_chunked();
         let list = !exact && of.ids.len() > 1;
@@ -190,7 +191,8 @@ impl Encoder {
         Ok((at, chunked))
     }
 
-    /// So many members of the state are written, and what `ended` counts of the bases has its end.
+    /// Ends the bases whose members are complete after this number of `members`. `ended` counts the bases
+    /// that were ended.
     pub(crate) fn after_members(
         &mut self,
         class: &Class,
@@ -205,7 +207,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// The state is written.
+    /// Ends the state of a value.
     pub(crate) fn close_passed(&mut self, chunked: bool) -> Result<(), EncodeError> {
         if chunked { self.end_chunked() } else { Ok(()) }
     }

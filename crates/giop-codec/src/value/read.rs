@@ -1,4 +1,4 @@
-//! Octets to values.
+//! Decoding of values.
 
 use core::fmt;
 use core::ops::Range;
@@ -15,33 +15,35 @@ use crate::cdr::{Chunks, Decoder};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Repository ids in a list.
+/// Maximum number of repository ids in a list.
 const MAX_IDS: usize = 64;
 
-/// What a decoder knows of the values in its message; positions are from the alignment origin, and rise in each list.
+/// The values of a decoder's message. Positions count from the alignment origin, in ascending order in each
+/// list.
 #[derive(Default)]
 pub(crate) struct Reading<'a> {
     pub(crate) chunks: Chunks<'a>,
-    /// Chunked values around what is read.
+    /// Number of chunked values around the current position.
     pub(super) level: u32,
-    /// The levels of those values that began inside of a chunk of the value around them, which goes on after them.
+    /// The levels of the values that began inside of a chunk of the enclosing value, which continues after
+    /// them.
     pub(super) open: Vec<u32>,
-    /// Values from this level on have ended, by an end tag read before their turn.
+    /// Values from this level on have ended, by an end tag that was read before their own end.
     pub(super) ended: Option<u32>,
     values: Vec<(usize, Found)>,
-    /// Values read from before where the reader was: out of anys.
+    /// Values from before the reader's position, read again out of anys.
     again: BTreeMap<usize, Found>,
-    /// Values in anys, of which only the octets are known.
+    /// Values in anys, of which only the bytes are known.
     pub(super) passed: BTreeMap<usize, Passed>,
-    /// What the values of an any that was made here need.
+    /// The types of the values of a locally created any.
     pub(super) made: Option<&'a Arc<Made>>,
-    /// Of a repository id the index in `names`.
+    /// Position of a repository id, and its index in `names`.
     ids: Vec<(usize, usize)>,
     lists: Vec<(usize, Range<usize>)>,
     urls: Vec<(usize, ())>,
     names: Vec<&'a str>,
     graphs: Vec<Arc<Graph>>,
-    /// The graph that is being read: the last of `graphs`. A node that is filled is out.
+    /// The graph that is being read: the last of `graphs`. A node is taken out while it is filled.
     nodes: Option<Vec<Option<Box<dyn Node>>>>,
     frames: Vec<Frame>,
 }
@@ -51,12 +53,12 @@ pub(crate) struct Reading<'a> {
 struct Found {
     graph: usize,
     node: u32,
-    /// Chunked values around.
+    /// Number of enclosing chunked values.
     level: u32,
     factory: &'static Factory,
 }
 
-/// How a value begins.
+/// The start of a value.
 pub(super) enum Start {
     Null,
     /// An indirection to this position.
@@ -64,14 +66,14 @@ pub(super) enum Start {
     Header(Header),
 }
 
-/// What is before a state.
+/// The header of a value.
 pub(super) struct Header {
-    /// Of the tag.
+    /// Position of the tag.
     pub(super) at: usize,
     pub(super) chunked: bool,
-    /// In `names`.
+    /// Indices in `names`.
     pub(super) ids: Range<usize>,
-    /// Where the chunk ends in which it began.
+    /// End of the chunk in which the value began.
     pub(super) around: Option<usize>,
 }
 
@@ -82,13 +84,13 @@ struct Frame {
     part: u32,
     at: Progress,
     chunked: bool,
-    /// There may be more than is read.
+    /// Whether the state may contain more data than is read.
     skips: bool,
-    /// Where the chunk ends in which it began.
+    /// End of the chunk in which the value began.
     around: Option<usize>,
 }
 
-/// A clone knows the values that are whole, but does not go on with those that are being read.
+/// A clone knows the complete values, but does not continue those that are being read.
 impl Clone for Reading<'_> {
     fn clone(&self) -> Self {
         Reading {
@@ -117,12 +119,13 @@ impl fmt::Debug for Reading<'_> {
     }
 }
 
-/// What began at a position, or at the next multiple of 4: Yoko refers to the padding before what is aligned.
+/// Returns the item that began at a position, or at the next multiple of 4: Yoko refers to the padding before
+/// an aligned item.
 fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     find(table, position).or_else(|| find(table, position.checked_next_multiple_of(4)?))
 }
 
-/// Keeps what began at a position, which is after that of the last one unless something is read again.
+/// Stores the item that began at a position. Positions ascend, unless data is read again.
 fn note<T>(table: &mut Vec<(usize, T)>, position: usize, what: T) {
     if table.last().is_none_or(|(last, _)| *last < position) {
         table.push((position, what));
@@ -131,7 +134,7 @@ fn note<T>(table: &mut Vec<(usize, T)>, position: usize, what: T) {
     }
 }
 
-/// What began at a position.
+/// Returns the item that began at a position.
 fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     let index = table.binary_search_by_key(&position, |(at, _)| *at).ok()?;
     table.get(index).map(|(_, found)| found)
@@ -146,18 +149,18 @@ impl<'a> Decoder<'a> {
         DecodeError::new(DecodeErrorKind::Malformed, at)
     }
 
-    /// Reads a value with all values in it, or null, or a value that was read before.
+    /// Reads a value with all values in it, or null, or an indirection to an earlier value.
     pub(super) fn read_value<V: ValueForm>(&mut self) -> Result<Option<Value<V>>, DecodeError> {
         let floor = self.reading().frames.len();
         if self.reading().nodes.is_some() {
-            // Inside of a member of a value: the stack holds what is around it.
+            // Inside of a member of a value: the caller's frames are on the stack.
             let (value, is_new) = self.begin_value()?;
             if is_new {
                 self.nested(|d| d.read_states(floor))?;
             }
             return Ok(value);
         }
-        // First elements of sequences are rewritten only outside of values: chunks part counts and elements.
+        // Disable rewrites of sequences inside of values, because chunks separate counts from elements.
         let rewrites = self.rewrites.take();
         let (value, is_new) = self.begin_value()?;
         if is_new {
@@ -170,11 +173,12 @@ impl<'a> Decoder<'a> {
             graph.fill(nodes.into_iter().flatten().collect());
         }
         self.rewrites = rewrites;
-        // From now on it keeps its graph.
+        // The clone keeps the graph alive.
         Ok(value.clone())
     }
 
-    /// Reads null, an indirection, or the header of a value whose state comes next: then it is `true`.
+    /// Reads null, an indirection, or the header of a value. Returns `true` if the state of a new value
+    /// follows.
     pub(super) fn begin_value<V: ValueForm>(&mut self) -> Result<(Option<Value<V>>, bool), DecodeError> {
         match self.read_start()? {
             Start::Null => Ok((None, false)),
@@ -183,7 +187,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A value that began at this position.
+    /// Returns the value that began at this position.
     fn value_again<V: ValueForm>(&mut self, target: usize) -> Result<Option<Value<V>>, DecodeError> {
         let at = self.position() - 8;
         let reading = self.reading();
@@ -193,7 +197,7 @@ impl<'a> Decoder<'a> {
             return Ok(self.reading().handle(found));
         }
         let Some(passed) = reading.passed.get(&target).cloned() else { return Err(self.malformed(at)) };
-        // It is in an any, as octets.
+        // The value is in an any, as bytes.
         let floor = reading.frames.len();
         self.revisit(target, passed.level, |d| match d.read_start()? {
             Start::Header(header) => {
@@ -205,7 +209,8 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Makes the value whose header was read; one without ids is of the type that is implied, else of that of the place.
+    /// Creates the value whose header was read. A value without ids has the implied type, or otherwise the
+    /// type of the place.
     fn begin_state<V: ValueForm>(
         &mut self,
         header: Header,
@@ -226,7 +231,7 @@ impl<'a> Decoder<'a> {
         let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         nodes.push(Some((factory.new)()));
         let found = Found { graph: reading.graphs.len() - 1, node, level: reading.level, factory };
-        // A part of what is in an any may have been read before the whole: then it is that one.
+        // A value in an any may have been read before the whole any. It then remains that value.
         let mut known = found;
         if reading.values.last().is_none_or(|(last, _)| *last < at) {
             reading.values.push((at, found));
@@ -244,7 +249,7 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    /// Reads what is before a state.
+    /// Reads the header of a value.
     pub(super) fn read_start(&mut self) -> Result<Start, DecodeError> {
         let (tag, mut around) = self.value_tag()?;
         let at = self.position() - 4;
@@ -258,14 +263,14 @@ impl<'a> Decoder<'a> {
             return Err(self.malformed(at));
         }
         let ids = self.read_type_info(tag)?;
-        // TAO leaves out the chunks of values in others: such a state is part of the chunk around it.
+        // TAO omits the chunks of nested values: such a state is part of the enclosing chunk.
         if let Some(end) = around.take_if(|_| !chunked) {
             self.resume_chunk(end)?;
         }
         Ok(Start::Header(Header { at, chunked, ids, around }))
     }
 
-    /// A state begins; `open` if that is inside of a chunk of the value around it.
+    /// Begins a state. `open` is set inside of a chunk of the enclosing value.
     pub(super) fn enter_state(&mut self, chunked: bool, open: bool) -> Result<(), DecodeError> {
         if chunked {
             let reading = self.reading();
@@ -281,7 +286,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// A state was read as far as it is known.
+    /// Ends a state, whose known part was read.
     pub(super) fn leave_state(
         &mut self,
         chunked: bool,
@@ -297,8 +302,9 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The tag of a value that comes next; in a chunked value that is null or an indirection in a chunk, or a header between two.
-    /// TAO leaves the chunk around a header open: then its end is given too.
+    /// Reads the tag of the next value. Inside of a chunked value, null and indirections are in a chunk, and
+    /// headers are between two chunks. TAO leaves the chunk around a header open: then the end of that chunk
+    /// is returned too.
     fn value_tag(&mut self) -> Result<(u32, Option<usize>), DecodeError> {
         while self.in_chunks() && !self.has_in_chunk(4) {
             if self.reading().ended.is_some() {
@@ -318,16 +324,16 @@ impl<'a> Decoder<'a> {
         Ok((tag, around))
     }
 
-    /// Reads the offset of an indirection: the position that it leads to.
+    /// Reads the offset of an indirection and returns the target position.
     fn indirection_target(&mut self) -> Result<usize, DecodeError> {
         let offset = self.read_i32()?;
         let at = self.position() - 4;
-        // -4 is the indirection itself.
+        // An offset of -4 is the indirection itself.
         let back = usize::try_from(offset.unsigned_abs()).ok().filter(|_| offset < -4);
         back.and_then(|back| at.checked_sub(back)).ok_or_else(|| self.malformed(at))
     }
 
-    /// Reads what a header says of the type: which of `names` the value has.
+    /// Reads the type information of a header and returns the indices of the value's ids in `names`.
     pub(super) fn read_type_info(&mut self, tag: u32) -> Result<Range<usize>, DecodeError> {
         if tag & CODEBASE != 0 {
             self.skip_url()?;
@@ -339,7 +345,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads the octets of a `string` and where they began; of an indirection `None` and where it leads to.
+    /// Reads the bytes of a `string` and its position. For an indirection, returns the target position and
+    /// `None`.
     fn read_text(&mut self) -> Result<(usize, Option<&'a [u8]>), DecodeError> {
         let len = self.read_u32()?;
         let at = self.position() - 4;
@@ -353,7 +360,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a repository id: its index in `names`.
+    /// Reads a repository id and returns its index in `names`.
     fn read_id(&mut self) -> Result<usize, DecodeError> {
         let (at, text) = self.read_text()?;
         let reading = self.reading();
@@ -409,7 +416,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// What makes a value with these ids in a place of type `V`, and whether it is cut to a base.
+    /// Returns the factory for a value with these ids in a place of type `V`, and whether the value is
+    /// truncated to a base.
     fn choose<V: ValueForm>(
         &mut self,
         ids: Range<usize>,
@@ -467,8 +475,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Goes past the end of the innermost chunked value, whose state was read as far as it is known. `around` is where the chunk
-    /// ends in which the value began.
+    /// Skips the rest of the innermost chunked value, whose known part was read, and its end tag. `around` is
+    /// the end of the chunk in which the value began.
     fn end_chunked(&mut self, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
         let level = self.reading().level;
         if self.has_in_chunk(1) && !skips {
@@ -489,7 +497,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Reads the end tag of the value at `level`, and what is before it.
+    /// Skips the rest of the value at `level`, including its end tag.
     fn skip_to_end(&mut self, level: u32, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
         self.leave_chunk();
         let mut deep = level;
@@ -498,7 +506,7 @@ impl<'a> Decoder<'a> {
             let at = self.position() - 4;
             let end = tag.wrapping_neg();
             if is_end(tag) && around.is_some() {
-                // TAO counts levels anew inside of an open chunk.
+                // TAO restarts levels inside of an open chunk.
                 if end == 1 || (end == level && self.is_at_chunk_end(around)) {
                     self.reading().ended = Some(level);
                     return Ok(());
@@ -516,7 +524,7 @@ impl<'a> Decoder<'a> {
             } else if is_chunk(tag) && skips {
                 self.take(tag as usize)?;
             } else if is_header(tag) && tag & CHUNKED != 0 && skips {
-                // What is in it is gone, but others may refer to its ids.
+                // The nested value is skipped, but other values may refer to its ids.
                 self.read_type_info(tag)?;
                 deep += 1;
             } else {
@@ -527,24 +535,25 @@ impl<'a> Decoder<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Whether a tag is the end tag of a level that no value has, or of a base of a value inside of an open chunk: TAO ends the state of
-    /// each base so, and counts levels anew in an open chunk.
+    /// Returns whether a tag is the end tag of a level that no value has, or of a base of a value inside of
+    /// an open chunk. TAO ends the state of each base with such a tag, and restarts levels in an open chunk.
     pub(crate) fn ends_nothing(&self, tag: u32) -> bool {
         is_end(tag) && (tag.wrapping_neg() > self.level || self.open.last() == Some(&self.level))
     }
 
-    /// Whether the value that is read has ended already, by the end tag of one inside of it.
+    /// Returns whether the current value has already ended, by the end tag of a nested one.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// How deep in chunked values the value there is, and of which type, where it was made.
+    /// Returns the nesting level in chunked values, and the repository id, of the instantiated value at this
+    /// position.
     pub(super) fn found(&self, position: usize) -> Option<(u32, &'static str)> {
         let found = find(&self.values, position).or_else(|| self.again.get(&position))?;
         Some((found.level, found.factory.repository_id))
     }
 
-    /// The repository ids of a header.
+    /// Returns the repository ids of a header.
     pub(super) fn names(&self, ids: Range<usize>) -> &[&'a str] {
         self.names.get(ids).unwrap_or_default()
     }
@@ -553,7 +562,8 @@ impl<'a> Reading<'a> {
         self.nodes.as_mut()?.get_mut(index as usize)
     }
 
-    /// A handle to a value. Weak: it may end up in the graph that it leads to. A clone that leaves the graph is not.
+    /// Returns a handle to a value. While the graph is read, the handle is weak, because it may be stored in
+    /// that graph. Clones outside of the graph are strong.
     fn handle<V>(&self, found: Found) -> Option<Value<V>> {
         let graph = self.graphs.get(found.graph)?;
         let link = if graph.is_whole() {

@@ -1,4 +1,4 @@
-//! `{:?}` of values: each node once, by a number.
+//! `{:?}` of values: shows each node once, by a number.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::Value;
 use super::graph::Graph;
 
-/// Nodes shown of one graph.
+/// Maximum number of nodes shown.
 const MOST: usize = 100;
 
-/// Which nodes have which number, and which are still to be shown.
+/// The numbers of nodes, and the nodes still to be shown.
 #[derive(Default)]
 struct Show {
     numbers: HashMap<(usize, u32), usize>,
@@ -31,11 +31,12 @@ impl Show {
 }
 
 thread_local! {
-    /// What is being shown. States show their fields, which comes back here for each value in them: it gets a number.
+    /// The current output. States format their fields, which calls `fmt` for each value in them. A nested
+    /// call only writes a number.
     static UNDER_WAY: RefCell<ManuallyDrop<Option<Show>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Ends the showing also where a state's `{:?}` panics.
+/// Ends the output, also if a state's `{:?}` panics.
 struct End;
 
 impl Drop for End {
@@ -45,7 +46,8 @@ impl Drop for End {
     }
 }
 
-/// `Value(#0 = Node { v: 1, next: Some(#1) }, #1 = Node { v: 2, next: Some(#0) })`, up to a hundred of them.
+/// Writes `Value(#0 = Node { v: 1, next: Some(#1) }, #1 = Node { v: 2, next: Some(#0) })`, with at most a
+/// hundred nodes.
 impl<V> fmt::Debug for Value<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(graph) = self.link.graph() else { return f.write_str("Value(gone)") };

@@ -1,4 +1,4 @@
-//! [`ValueTypes`]: value types of which no more is known than their type codes.
+//! [`ValueTypes`]: value types known only by their type codes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use super::concrete;
 use crate::cdr::DecodeContext;
 use crate::typecode::TypeCode;
 
-/// Value types by their repository ids, for values that are read without compiled types: a peer may send one of them where a base of it is expected.
+/// Value types by their repository ids, for values that are read without compiled types. A peer may send one
+/// of them where one of its bases is expected.
 ///
 /// A clone shares the table.
 #[derive(Clone, Debug, Default)]
@@ -16,23 +17,24 @@ pub struct ValueTypes {
 }
 
 impl ValueTypes {
-    /// The type with that repository id.
+    /// Returns the type with that repository id.
     pub fn find(&self, repository_id: &str) -> Option<&TypeCode> {
         self.by_id.get(repository_id)
     }
 
-    /// How many there are.
+    /// Returns the number of types.
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 }
 
-/// Adds value types and boxes; other types, and abstract value types, have no values. Of several with one id the first is kept.
+/// Adds value types and boxes. Other types, and abstract value types, are ignored, because they have no
+/// values. If several have one id, the first is kept.
 impl Extend<TypeCode> for ValueTypes {
     fn extend<I: IntoIterator<Item = TypeCode>>(&mut self, codes: I) {
         let by_id = Arc::make_mut(&mut self.by_id);

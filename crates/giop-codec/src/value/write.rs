@@ -1,4 +1,4 @@
-//! Values to octets.
+//! Encoding of values.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -12,29 +12,30 @@ use super::{Factory, Flow, Made, Progress, Value, ValueForm};
 use crate::cdr::{CdrEncode, Encoder, Nilable};
 use crate::{EncodeError, EncodeErrorKind};
 
-/// Values in members of values that are not [parts](super::ValuePart), one inside of the other, and the outermost one: a receiver takes
-/// no more.
+/// Maximum nesting of values in members that are not [parts](super::ValuePart), including the outermost one.
+/// A receiver accepts no more.
 const DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
-/// What an encoder knows of the values in its message; positions are from the alignment origin.
+/// The values of an encoder's message. Positions count from the alignment origin.
 #[derive(Default)]
 pub(crate) struct Writing {
     values: HashMap<Place, usize>,
     pub(super) ids: HashMap<Cow<'static, str>, usize>,
-    /// By the first id.
+    /// Positions of id lists, by the first id.
     lists: HashMap<&'static str, usize>,
-    /// Of values in anys.
+    /// Positions of id lists of values in anys.
     pub(super) passed_lists: HashMap<Arc<[Arc<str>]>, usize>,
     /// The types of values in anys that were put into another one.
     pub(super) made: Made,
     frames: Vec<Frame>,
     depth: usize,
-    /// Chunked values around.
+    /// Number of enclosing chunked values.
     pub(super) level: u32,
     chunk: Option<Chunk>,
-    /// What there was around each value in chunks, where such a value knows nothing of those around it.
+    /// The level and chunk around each chunked value, if such a value is encoded independently of the
+    /// enclosing ones.
     around: Vec<(u32, Option<Chunk>)>,
-    /// The last end tag: where in the head, and the position behind it.
+    /// The last end tag: its index in the head, and the position after it.
     end: Option<(usize, usize)>,
 }
 
@@ -64,22 +65,22 @@ struct Frame {
     part: u32,
     at: Progress,
     chunked: bool,
-    /// How many of the bases have their end tag.
+    /// Number of bases whose end tag was written.
     ended: usize,
 }
 
-/// A chunk that is open.
+/// An open chunk.
 struct Chunk {
-    /// The head's length before its padding.
+    /// Length of the head before the padding of the chunk.
     before: usize,
-    /// Of its length in the head.
+    /// Index of its length in the head.
     length_at: usize,
-    /// The position of its first octet.
+    /// Position of its first byte.
     start: usize,
 }
 
 impl Writing {
-    /// Forgets what was written from a position on.
+    /// Forgets everything written from a position on.
     pub(crate) fn forget_from(&mut self, position: usize) {
         self.values.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
@@ -88,7 +89,7 @@ impl Writing {
         self.end = None;
     }
 
-    /// The types of all values that were written.
+    /// Returns the types of all values that were written.
     pub(crate) fn take_types(&mut self) -> Made {
         let mut types = core::mem::take(&mut self.made);
         for place in self.values.keys() {
@@ -111,7 +112,8 @@ impl Encoder {
         self.values.get_or_insert_default()
     }
 
-    /// Writes null, an indirection, or the header of a value whose state is still to be written: then it is `true`.
+    /// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value is
+    /// still to be written.
     pub(super) fn begin_value<V: ValueForm>(
         &mut self,
         value: Option<&Value<V>>,
@@ -138,7 +140,7 @@ impl Encoder {
     ) -> Result<(), EncodeError> {
         let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
         let (is_within, inside) = (self.writing().level > 0, self.is_in_chunked());
-        // Who truncates the value around must still know what this one is.
+        // A receiver that truncates the enclosing value must still identify the type of this one.
         let type_info = match (exact, factory.truncatable.is_empty()) {
             (true, _) if !is_within && !is_always_named(factory.repository_id) => 0,
             (false, false) => ID_LIST,
@@ -164,7 +166,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Refers to a place before this one.
+    /// Writes an indirection to an earlier position.
     pub(super) fn put_indirection(&mut self, to: usize) -> Result<(), EncodeError> {
         self.put_u32(INDIRECTION);
         let offset = i64::try_from(self.position() - to).ok().and_then(|back| i32::try_from(-back).ok());
@@ -198,12 +200,12 @@ impl Encoder {
         factory.truncatable.iter().try_for_each(|id| self.put_ascii(id))
     }
 
-    /// Whether what comes is in a chunked value, whose chunk ends before another value.
+    /// Returns whether the next data is in a chunked value, whose chunk ends before another value.
     pub(super) fn is_in_chunked(&mut self) -> bool {
         !self.ends_bases && self.writing().level > 0
     }
 
-    /// A value in chunks begins.
+    /// Begins a value in chunks.
     pub(super) fn begin_chunked(&mut self) {
         let apart = self.ends_bases;
         let writing = self.writing();
@@ -214,7 +216,7 @@ impl Encoder {
         writing.level += 1;
     }
 
-    /// Ends the state of a base, or the rest of the state, where that is told.
+    /// Ends the state of a base, or the rest of the state, in the form with end tags of bases.
     pub(crate) fn end_base(&mut self) -> Result<(), EncodeError> {
         self.close_chunk()?;
         let deeper = self.writing().level + 1;
@@ -273,13 +275,13 @@ impl Encoder {
         };
         match &mut self.values {
             Some(writing) if result.is_ok() => writing.depth -= 1,
-            // Half a value: nothing of it must be referred to.
+            // The value is incomplete, so that nothing in it may be referred to.
             values => *values = None,
         }
         result
     }
 
-    /// Makes room for the length of a chunk.
+    /// Opens a chunk and reserves space for its length.
     pub(super) fn open_chunk(&mut self) {
         let before = self.head().len();
         self.put_u32(0);
@@ -287,7 +289,7 @@ impl Encoder {
         self.writing().chunk = Some(chunk);
     }
 
-    /// Ends the open chunk; one without octets never was.
+    /// Ends the open chunk. Removes it if it is empty.
     pub(super) fn close_chunk(&mut self) -> Result<(), EncodeError> {
         let Some(Chunk { before, length_at, start }) = self.writing().chunk.take() else { return Ok(()) };
         let length = self.position() - start;
@@ -300,7 +302,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Ends the innermost chunked value. Where the one inside of it ended last, that end is theirs.
+    /// Ends the innermost chunked value. If a nested value ended immediately before, both share one end tag.
     pub(super) fn end_chunked(&mut self) -> Result<(), EncodeError> {
         self.close_chunk()?;
         let position = self.position();
@@ -345,7 +347,7 @@ impl<V: ValueForm> Nilable for Value<V> {
     }
 }
 
-/// As in a place of its type, where null would be possible.
+/// Encodes the value like in a place of its type, where null would be possible.
 impl<V: ValueForm> CdrEncode for Value<V> {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_value(self)

@@ -1,4 +1,4 @@
-//! Custom values in anys: carried whole. And values that are taken out as a base.
+//! Custom values in anys, which are kept unchanged, and values that are taken out as a base.
 
 use giop_codec::EncodeError;
 use giop_codec::dynamic::{DynErrorKind, Items, Value as Part};
@@ -10,14 +10,14 @@ fn stamp() -> Value<Stamp> {
     Value::new(Stamp { at: 1 << 40, one: shared.clone(), two: shared, until: 2 << 40 })
 }
 
-/// The any in a message, after so many bytes.
+/// Returns the encoding of the any at that offset in a message.
 fn at_offset(any: &Any, order: ByteOrder, offset: usize) -> Result<Vec<u8>, EncodeError> {
     let mut e = Encoder::new_at(order, Version::V1_2, offset);
     any.encode(&mut e)?;
     Ok(e.into_bytes().to_vec())
 }
 
-/// An any with a value that is written by its author in that order.
+/// Returns an any with a value that its implementation wrote in that order.
 fn received<V: giop_codec::value::ValueType + Typed>(value: &Value<V>, order: ByteOrder) -> Any {
     let octets = raw(&V::type_code(), order, |e| Some(value.clone()).encode(e).unwrap());
     decode(&octets, order).unwrap()
@@ -31,7 +31,7 @@ fn custom_values_are_carried_whole_in_their_own_order() {
         let other = if order == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
         let refused = at_offset(&any, other, 0).unwrap_err();
         assert_eq!(refused.kind, EncodeErrorKind::CustomState);
-        // After any number of bytes the numbers of 8 bytes in it are aligned.
+        // At any offset, the 8-byte numbers in it remain aligned.
         for offset in 0..8 {
             let mut octets = vec![0; offset];
             octets.extend(at_offset(&any, order, offset).unwrap());
@@ -57,7 +57,7 @@ fn custom_values_are_carried_whole_in_their_own_order() {
 
 #[test]
 fn bytes_of_a_custom_value_stay_as_they_are() {
-    // With two values in it, the second one with an id by an indirection.
+    // With two values in it; the id of the second one is an indirection.
     let value = "7fffff0a 00000013 524d493a64656d6f2e5374616d703a303a3000 00 0000000c 0000000000000000 01020304 \
         7fffff0a 00000010 49444c3a542f4c4e6f64653a312e3000 00000003 010203 00 fffffffe \
         7fffff0a ffffffff ffffffd8 00000004 ffffffff fffffffe 00000004 7fffffff ffffffff";
@@ -99,7 +99,7 @@ fn custom_values_that_refer_to_what_is_not_in_the_any_are_refused() {
 fn custom_values_in_other_values_are_carried_too() {
     let (stamp, factories) = (stamp(), all());
     let one = stamp.get().one.clone().unwrap();
-    // What is in the custom value is referred to from outside of it.
+    // A value within the custom value is referred to from outside of it.
     let kids = vec![some(Tree { any: Some(one.upcast()), ..Tree::default() })];
     let tree = Value::new(Tree {
         name: "t".into(),
@@ -181,7 +181,7 @@ fn values_are_taken_out_as_a_base_or_as_value_base() {
     assert_eq!(made.get::<Of<Base>>().unwrap(), Some(whole.upcast()));
     assert_eq!(made.get::<Of<ValueBase>>().unwrap().unwrap().downcast::<Derived>().unwrap(), whole);
     for order in ORDERS {
-        // Known, and unknown: then it is truncated.
+        // Known to the receiver; then unknown, so that it is truncated.
         let any = decode_with(&octets(&made, order), order, &all()).unwrap();
         assert_eq!(any.get::<Of<Base>>().unwrap(), Some(whole.upcast()));
         let any = decode(&octets(&made, order), order).unwrap();
@@ -191,12 +191,12 @@ fn values_are_taken_out_as_a_base_or_as_value_base() {
         let unknown =
             |error| matches!(error, AnyError::Decode(error) if error.kind == DecodeErrorKind::NoValueFactory);
         assert!(unknown(any.get::<Of<ValueBase>>().unwrap_err()));
-        // One that may not be truncated.
+        // A value that must not be truncated.
         let vb2 = Any::new(some(Vb2 { base: Base { b: 1 }, d: 2 })).unwrap();
         let vb2 = decode(&octets(&vb2, order), order).unwrap();
         assert!(vb2.is::<Of<Base>>());
         assert!(unknown(vb2.get::<Of<Base>>().unwrap_err()));
-        // With values in what is cut off.
+        // With values in the truncated part.
         let tp = Any::new(some(Tp { base: Hdr { h: 9 }, a: list(2), mid: 10, z: list(1) })).unwrap();
         let tp = decode(&octets(&tp, order), order).unwrap();
         assert_eq!(tp.get::<Of<Hdr>>().unwrap(), some(Hdr { h: 9 }));

@@ -1,4 +1,4 @@
-//! Octets of graphs that are none: anys and trees say the same of them, and take no more memory than they are granted.
+//! Invalid encodings of graphs: anys and trees have the same result, and memory use stays within the limit.
 
 use giop_codec::any::Any;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
@@ -32,7 +32,8 @@ fn hostile_octets_are_refused_by_trees_and_anys_alike() {
                     }
                     (Err(read), Err(kept)) => {
                         bad += 1;
-                        // A chunk of less than a primitive ends the data, or is followed by what is no chunk.
+                        // A chunk that is shorter than a primitive ends the data, or is not followed by a
+                        // chunk.
                         let ended = |kind| match kind {
                             Some(DecodeErrorKind::EndOfData) => Some(DecodeErrorKind::Malformed),
                             kind => kind,
@@ -62,7 +63,7 @@ fn hostile_octets_are_refused_by_trees_and_anys_alike() {
 fn wild_indirections_lead_nowhere() {
     let code = LNode::type_code();
     let program = Program::of(&code);
-    // The second value, and what it says to be where.
+    // An offset in the second value.
     for offset in [i32::MIN, -1_000, -9, -8, -5, -4, -1, 0, 4, 8, i32::MAX] {
         let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
         e.put_u32(0x7FFF_FF00);
@@ -75,7 +76,7 @@ fn wild_indirections_lead_nowhere() {
         assert_eq!(kind(&error), Some(DecodeErrorKind::Malformed), "{offset}");
         assert_eq!(error.path().to_string(), "->0.next", "{offset}");
     }
-    // To a value of another type: by the decoder of the type, by anys and by trees.
+    // An indirection to a value of another type: for the decoder of the type, for anys and for trees.
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(1);
     some(Tree::default()).encode(&mut e).unwrap();
@@ -101,7 +102,7 @@ fn a_box_of_itself_ends_where_somebody_ends_it() {
     e.encapsulate(|e| {
         e.put_ascii("IDL:T/Self:1.0")?;
         e.put_ascii("Self")?;
-        // To the kind, which is the first thing in the message.
+        // To the kind, which is at the start of the message.
         e.put_u32(u32::MAX);
         e.put_i32(-(e.len() as i32));
         Ok(())
@@ -120,7 +121,7 @@ fn a_box_of_itself_ends_where_somebody_ends_it() {
 
 #[test]
 fn trees_take_no_more_memory_than_they_are_granted() {
-    // Values without a state, of four octets each.
+    // Values without a state, of four bytes each.
     let code = TypeCode::create_value("IDL:T/E:1.0", "E", ValueModifier::None, None, &[]).unwrap();
     let count = 200_000_u32;
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);

@@ -45,7 +45,7 @@ fn long_lists_are_refused_both_ways() {
     let long = Any::new(list(20_000)).unwrap();
     limit(long.to_dynamic().unwrap().to_json().unwrap_err());
     limit(long.to_json().unwrap_err());
-    // Levels go on in anys.
+    // Levels are counted through anys.
     let mut any = Any::new(list(40)).unwrap();
     for _ in 0..30 {
         any = Any::new(any).unwrap();
@@ -65,7 +65,7 @@ fn what_refers_to_a_value_of_another_type_is_refused() {
     };
     let tree = Dynamic::from_json(&code, &whole("null")).unwrap();
     assert_eq!(tree.at("pairs[0].left.name").unwrap().1, "x".into());
-    // Before it is whole, and when it is.
+    // While the value is incomplete, and after it is complete.
     assert!(
         error(&code, &whole(r#"{"$ref":7}"#))
             .starts_with("->0.pairs[0].right: a value of a value type is no value")
@@ -75,7 +75,7 @@ fn what_refers_to_a_value_of_another_type_is_refused() {
     assert!(error(&pairs, &after).starts_with("[0].right: the value that `$ref` names is no value"));
     let json = r#"{"v":1,"next":{"$ref":3}}"#;
     assert_eq!(error(&LNode::type_code(), json), "next: no `$id` stands before its `$ref`");
-    // Arguments of calls are read by themselves.
+    // Arguments of calls are read independently.
     let members = [("a", &code), ("n", &TypeCode::LONG), ("b", &code)];
     let both = format!(r#"{{"a":{0},"b":{0},"n":3}}"#, whole("null"));
     let read = Dynamic::members_from_json(&members, &Default::default(), &both).unwrap();

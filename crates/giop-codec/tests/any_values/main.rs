@@ -1,4 +1,4 @@
-//! Values, boxes and abstract interfaces in anys: graphs kept without a Rust type, and taken out as one.
+//! Values, boxes and abstract interfaces in anys: graphs are kept without a Rust type, and taken out as one.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod custom;
@@ -42,7 +42,7 @@ fn decode_with(octets: &Bytes, order: ByteOrder, context: &Factories) -> Result<
     Ok(any)
 }
 
-/// What `any` is where nobody knows its types, after a way over both orders.
+/// Returns the any after it was sent in both orders through receivers that do not know its types.
 fn passed_on(any: &Any) -> Any {
     ORDERS.iter().fold(any.clone(), |any, order| {
         let passed = decode(&octets(&any, *order), *order).unwrap();
@@ -51,7 +51,7 @@ fn passed_on(any: &Any) -> Any {
     })
 }
 
-/// The octets of an any: the type code, then these, which begin at its end.
+/// Returns an any with this type code, followed by the output of `f`.
 fn raw(code: &TypeCode, order: ByteOrder, f: impl FnOnce(&mut Encoder)) -> Bytes {
     let mut e = Encoder::new(order, Version::V1_2);
     code.encode(&mut e).unwrap();
@@ -97,7 +97,7 @@ fn values_come_out_as_they_went_in() {
     assert_eq!(passed_on(&null).get::<Of<Base>>().unwrap(), None);
     let boxed = Any::new(some(BoxStr("hi".into()))).unwrap();
     assert_eq!(passed_on(&boxed).get::<Of<BoxStr>>().unwrap(), some(BoxStr("hi".into())));
-    // A handle goes in as it is.
+    // A handle is inserted unchanged.
     assert_eq!(Any::new(Value::new(Base { b: 5 })), Ok(base.clone()));
     let of_any_type = Any::new(Value::new(Base { b: 5 }).upcast::<ValueBase>()).unwrap();
     assert_eq!(of_any_type.type_code(), &ValueBase::type_code());
@@ -113,7 +113,7 @@ fn sharing_and_cycles_are_kept() {
     assert!(second.get().next.as_ref().unwrap().is_same(&first));
 
     let whole = passed_on(&Any::new(Some(tree())).unwrap());
-    // `Tree` has a `ValueBase` which is a `Base`, as the type code of `Pair` says.
+    // `Tree` has a `ValueBase`, which is a `Base`, as in the type code of `Pair`.
     let root = whole.get::<Of<Tree>>().unwrap().unwrap();
     assert_eq!(root, tree());
     let root = root.get();
@@ -149,7 +149,7 @@ fn derived_values_keep_their_type_where_it_is_known() {
     ] {
         let any = Any::new(Some(value.clone())).unwrap();
         assert_eq!(any.get::<Of<Base>>().unwrap().unwrap(), value);
-        // In another any, and out of it again.
+        // In another any, and taken out of it.
         let inner = Any::new(any.clone()).unwrap().get::<Any>().unwrap();
         assert_eq!(inner.get::<Of<Base>>().unwrap().unwrap(), value);
         for order in ORDERS {
@@ -170,7 +170,7 @@ fn what_is_not_known_is_truncated_if_it_may_be() {
         let any = decode(&octets(&Any::new(Some(derived.clone())).unwrap(), order), order).unwrap();
         assert_eq!(any, Any::new(some(Base { b: 1 })).unwrap());
         assert_eq!(passed_on(&any).get::<Of<Base>>().unwrap(), some(Base { b: 1 }));
-        // With values in what is cut off, and something behind it.
+        // With values in the truncated part, and data after it.
         let mut e = Encoder::new(order, Version::V1_2);
         Any::new(Some(tp.clone())).unwrap().encode(&mut e).unwrap();
         e.put_u16(0x1234);
@@ -209,7 +209,7 @@ fn chunked_values_are_read_however_they_are_cut() {
 
 #[test]
 fn an_any_in_a_chunked_value_is_chunked() {
-    // `Tree` holds no any; a value that does.
+    // `Tree` contains no any, so a value that contains one is needed.
     let wrap = Wrap {
         base: Hdr { h: 1 },
         tree: Some(tree()),
@@ -227,7 +227,7 @@ fn an_any_in_a_chunked_value_is_chunked() {
 
 #[test]
 fn goldens_of_other_orbs() {
-    // Without an id where the type code says all, as omniORB sends it.
+    // Without an id if the type code determines the type, as omniORB sends it.
     let code = Base::type_code();
     let any = decode(
         &raw(&code, ByteOrder::Big, |e| {
@@ -238,7 +238,7 @@ fn goldens_of_other_orbs() {
     )
     .unwrap();
     assert_eq!(any, Any::new(some(Base { b: 5 })).unwrap());
-    // What zorb sends always has one.
+    // The encoding by zorb always has an id.
     let sent = octets(&any, ByteOrder::Big);
     let at = raw(&code, ByteOrder::Big, |e| e.align(4)).len();
     assert_eq!(sent[at..], hex("7fffff02 0000000f 49444c3a542f426173653a312e3000 00 0005")[..]);
@@ -247,7 +247,7 @@ fn goldens_of_other_orbs() {
 #[test]
 fn what_is_shared_with_another_any_or_value_is_copied() {
     for (order, in_place) in [(ByteOrder::Big, false), (ByteOrder::Little, true)] {
-        // Of a value, then an any with the same, then both again.
+        // A value, then an any with the same value, then both again.
         let mut e = Encoder::new(order, Version::V1_2);
         if in_place {
             Some(ring()).encode(&mut e).unwrap();
@@ -295,7 +295,7 @@ fn what_is_shared_with_another_any_or_value_is_copied() {
 
 #[test]
 fn a_value_in_an_any_is_never_taken_for_another_type() {
-    // Without an id it is what the type code of its any says, wherever it is referred to.
+    // A value without an id has the type in the type code of its any, wherever it is referred to.
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     Derived::type_code().encode(&mut e).unwrap();
     e.put_u32(0x7FFF_FF00);
@@ -369,7 +369,7 @@ fn abstract_interfaces_are_references_or_values() {
             assert_eq!(any.get::<Abs>().unwrap(), value);
         }
     }
-    // Of the two that are one value, the second is an indirection.
+    // The second occurrence of the shared value is an indirection.
     let shared = base();
     let two = vec![Abs::Value(shared.clone()), Abs::Value(shared)];
     let any = Any::new(&two).unwrap();
@@ -414,7 +414,7 @@ fn cut_or_changed_anywhere_it_is_an_error_or_an_any() {
 
 #[test]
 fn what_refers_to_much_much_often_ends() {
-    // A thousand anys, each the same list of a thousand values.
+    // A thousand anys, each with the same list of a thousand values.
     let code = LNode::type_code();
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(20_000);
@@ -441,7 +441,7 @@ fn types_that_are_their_own_base_are_refused() {
         e.put_ascii("Self")?;
         e.put_u16(3);
         e.put_u32(u32::MAX);
-        // To the kind, which is the first thing in the message.
+        // To the kind, which is at the start of the message.
         e.put_i32(-(e.len() as i32));
         e.put_len(0)
     })
@@ -465,7 +465,7 @@ fn only_what_a_context_or_type_code_names_is_made() {
 
 #[test]
 fn a_type_code_without_the_base_is_that_of_a_known_type() {
-    // As JacORB sends them.
+    // The form in which JacORB sends them.
     fn put(e: &mut Encoder, d: i32) -> Of<Derived> {
         e.put_u32(TcKind::Value.number());
         e.encapsulate(|e| {

@@ -1,4 +1,4 @@
-//! Values in anys as other ORBs write them.
+//! Values in anys in the encodings of other ORBs.
 
 use giop_codec::value::{StringValue, WStringValue};
 
@@ -33,7 +33,8 @@ fn values_without_chunks_are_read_inside_of_a_chunk_of_an_any() {
     assert_eq!(any.get::<Of<Tp>>().unwrap(), some(tp));
 }
 
-/// The any that the ORB of the JDK sends for a `String`: the type code is that of a box of a `string`, the value a box of a `wstring`.
+/// The any that the ORB of the JDK sends for a `String`: the type code is that of a box of a `string`, the
+/// value is a box of a `wstring`.
 const JAVA_STRING: &str = "0000001e 00000044 00 000000 00000023 49444c3a6f6d672e6f72672f434f5242412f57537472696e6756616c75653a312e3000 00 \
     0000000c 537472696e6756616c756500 00000012 00000000 \
     7fffff02 00000023 49444c3a6f6d672e6f72672f434f5242412f57537472696e6756616c75653a312e3000 00 0000000c feff 0062 006f 0078 0065 0064";
@@ -46,7 +47,7 @@ fn a_box_of_the_id_of_wstring_value_is_of_a_wstring() {
     assert_eq!(any.get::<Of<WStringValue>>().unwrap(), some(WStringValue("boxed".into())));
     assert_eq!(passed_on(&any), any);
     assert!(any.to_dynamic().is_ok());
-    // One of another id is what it says.
+    // A box with another id contains a `string`.
     let mut other = hex(JAVA_STRING);
     for at in 0..other.len() - 7 {
         if &other[at..at + 7] == b"WString" {
@@ -58,7 +59,8 @@ fn a_box_of_the_id_of_wstring_value_is_of_a_wstring() {
 
 #[test]
 fn strings_of_java_are_wide_in_the_type_codes_of_other_values() {
-    // `valuetype Person { WStringValue name; string id; };`, whose two members name one type code of a string.
+    // `valuetype Person { WStringValue name; string id; };`, whose two members share one type code of a
+    // string.
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::Value.number());
     e.encapsulate(|e| {

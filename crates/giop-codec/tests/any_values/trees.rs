@@ -1,4 +1,4 @@
-//! Graphs of values as trees: out of octets and back, by the paths of their parts, and what of hostile octets becomes of them.
+//! Graphs of values as trees: decoding and encoding, paths of their parts, and hostile data.
 
 use giop_codec::any::Any;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
@@ -63,7 +63,7 @@ fn null(code: &TypeCode) -> Dynamic {
     Dynamic { code: code.clone(), value: Part::Node(None), graph: Default::default() }
 }
 
-/// A tree of the type whose first node has those members.
+/// Returns a tree of the type whose first node has those members.
 fn tree_with(code: &TypeCode, members: impl Into<Vec<Part>>) -> Dynamic {
     let mut tree = Dynamic { value: Part::Node(Some(0)), ..null(code) };
     tree.graph.nodes.push(ValueNode { code: code.clone(), members: members.into() });
@@ -100,7 +100,8 @@ fn graphs_are_trees_and_trees_are_graphs() {
     }
 }
 
-/// What is written by the Rust type is the tree, and what the tree is written as is the value.
+/// Checks that the encoding of the Rust type is decoded as the tree, and the encoding of the tree as the
+/// value.
 #[track_caller]
 fn same_as_compiled<T: Typed + CdrEncode + CdrDecode + PartialEq + std::fmt::Debug>(value: T) {
     let factories = all();
@@ -167,7 +168,7 @@ fn sharing_cycles_and_null_are_numbers_of_nodes() {
     assert_eq!(tree.at("pairs[0].left").unwrap().1, shared);
     assert_eq!(tree.at("kids[1]").unwrap().1, Part::Node(None));
     assert_eq!(tree.at("any").unwrap().1, tree.at("pairs[2].right").unwrap().1);
-    // Whoever changes what is shared changes it everywhere.
+    // A change of a shared value is visible at all its places.
     tree.set("kids[2].name", "changed").unwrap();
     assert_eq!(tree.at("pairs[2].left.name").unwrap().1, "changed".into());
     let root = Any::from_dynamic(&tree).unwrap().get::<Of<Tree>>().unwrap().unwrap();
@@ -188,7 +189,7 @@ fn graphs_need_no_stack() {
     list.check().unwrap();
     assert!(list.to_string().contains("->63 { v: ..., next: ... }"), "{list}");
     assert_eq!(Any::from_dynamic(&list.clone()).unwrap(), any);
-    // The same through sequences, and through boxes of their own kind.
+    // Nesting through sequences, and through boxes of their own kind.
     let code = Tree::type_code();
     let mut kids = Part::Items(Box::new(Items::Values(Vec::new())));
     let mut deep = tree_with(&code, []);
@@ -209,7 +210,7 @@ fn graphs_need_no_stack() {
 
 #[test]
 fn values_inside_of_members_are_levels() {
-    // Each in a struct in a sequence in the one before.
+    // Each value is in a struct in a sequence in the previous one.
     let code = Tree::type_code();
     let levels = |n: u32| {
         let mut deep = null(&code);
@@ -226,7 +227,7 @@ fn values_inside_of_members_are_levels() {
     let error = Any::from_dynamic(&levels(40)).unwrap_err();
     assert!(matches!(error.kind(), DynErrorKind::Encode(error) if error.kind == EncodeErrorKind::DepthLimit));
     assert!(error.path().to_string().starts_with("->39.pairs[0].left->38.pairs[0]"), "{error}");
-    // As octets of somebody who has no such limit.
+    // The encoding of a peer without such a limit.
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     for _ in 0..40 {
         e.put_u32(0x7FFF_FF00);
@@ -252,7 +253,7 @@ fn what_is_not_known_is_truncated_in_trees_too() {
         assert_eq!(node(&cut, 0).members, [9.into()]);
         assert_eq!(Any::from_dynamic(&cut).unwrap().get::<Of<Hdr>>().unwrap(), some(Hdr { h: 9 }));
     }
-    // What may not be cut is refused, with its place.
+    // A value that must not be truncated is rejected, with its path.
     let pair = Pair { right: Some(Value::new(Vb2::default()).upcast()), ..Pair::default() };
     let octets = Bytes::from(encoded(ByteOrder::Big, |e| vec![Pair::default(), pair].encode(e)));
     let program = Program::of(&Vec::<Pair>::type_code());
@@ -317,7 +318,7 @@ fn custom_and_abstract_values_are_refused() {
     let pair = TypeCode::create_struct("IDL:S:1.0", "S", &[("n", &TypeCode::LONG), ("raw", &raw)]).unwrap();
     let octets = Bytes::from([vec![0; 4], octets.to_vec()].concat());
     let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
-    // There is nothing of a custom value but its bytes.
+    // A custom value consists only of its bytes.
     let read = Program::of(&pair).decode(&mut d).unwrap();
     assert!(matches!(&read.graph.nodes[0].members[..], [Part::Items(_)]), "{read}");
     let text = "what is in values of `custom` types only their authors know";
@@ -359,7 +360,7 @@ fn trees_that_are_none_are_refused_with_their_place() {
         "{}",
         error(&other)
     );
-    // Where it would fit, and then where it does not.
+    // First in a place where it fits, then in a place where it does not.
     let code = Tree::type_code();
     let items = |values| Part::Items(Box::new(Items::Values(values)));
     let pair = Part::Struct([Part::Node(None), Part::Octet(1), Part::Node(Some(0))].into());
@@ -376,7 +377,7 @@ fn trees_that_are_none_are_refused_with_their_place() {
 
 #[test]
 fn types_that_are_known_only_from_a_tree_are_kept() {
-    // Of a type that is made here and derived from that of its place.
+    // A type that is created here and derived from the type of its place.
     let base = Base::type_code();
     let member = |name| (name, &TypeCode::LONG, Visibility::Public);
     let made = TypeCode::create_value(
@@ -392,16 +393,16 @@ fn types_that_are_known_only_from_a_tree_are_kept() {
     let any = Any::from_dynamic(&tree).unwrap();
     assert_eq!(any.to_dynamic().unwrap(), tree);
     assert_eq!(any.get::<Of<Base>>().unwrap(), some(Base { b: 1 }));
-    // In another any, and out of it again.
+    // In another any, and taken out of it.
     let outer = Any::new(any.clone()).unwrap().to_dynamic().unwrap();
     let outer = Any::from_dynamic(&outer).unwrap();
     assert_eq!(outer.get::<Any>().unwrap().to_dynamic().unwrap(), tree);
     for order in ORDERS {
-        // Who does not know it has the base.
+        // A receiver that does not know the type gets the base.
         let sent = decode(&octets(&any, order), order).unwrap();
         assert_eq!(sent, Any::new(some(Base { b: 1 })).unwrap());
     }
-    // One that is known where it is received is whole there.
+    // A receiver that knows the type gets the whole value.
     let derived = tree_with(&Derived::type_code(), [Part::Short(1), 2.into()]);
     let any = Any::from_dynamic(&Dynamic { code: base, ..derived }).unwrap();
     for order in ORDERS {
@@ -428,7 +429,7 @@ fn a_value_in_an_any_in_a_value_is_a_tree_in_a_tree() {
         |members: &[Part], code: &TypeCode| ValueNode { code: code.clone(), members: members.to_vec() };
     let keeps =
         |after| [Part::Short(1), Part::Any(Box::new(inner.clone().unwrap())), Part::Node(Some(after))];
-    // In chunks in the place of its base, and as it is in its own.
+    // In chunks in the place of its base, and without chunks in its own.
     let tree = Dynamic {
         value: Part::Struct([Part::Node(Some(0)), Part::Node(Some(2))].into()),
         graph: giop_codec::dynamic::ValueGraph {

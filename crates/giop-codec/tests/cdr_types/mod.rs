@@ -1,4 +1,4 @@
-//! Types written by hand as generated code will write them, and helpers shared by the CDR tests.
+//! Hand-written types in the form of generated code, and helpers shared by the CDR tests.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its share")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
@@ -46,7 +46,7 @@ impl FixedLayout for BinStruct {
 
 giop_codec::fixed_cdr!(BinStruct);
 
-/// The octets of a value, with text in these code sets.
+/// Returns the encoding of a value, with text in these code sets.
 pub fn encode_in<T: CdrEncode + ?Sized>(
     value: &T,
     order: ByteOrder,
@@ -59,7 +59,7 @@ pub fn encode_in<T: CdrEncode + ?Sized>(
     Ok(e.into_bytes().to_vec())
 }
 
-/// The value that all of these octets are, with text in these code sets.
+/// Decodes a value that must use all of the bytes, with text in these code sets.
 pub fn decode_in<T: CdrDecode>(
     octets: &[u8],
     order: ByteOrder,
@@ -73,7 +73,7 @@ pub fn decode_in<T: CdrDecode>(
     Ok(value)
 }
 
-/// The same members written one by one.
+/// Writes the members of a `BinStruct` one by one.
 pub fn put_fields(b: &BinStruct, e: &mut Encoder) {
     e.put_i16(b.s);
     e.put_u8(b.c.0);
@@ -116,8 +116,8 @@ impl FixedLayout for Colour {
 
 giop_codec::fixed_cdr!(Colour);
 
-/// Every corner of a fixed layout: a struct that ends unaligned, holds an array of structs that do not start
-/// aligned, an enum, and an array of arrays.
+/// The special cases of a fixed layout: a struct that ends unaligned, contains an array of structs that do
+/// not start aligned, an enum, and an array of arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Odd {
     pub o: u8,
@@ -224,7 +224,7 @@ impl CdrDecode for V {
     }
 }
 
-/// `exception Bad { string why; long code; };`, with its repository id as it travels.
+/// `exception Bad { string why; long code; };`, encoded with its repository id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bad {
     pub why: String,
@@ -282,7 +282,7 @@ pub fn hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The encoding of `value` in GIOP 1.2 from offset `phase` on, without what precedes it.
+/// Returns the encoding of `value` in GIOP 1.2 at offset `phase`, without the preceding bytes.
 pub fn encoded<T: CdrEncode + ?Sized>(value: &T, order: ByteOrder, phase: usize) -> Vec<u8> {
     let mut e = Encoder::new_at(order, Version::V1_2, phase);
     value.encode(&mut e).expect("encodes");
@@ -298,7 +298,7 @@ pub fn decoded<T: CdrDecode>(octets: &[u8], order: ByteOrder, phase: usize) -> R
     Ok(value)
 }
 
-/// Encodes to `expected`, decodes to `value`, and every truncation is an error.
+/// Checks that `value` is encoded as `expected` and decoded from it, and that every truncation is an error.
 #[track_caller]
 pub fn check<T: CdrEncode + CdrDecode + PartialEq + Debug>(
     value: &T,
@@ -312,7 +312,7 @@ pub fn check<T: CdrEncode + CdrDecode + PartialEq + Debug>(
     check_truncations::<T>(&octets, order, phase);
 }
 
-/// Decoding any proper prefix of `octets` is an error.
+/// Checks that decoding any proper prefix of `octets` is an error.
 #[track_caller]
 pub fn check_truncations<T: CdrDecode + Debug>(octets: &[u8], order: ByteOrder, phase: usize) {
     for len in 0..octets.len() {

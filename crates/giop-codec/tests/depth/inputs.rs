@@ -1,10 +1,10 @@
-//! Octets that nest one construct, or several in turn, as many levels deep as one likes.
+//! Data that nests one construct, or several in turn, to any depth.
 
 use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::typecode::{TcKind, TypeCode, TypeSet, UnionLabel, ValueModifier, Visibility};
 use giop_codec::{ByteOrder, Version};
 
-/// A type, and what its values are made of: words that open a level, words in the innermost one, and words that close a level.
+/// A type and the parts of its values: the words that open a level, and the words that close it.
 pub(crate) struct Nest {
     pub(crate) name: &'static str,
     pub(crate) code: TypeCode,
@@ -17,13 +17,14 @@ impl Nest {
         Nest { name, code, open: open.to_vec(), close: Vec::new() }
     }
 
-    /// A value of so many levels, in native order. Each construct has a level without another in it that is a word of zero.
+    /// Returns a value with that number of levels, in native order. In the innermost level, each construct
+    /// ends with a word of zero.
     pub(crate) fn octets(&self, levels: usize) -> Vec<u8> {
         nested(&self.open, &self.close, levels)
     }
 }
 
-/// A struct, union or value type that contains itself, made by `define` of the place that it is to have.
+/// Creates a recursive struct, union or value type, which `define` defines.
 fn recursive(define: impl FnOnce(&mut TypeSet, giop_codec::typecode::TypeRef)) -> TypeCode {
     let mut set = TypeSet::new();
     let at = set.declare();
@@ -35,17 +36,17 @@ const VALUE: u32 = 0x7FFF_FF00;
 const SEQUENCE: u32 = 19;
 const ANY: u32 = 11;
 
-/// The type code of a `sequence<any>`, as words in native order.
+/// Returns the type code of a `sequence<any>`, as words in native order.
 fn sequence_of_anys() -> [u32; 5] {
     [SEQUENCE, 12, order_flag(), ANY, 0]
 }
 
-/// The octet of the byte order, and what pads it to a word.
+/// Returns the byte order as an `octet`, padded to a word.
 fn order_flag() -> u32 {
     u32::from_ne_bytes([u8::from(cfg!(target_endian = "little")), 0, 0, 0])
 }
 
-/// A type code in native order.
+/// Returns a type code as words in native order.
 fn words(code: &TypeCode) -> Vec<u32> {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     code.encode(&mut e).unwrap();
@@ -53,7 +54,7 @@ fn words(code: &TypeCode) -> Vec<u32> {
     e.into_bytes().chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
 }
 
-/// Each construct by itself, and all of them in turn.
+/// Returns each construct alone, and all of them in turn.
 pub(crate) fn all() -> Vec<Nest> {
     let public = Visibility::Public;
     let structs = recursive(|set, at| {
@@ -112,12 +113,14 @@ pub(crate) fn all() -> Vec<Nest> {
         Nest::new("value of structs", in_structs, &[VALUE]),
         Nest::new("value box", boxes, &[VALUE, 1]),
         Nest::new("value of anys", of_anys.clone(), &[&[VALUE], words(&of_anys).as_slice()].concat()),
-        // A union of one struct, in it a value, in it the next union; after that an any and a sequence of them.
+        // A union that contains a struct, which contains a value, which contains the next union; then an any
+        // and a sequence of them.
         Nest { close: vec![0, 0], ..Nest::new("all in turn", mixed, &[1, 1, VALUE]) },
     ]
 }
 
-/// Words that open levels, a word of zero, and words that close levels; no more of them than a message of 16 MiB has.
+/// Repeats words that open levels, a word of zero, and words that close levels, for at most the number of
+/// levels in a message of 16 MiB.
 fn nested(open: &[u32], close: &[u32], levels: usize) -> Vec<u8> {
     let levels = levels.min((4 << 20) / (open.len() + close.len()));
     [octets(open).repeat(levels), vec![0; 4], octets(close).repeat(levels)].concat()
@@ -127,9 +130,9 @@ fn octets(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// A type code of sequences in each other: so many encapsulations, each in the one before.
+/// Returns a type code of nested sequences: one encapsulation for each level, each within the previous one.
 pub(crate) fn type_code(levels: usize) -> Vec<u8> {
-    // A kind and a length, the byte order, and after the inner type the bound.
+    // A kind, a length, and the byte order precede the inner type, and the bound follows it.
     let size = |levels: usize| (4 + levels * 16) as u32;
     let mut words = Vec::with_capacity(4 * levels + 1);
     for level in (0..levels).rev() {
@@ -139,7 +142,7 @@ pub(crate) fn type_code(levels: usize) -> Vec<u8> {
     [octets(&words), vec![0; 4 * levels]].concat()
 }
 
-/// Encapsulations in each other.
+/// Returns nested encapsulations.
 pub(crate) fn encapsulations(levels: usize) -> Vec<u8> {
     let mut words = Vec::with_capacity(2 * levels);
     for level in (0..levels).rev() {
@@ -148,8 +151,9 @@ pub(crate) fn encapsulations(levels: usize) -> Vec<u8> {
     octets(&words)
 }
 
-/// Values of types in `values`: a list, and a tree whose branches are in structs in sequences.
+/// Returns values of types in `values`: a list, and a tree whose branches are in structs in sequences.
 pub(crate) fn known_values(levels: usize) -> [(&'static str, Vec<u8>); 2] {
-    // An empty name has a length of 1. Behind a branch are an octet, another branch, and what else is in its tree.
+    // An empty name has a length of 1. A branch is followed by an `octet`, another branch, and the rest of
+    // its tree.
     [("list", nested(&[VALUE, 7], &[], levels)), ("tree", nested(&[VALUE, 1, 0, 0, 1], &[0, 0, 0], levels))]
 }

@@ -1,4 +1,4 @@
-//! The same of JSON.
+//! Nesting tests for JSON.
 
 use giop_codec::any::Any;
 use giop_codec::dynamic::Dynamic;
@@ -6,7 +6,7 @@ use giop_codec::typecode::TypeCode;
 
 use super::{JSON_STACK, LEVELS, inputs, on_a_stack};
 
-/// Values are written, and what was written is read.
+/// Writes a value, reads the text, and compares the result.
 pub(crate) fn written(value: &Dynamic) {
     if let Ok(text) = value.to_json() {
         assert_eq!(Dynamic::from_json(&value.code, &text).unwrap().to_json().unwrap(), text);
@@ -15,7 +15,7 @@ pub(crate) fn written(value: &Dynamic) {
 
 type Levels = &'static [(&'static str, &'static str)];
 
-/// What opens a level and what closes it, in turn; in the innermost is nothing.
+/// The texts that open and close each level, in turn, and the innermost text.
 const TEXTS: [(&str, Levels, &str); 11] = [
     ("arrays", &[("[", "]")], ""),
     ("objects", &[("{\"a\":", "}")], "null"),

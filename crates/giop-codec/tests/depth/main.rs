@@ -1,4 +1,5 @@
-//! However deep bytes and texts of a peer nest, a thread of 256 KiB has stack enough for all that is done with them.
+//! A stack of 256 KiB is enough for all processing of bytes and texts of a peer, however deeply they are
+//! nested.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod inputs;
@@ -16,18 +17,19 @@ use giop_codec::typecode::{TypeCode, TypeSet};
 use giop_codec::value::Value;
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
-/// As many levels as most have, as all have that are too many, and as a message of some megabytes has.
+/// Levels: few, the maximum, too many, and as many as in a message of several megabytes.
 pub(crate) const LEVELS: [usize; 5] = [10, 30, 60, 1_000, 1_000_000];
 
-/// An eighth of what threads of tokio have.
+/// An eighth of the stack of tokio's threads.
 const STACK: usize = 256 << 10;
 
-/// JSON goes through `serde`, whose generic functions have a frame each. Unoptimised, as tests are, they are several times as large as
-/// they are in a program.
+/// JSON uses `serde`, whose generic functions have a frame each. In unoptimized tests these frames are
+/// several times as large as in a program.
 #[cfg(feature = "serde")]
 pub(crate) const JSON_STACK: usize = 512 << 10;
 
-/// Runs in a thread with a small stack. What overflows it ends the process, by the name of the thread.
+/// Runs `f` in a thread with a small stack. A stack overflow ends the process and reports the name of the
+/// thread.
 pub(crate) fn on_a_stack<T: Send>(stack: usize, name: &str, f: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name(name.into()).stack_size(stack);
@@ -35,7 +37,7 @@ pub(crate) fn on_a_stack<T: Send>(stack: usize, name: &str, f: impl FnOnce() -> 
     })
 }
 
-/// A decoder that may take little memory, as many values that take no stack are to end by that.
+/// Returns a decoder with a small memory limit, which ends deeply nested values that need no stack.
 fn decoder(octets: &Bytes) -> Decoder<'_> {
     let mut d = Decoder::from_bytes(octets, ByteOrder::NATIVE, Version::V1_2);
     d.set_limits(DecodeLimits { alloc: 2 << 20, ..d.limits() });
@@ -46,7 +48,8 @@ fn is_limit(error: &DecodeError) -> bool {
     matches!(error.kind, DecodeErrorKind::DepthLimit | DecodeErrorKind::AllocLimit)
 }
 
-/// What is too deep is refused for that, and the way to it is no longer than there may be levels.
+/// Checks that a deep value was rejected because of a limit, and that the error's path is not longer than the
+/// maximum nesting.
 #[track_caller]
 fn is_refused(what: &str, error: &DynError) {
     let giop_codec::dynamic::DynErrorKind::Decode(kind) = error.kind() else { panic!("{what}: {error}") };
@@ -55,7 +58,7 @@ fn is_refused(what: &str, error: &DynError) {
     assert!(error.to_string().len() < 4096);
 }
 
-/// Does with a value all that can be done with one of a type that is known at run time.
+/// Uses all functions for a value of a type that is known at run time.
 fn use_all(name: &str, any: &Any) {
     let _ = any.validate();
     let _ = (any.to_string().len(), format!("{any:?}").len(), any.clone() == *any);
@@ -83,7 +86,7 @@ fn use_all(name: &str, any: &Any) {
 
 type Read = fn(&Program, &mut Decoder<'_>) -> Result<(), DynError>;
 
-/// All that reads bytes by a type code.
+/// All functions that read bytes by a type code.
 const READS: [(&str, Read); 6] = [
     ("skip", |program, d| program.skip(d).map(drop)),
     ("validate", |program, d| program.validate(d).map(drop)),
@@ -104,7 +107,7 @@ fn values_nest_within_the_stack_of_a_small_thread() {
                     if let Err(error) = read(&Program::of(&nest.code), &mut decoder(&octets)) {
                         is_refused(&name, &error);
                     } else {
-                        // What takes no stack has no limit of levels.
+                        // Values that need no stack have no level limit.
                         assert!(levels < 64 || name.contains("value"), "{name}");
                     }
                 });
@@ -119,7 +122,7 @@ fn values_nest_within_the_stack_of_a_small_thread() {
     }
 }
 
-/// A value that a peer sends inside of an any, with its type.
+/// A value in an any from a peer, with its type.
 #[test]
 fn anys_of_values_nest_within_the_stack_of_a_small_thread() {
     for levels in LEVELS {
@@ -159,7 +162,7 @@ fn type_codes_and_encapsulations_nest_within_the_stack_of_a_small_thread() {
                 }
                 Err(error) => assert!(is_limit(&error), "{levels}: {error}"),
             }
-            // As the value of an any, and as the type of one.
+            // As the value of an any, and as its type.
             for kind in [12_u32, 0].map(u32::to_ne_bytes) {
                 let of_any = if kind[0] == 0 && kind[3] == 0 { &[][..] } else { &kind };
                 let octets = Bytes::from([of_any, &octets].concat());
@@ -170,7 +173,7 @@ fn type_codes_and_encapsulations_nest_within_the_stack_of_a_small_thread() {
         on_a_stack(STACK, &format!("encapsulations, {levels}"), || {
             fn read(mut d: Decoder<'_>) -> Result<usize, DecodeError> {
                 match d.remaining() {
-                    // What pads the byte order.
+                    // The padding of the byte order.
                     0..=3 => Ok(0),
                     _ => Ok(1 + read(d.encapsulation()?)?),
                 }
@@ -184,7 +187,8 @@ fn type_codes_and_encapsulations_nest_within_the_stack_of_a_small_thread() {
     }
 }
 
-/// Types of one level that name each other by indirections, as many as a type code has: spelled out they are as deep as that.
+/// Types of one level that refer to each other by indirections, up to the limit of a type code. Written out,
+/// they are nested to that depth.
 #[test]
 fn chains_of_types_take_no_stack() {
     for length in [10, 1_000, 2_000] {
@@ -217,7 +221,7 @@ fn chains_of_types_take_no_stack() {
     }
 }
 
-/// Values of types that the program knows.
+/// Values of types that are compiled into the program.
 #[test]
 fn known_values_nest_within_the_stack_of_a_small_thread() {
     for levels in LEVELS {

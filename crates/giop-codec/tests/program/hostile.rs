@@ -1,4 +1,5 @@
-//! Octets that are no value of a program's type: the verdict is that of the compiled decoders, the error says where, and nothing takes more memory than is granted.
+//! Invalid data for a program's type: it is rejected as by compiled decoders, the error contains the path,
+//! and memory use stays within the limit.
 
 use allocation_counter::measure;
 use giop_codec::cdr::{Bounded, CdrDecode, Char, Fixed, LongDouble, Seq, WChar, WString};
@@ -57,7 +58,7 @@ fn is_limit(kind: DecodeErrorKind) -> bool {
     matches!(kind, DecodeErrorKind::DepthLimit | DecodeErrorKind::AllocLimit)
 }
 
-/// What all acts of the program say of octets is what the decoder of the type does.
+/// Checks that all operations of the program have the same result as the decoder of the type.
 fn judged<T: Typed + CdrEncode + CdrDecode>(
     program: &Program,
     octets: &Bytes,
@@ -101,14 +102,14 @@ fn judged<T: Typed + CdrEncode + CdrDecode>(
     }
 }
 
-/// Cut everywhere, each octet changed, and a count or label out of nowhere at each place.
+/// Tests every truncation, each byte changed, and a random count or label at each position.
 fn hostile<T: Typed + CdrEncode + CdrDecode>(value: T) {
     let program = Program::of(&T::type_code());
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         for order in ORDERS {
             let mut e = encoder(order, version, 0);
             if value.encode(&mut e).is_err() {
-                // Wide text in GIOP 1.0: not even octets that would be some elsewhere.
+                // Wide text is rejected in GIOP 1.0, even if the data would be valid in other versions.
                 assert_eq!(version, Version::V1_0);
                 let mut e = encoder(order, version, 0);
                 [1, 0, 0, 0].into_iter().for_each(|word| e.put_u32(word));
@@ -173,7 +174,7 @@ fn the_verdict_on_numbers_texts_and_sequences_is_that_of_compiled_decoders() {
 
 type Act<'a> = &'a mut dyn FnMut() -> Result<(), DynError>;
 
-/// All acts refuse the octets alike: with this error, there, without taking more than so much memory.
+/// Checks that all operations reject the data with this error and path, within a memory limit.
 #[track_caller]
 fn refused<'p>(code: &TypeCode, octets: Vec<u8>, what: DecodeErrorKind, path: impl Into<Option<&'p str>>) {
     let path = path.into();
@@ -201,7 +202,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// `struct M { octet n; struct P { sequence<Frame> frames; } payload; }` of frames with that member.
+/// `struct M { octet n; struct P { sequence<Frame> frames; } payload; }`, whose frames have that member.
 fn message(name: &str, member: &TypeCode) -> TypeCode {
     let frame = TypeCode::create_struct("IDL:Frame:1.0", "Frame", &[("n", &TypeCode::ULONG), (name, member)]);
     let payload = TypeCode::sequence(&frame.unwrap(), 0);
@@ -264,7 +265,7 @@ fn errors_name_the_path() {
             (DecodeErrorKind::InvalidEnum, "payload.frames[3].width[1]")
         );
     }
-    // An ordinal is looked at by whoever needs the value.
+    // Ordinals are checked only by `decode`.
     let colour = Program::of(&message("width", &Colour::type_code()));
     let octets = Bytes::from(words(&[0, 2, 1, 2, 2, 3]));
     let error = colour.decode(&mut decoder(&octets, ByteOrder::Big, Version::V1_2, 0)).unwrap_err();
@@ -273,7 +274,7 @@ fn errors_name_the_path() {
         (DecodeErrorKind::InvalidEnum, "payload.frames[1].width")
     );
     colour.skip(&mut decoder(&octets, ByteOrder::Big, Version::V1_2, 0)).unwrap();
-    // A label decides what is behind it.
+    // A label determines the member that follows it.
     let on = TypeCode::create_union(
         "IDL:On:1.0",
         "On",
@@ -315,7 +316,7 @@ fn depth_has_an_end() {
     ] {
         assert_eq!(kind(&error), DecodeErrorKind::DepthLimit);
     }
-    // Anys in anys, each a level.
+    // Nested anys: each is a level.
     let mut anys = [11_u32.to_be_bytes()].repeat(100).concat();
     anys.extend(words(&[0, 0]));
     let program = Program::of(&TypeCode::ANY);
@@ -345,7 +346,7 @@ fn type_codes_that_lead_nowhere_are_refused_in_their_place() {
     refused(&code, words(&endless), DecodeErrorKind::InvalidTypeCode, "payload.frames[0].shape");
 }
 
-/// `struct { T a; T b; }` of the same of the same, so many times.
+/// `struct { T a; T b; }`, where `T` is such a struct in turn, for `levels` levels.
 fn doubling(first: &TypeCode, levels: usize) -> TypeCode {
     let mut types = TypeSet::new();
     let mut part = types.add(first);
@@ -395,7 +396,7 @@ fn types_of_much_out_of_little_make_small_programs() {
         });
         assert!(taken.bytes_max < 20 << 20, "{} octets", taken.bytes_max);
     }
-    // As a value to begin with it is refused.
+    // Such a type has no default value.
     for code in
         [arrays(&TypeCode::OCTET, &[u32::MAX, u32::MAX]), doubling(&arrays(&TypeCode::LONG, &[u32::MAX]), 28)]
     {
@@ -432,11 +433,11 @@ fn values_that_take_no_octets_are_paid_for() {
                 assert!(expected.contains(&kind(&error)), "{error}");
             }
         }
-        // In an any nobody would believe them.
+        // In an any such values are rejected.
         let any = Any::decode_value(&code, &mut decoder(&octets, ByteOrder::Big, Version::V1_2, 0));
         assert!(matches!(any.unwrap_err().kind, DecodeErrorKind::NotInAny | DecodeErrorKind::AllocLimit));
     }
-    // More than data could be.
+    // More elements than any data could have.
     for code in [arrays(&empty(), &[u32::MAX, u32::MAX]), doubling(&arrays(&empty(), &[u32::MAX]), 20)] {
         refused(&code, words(&[0, 0]), DecodeErrorKind::AllocLimit, None);
     }

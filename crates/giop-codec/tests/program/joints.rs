@@ -1,4 +1,5 @@
-//! Values in messages that come in pieces: GIOP 1.1 fragments, each aligned by itself, and segments; and what the versions say of wide text.
+//! Values in messages that are split: into GIOP 1.1 fragments, which are aligned individually, and into
+//! segments. Also tests wide text in each version.
 
 use giop_codec::DecodeErrorKind;
 use giop_codec::cdr::CodeSets;
@@ -6,13 +7,14 @@ use giop_codec::dynamic::{DynError, Items};
 
 use super::*;
 
-/// What is written at once.
+/// A unit of writing.
 #[derive(Clone, Debug)]
 enum Leaf {
     Value(Value),
-    /// The first number of a sequence or array. Senders align it before a fragment ends, so no fragment begins between it and its padding.
+    /// The first number of a sequence or array. Senders align it before a fragment ends, so no fragment
+    /// begins between it and its padding.
     First(Value),
-    /// A number behind another one of its sequence or array: nothing is aligned anew in their midst.
+    /// A later number of a sequence or array, which is not realigned after a fragment boundary.
     InRun(Value),
 }
 
@@ -24,7 +26,7 @@ fn is_number(shape: &Shape) -> bool {
     }
 }
 
-/// What stands in a row on the wire, one primitive or text at a time.
+/// Appends the units of a value in the order of its encoding: primitives and texts.
 fn leaves(shape: &Shape, value: &Value, out: &mut Vec<Leaf>) {
     match (shape, value) {
         (Shape::Fixed(..), _) => {
@@ -60,7 +62,8 @@ fn leaves(shape: &Shape, value: &Value, out: &mut Vec<Leaf>) {
     }
 }
 
-/// The octets of a message whose later fragments begin before these leaves, and where they begin.
+/// Returns a message whose later fragments begin before the leaves at `joints`, and the offsets of these
+/// fragments.
 fn in_pieces(leaves: &[Leaf], joints: &[usize], order: ByteOrder, phase: usize) -> (Bytes, Vec<u32>) {
     let mut octets = vec![0xAA; phase];
     let mut starts = Vec::new();
@@ -114,7 +117,7 @@ proptest! {
             program.copy(&mut d, &mut e).unwrap();
             prop_assert_eq!(d.remaining(), 0);
             prop_assert_eq!(e.into_bytes(), &expected);
-            // As an argument that is kept as it came.
+            // As an argument that is kept as received.
             let any = Any::decode_value(&shape.type_code(), &mut fresh()).unwrap();
             let mut e = encoder(FOREIGN, Version::V1_2, 3);
             any.encode_value(&mut e).unwrap();
@@ -213,7 +216,7 @@ fn wide_text_is_as_the_version_has_it() {
         }
     };
     let euro = Value::WChar(giop_codec::cdr::WChar(0x20AC));
-    // In 1.1 it is two octets in the order of the message, in 1.2 a length and the octets, big endian.
+    // In 1.1 it is two bytes in the order of the message; in 1.2 a length and the bytes, big-endian.
     let in_1_2 = vec![0, 2, 0x20, 0xAC];
     for (octets, order, version) in [
         (&[0, 0, 0x20, 0xAC][..], ByteOrder::Big, Version::V1_1),
@@ -223,7 +226,7 @@ fn wide_text_is_as_the_version_has_it() {
     ] {
         assert_eq!(read(&wchar, octets, order, version, SETS), Ok((euro.clone(), in_1_2.clone())));
     }
-    // Of a `wstring` the length counts characters and an end in 1.1, octets in 1.2.
+    // The length of a `wstring` counts characters and a terminator in 1.1, and bytes in 1.2.
     let text = Value::WString("\u{20AC}".into());
     let in_1_2 = vec![0, 0, 0, 0, 0, 0, 0, 2, 0x20, 0xAC];
     for (octets, order, version) in [
@@ -233,7 +236,7 @@ fn wide_text_is_as_the_version_has_it() {
     ] {
         assert_eq!(read(&wstring, octets, order, version, SETS), Ok((text.clone(), in_1_2.clone())));
     }
-    // GIOP 1.0 has none, and nobody has any without a code set.
+    // GIOP 1.0 has no wide text, and other versions require a wide code set.
     let none = CodeSets { wchar: None, ..SETS };
     for (code, octets) in
         [(&wchar, &[0, 2, 0x20, 0xAC, 0, 0, 0, 0][..]), (&wstring, &[0, 0, 0, 0, 0, 0, 0, 0])]
@@ -251,7 +254,7 @@ fn wide_text_is_as_the_version_has_it() {
             Err(DecodeErrorKind::NoWideCodeSet)
         );
     }
-    // Writing is as strict.
+    // Encoding has the same restrictions.
     for (version, sets) in [(Version::V1_0, SETS), (Version::V1_1, none), (Version::V1_2, none)] {
         let mut e = Encoder::new(ByteOrder::Big, version);
         e.set_code_sets(sets);
@@ -268,7 +271,8 @@ fn wide_text_is_as_the_version_has_it() {
 
 #[test]
 fn bulk_in_fragments_is_read_as_it_lies() {
-    // A sequence of doubles whose elements begin behind the joint, at another phase than before it.
+    // A sequence of doubles whose elements begin after the fragment boundary, at another phase than before
+    // it.
     let code = TypeCode::sequence(&TypeCode::DOUBLE, 0);
     for order in ORDERS {
         let shape = Shape::Seq(Box::new(Shape::Basic(TcKind::Double)), 0);

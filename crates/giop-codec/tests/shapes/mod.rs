@@ -1,4 +1,4 @@
-//! Random types with random values, and an encoder of them that knows nothing of programs.
+//! Random types with random values, and an encoder for them that is independent of programs.
 #![allow(dead_code, unreachable_pub, reason = "each test uses some")]
 
 use giop_codec::any::Any;
@@ -69,7 +69,7 @@ pub fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Types of which values take the same octets wherever they are.
+/// Types whose values always have the same size.
 pub fn fixed_shapes() -> impl Strategy<Value = Shape> {
     let leaf = prop_oneof![
         9 => prop::sample::select(&BASIC[..12]).prop_map(Shape::Basic),
@@ -83,7 +83,7 @@ pub fn fixed_shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// Numbers out of a seed.
+/// A random number generator.
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);
 
@@ -131,7 +131,7 @@ impl Shape {
         }
     }
 
-    /// Whether it has a part of which `f` is true.
+    /// Returns whether the type has a part for which `f` returns true.
     pub fn has(&self, f: &dyn Fn(&Shape) -> bool) -> bool {
         f(self)
             || match self {
@@ -149,7 +149,7 @@ impl Shape {
         self.has(&|shape| matches!(shape, Shape::Basic(TcKind::Any | TcKind::TypeCode)))
     }
 
-    /// A value as `decode` makes it.
+    /// Returns a random value in the form in which `decode` returns it.
     pub fn value(&self, dice: &mut Dice) -> Value {
         match self {
             Shape::Basic(kind) => basic(*kind, dice),
@@ -188,7 +188,7 @@ impl Shape {
         of.get(label as usize).or_else(|| of.last().filter(|_| *default))
     }
 
-    /// Writes a value: one primitive at a time.
+    /// Writes a value, one primitive at a time.
     pub fn put(&self, value: &Value, e: &mut Encoder) {
         match (self, value) {
             (Shape::Basic(_) | Shape::Text(_) | Shape::Wide(_) | Shape::Enum(_) | Shape::Object, value) => {
@@ -324,7 +324,7 @@ fn items(of: &Shape, count: usize, dice: &mut Dice) -> Value {
     Value::Items(Box::new(items))
 }
 
-/// An encoder whose first octet has the phase.
+/// Returns an encoder whose first byte has that phase.
 pub fn encoder(order: ByteOrder, version: Version, phase: usize) -> Encoder {
     let mut e = Encoder::new_at(order, version, phase);
     e.set_code_sets(SETS);

@@ -1,4 +1,4 @@
-//! Types of the IDL as generated code describes them.
+//! IDL types with descriptions in the form of generated code.
 #![allow(dead_code, unreachable_pub, reason = "each test uses some")]
 
 use giop_codec::typecode::{Definition, Shape, TcKind, TypeDesc, Typed, ValueModifier, Visibility};

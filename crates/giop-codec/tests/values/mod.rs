@@ -1,4 +1,4 @@
-//! Value types as the IDL compiler writes them.
+//! Value types in the form of generated code.
 #![allow(dead_code, unreachable_pub)] // each test uses some
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use giop_codec::value::{
 };
 use giop_codec::{ByteOrder, DecodeError, EncodeError, Version};
 
-/// What types say of themselves.
+/// Implements the descriptions of types.
 macro_rules! typed {
     ($($name:ty, $id:literal $short:literal = $shape:expr;)*) => {$(
         impl Typed for $name {
@@ -62,7 +62,7 @@ typed! {
         Shape::Struct(&[("left", Of::<Tree>::DESC), ("o", u8::DESC), ("right", Of::<Base>::DESC)]);
 }
 
-/// One part that is no value.
+/// Encodes or decodes a part that contains no values.
 macro_rules! plain {
     (put $e:ident, $($member:expr),*) => {{ $(CdrEncode::encode(&$member, $e)?;)* Ok(Flow::Next) }};
     (get $d:ident, $($member:expr),*) => {{ $($member = CdrDecode::decode($d)?;)* Ok(Flow::Next) }};
@@ -193,7 +193,8 @@ value! { Tp, "IDL:T/TP:1.0", parts 4, casts [Hdr = |v| v.downcast_ref::<Self>().
 
 impl Extends<Hdr> for Tp {}
 
-/// `valuetype Tree { public string name; public sequence<Tree> kids; public sequence<Pair> pairs; public ValueBase any; };`
+/// `valuetype Tree` with the members `public string name`, `public sequence<Tree> kids`,
+/// `public sequence<Pair> pairs` and `public ValueBase any`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
     pub name: String,
@@ -251,7 +252,7 @@ impl ValueForm for Named {
     const REPOSITORY_ID: &'static str = "IDL:T/Named:1.0";
 }
 
-/// `custom valuetype Raw : truncatable Base {};`, whose author writes more than it reads.
+/// `custom valuetype Raw : truncatable Base {};`, whose implementation writes more than it reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Raw {
     pub base: Base,
@@ -284,7 +285,8 @@ value! { Raw, "IDL:T/Raw:1.0", parts 1, casts [Base = |v| v.downcast_ref::<Self>
 
 impl Extends<Base> for Raw {}
 
-/// `valuetype Wrap : truncatable Hdr { public Tree tree; public sequence<octet> data; public sequence<double> numbers; public long tail; };`
+/// `valuetype Wrap : truncatable Hdr` with the members `public Tree tree`, `public sequence<octet> data`,
+/// `public sequence<double> numbers` and `public long tail`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wrap {
     pub base: Hdr,
@@ -320,7 +322,7 @@ value! { BoxStr, "IDL:T/BoxStr:1.0", parts 1, casts [],
     get |v, d, at| { _ => plain!(get d, v.0), }
 }
 
-/// `valuetype Date { public long long millis; };`, as Java's `RMI:` mapping names it.
+/// `valuetype Date { public long long millis; };`, with an id of Java's `RMI:` mapping.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Date {
     pub millis: i64,
@@ -331,7 +333,8 @@ value! { Date, "RMI:demo.Date:0:0", parts 1, casts [],
     get |v, d, at| { _ => plain!(get d, v.millis), }
 }
 
-/// `custom valuetype Stamp {};`, as Java's `RMI:` mapping names it: two numbers of 8 bytes and two values between them.
+/// `custom valuetype Stamp {};`, with an id of Java's `RMI:` mapping: two numbers of 8 bytes and two values
+/// between them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stamp {
     pub at: u64,

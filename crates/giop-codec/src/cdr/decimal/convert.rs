@@ -1,4 +1,4 @@
-//! Text, integers and floats to [`Fixed`] and back.
+//! Conversions of [`Fixed`] from and to text, integers and floats.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,10 +6,11 @@ use core::str::FromStr;
 use super::operators::finish;
 use super::{Fixed, FixedError, Rounding, magnitude};
 
-/// Room for 31 digits, a zero before the point, and the point.
+/// Length of the longest text: 31 digits, a zero before the point, and the point.
 const TEXT: usize = 34;
 
-/// The digits of a number without a sign, the last `scale` of them behind a point, and at least one before it.
+/// Formats a number without a sign. The last `scale` digits follow a point, and at least one digit precedes
+/// it.
 fn text(magnitude: u128, scale: u32, room: &mut [u8; TEXT]) -> &str {
     let (mut left, mut written) = (magnitude, 0);
     let mut places = room.iter_mut().rev();
@@ -29,13 +30,13 @@ fn text(magnitude: u128, scale: u32, room: &mut [u8; TEXT]) -> &str {
         digits += 1;
     }
     let start = TEXT - written;
-    // Digits and a point are text.
+    // Cannot fail: digits and a point are UTF-8.
     room.get(start..).and_then(|octets| core::str::from_utf8(octets).ok()).unwrap_or_default()
 }
 
 impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> {
-    /// All digits behind the point, and at least one before it: `0.50`. A precision rounds half to even, or adds zeros, as for
-    /// floats; width, fill and sign are as for integers.
+    /// Writes all digits after the point, and at least one before it: `0.50`. A precision rounds half to
+    /// even, or adds zeros, as for floats. Width, fill and sign work as for integers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut room = [0; TEXT];
         let magnitude = self.0.unsigned_abs();
@@ -58,7 +59,7 @@ impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> 
 }
 
 impl<const DIGITS: u32, const SCALE: u32> fmt::Debug for Fixed<DIGITS, SCALE> {
-    /// As [`Display`](fmt::Display).
+    /// Writes the number like [`Display`](fmt::Display).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -67,7 +68,8 @@ impl<const DIGITS: u32, const SCALE: u32> fmt::Debug for Fixed<DIGITS, SCALE> {
 impl<const DIGITS: u32, const SCALE: u32> FromStr for Fixed<DIGITS, SCALE> {
     type Err = FixedError;
 
-    /// Digits with a point or without, after `+` or `-` or none; as in IDL, `d` or `D` may end them.
+    /// Parses digits with or without a point, with an optional `+` or `-` before them. As in IDL, `d` or `D`
+    /// may follow.
     ///
     /// # Errors
     /// [`NotANumber`](FixedError::NotANumber), [`OutOfRange`](FixedError::OutOfRange),
@@ -93,7 +95,7 @@ impl<const DIGITS: u32, const SCALE: u32> FromStr for Fixed<DIGITS, SCALE> {
 }
 
 impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
-    /// The number, rounded to an integer.
+    /// Returns the number, rounded to an integer.
     ///
     /// # Errors
     /// [`Inexact`](FixedError::Inexact) where the rounding is [`Exact`](Rounding::Exact).
@@ -103,15 +105,15 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         Ok(magnitude.cast_signed() * self.0.signum())
     }
 
-    /// The nearest `f64`, ties to even.
+    /// Returns the nearest `f64`, ties to even.
     pub fn to_f64(self) -> f64 {
         let mut room = [0; TEXT];
         let magnitude: f64 = text(self.0.unsigned_abs(), SCALE, &mut room).parse().unwrap_or_default();
         if self.is_negative() { -magnitude } else { magnitude }
     }
 
-    /// The exact value of a float, rounded. `0.1` is a little more than a tenth: a rounding to the nearest is what gives `0.1`
-    /// again.
+    /// Converts the exact value of a float, rounded. The float `0.1` is a little more than a tenth: only
+    /// rounding to the nearest value yields `0.1` again.
     ///
     /// ```
     /// use giop_codec::cdr::{Fixed, FixedError, Rounding};
@@ -150,7 +152,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
 }
 
 impl<const DIGITS: u32, const SCALE: u32> From<Fixed<DIGITS, SCALE>> for f64 {
-    /// The nearest `f64`, ties to even.
+    /// Returns the nearest `f64`, ties to even.
     fn from(value: Fixed<DIGITS, SCALE>) -> f64 {
         value.to_f64()
     }
@@ -170,7 +172,8 @@ macro_rules! integers {
         impl<const DIGITS: u32, const SCALE: u32> TryFrom<Fixed<DIGITS, SCALE>> for $integer {
             type Error = FixedError;
 
-            /// The same number: digits behind the point must be zeros. See [`to_integer`](Fixed::to_integer).
+            /// Returns the same number. Digits after the point must be zeros. See
+            /// [`to_integer`](Fixed::to_integer).
             fn try_from(value: Fixed<DIGITS, SCALE>) -> Result<$integer, FixedError> {
                 value.to_integer(Rounding::Exact)?.try_into().map_err(|_| FixedError::OutOfRange)
             }

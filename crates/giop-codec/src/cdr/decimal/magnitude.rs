@@ -1,13 +1,13 @@
-//! Arithmetic on digits without a sign: products of up to 62 digits, quotients, and the rounding of both.
+//! Arithmetic on digits without a sign: products of up to 62 digits, quotients, and their rounding.
 
 use core::cmp::Ordering;
 
 use super::{FixedError, MAX_DIGITS, Rounding};
 
-/// Digits that are moved at a time: 10 to the power of 31 and of these still fits a `u128`.
+/// Number of digits that are processed at a time. 10 to the power of 31 plus this number still fits a `u128`.
 const STEP: u32 = 6;
 
-/// What was cut off a number, beside half of what its last digit counts.
+/// The cut-off part of a number, compared to half a unit of its last digit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nothing,
@@ -17,7 +17,7 @@ pub(super) enum Rest {
 }
 
 impl Rest {
-    /// `rest` parts of `of`.
+    /// Classifies the fraction `rest / of`.
     fn of(rest: u128, of: u128) -> Rest {
         match rest.cmp(&of.saturating_sub(rest)) {
             _ if rest == 0 => Rest::Nothing,
@@ -27,7 +27,7 @@ impl Rest {
         }
     }
 
-    /// The same, where something follows that is less than any of it.
+    /// Returns the class of this part followed by a nonzero one (`more`) that is less than any digit of it.
     fn and_more(self, more: bool) -> Rest {
         match self {
             Rest::Nothing if more => Rest::BelowHalf,
@@ -37,7 +37,7 @@ impl Rest {
     }
 }
 
-/// A number that was cut, made whole; none if it is too large.
+/// Rounds a cut number to a whole one. `None` if it is too large.
 pub(super) fn rounded(
     negative: bool,
     (whole, rest): (u128, Rest),
@@ -55,7 +55,7 @@ pub(super) fn rounded(
     Ok(whole.checked_add(u128::from(up)))
 }
 
-/// `n` without its last `digits` digits.
+/// Returns `n` without its last `digits` digits.
 pub(super) fn cut(n: u128, digits: u32) -> (u128, Rest) {
     match 10_u128.checked_pow(digits) {
         Some(divisor) => (n / divisor, Rest::of(n % divisor, divisor)),
@@ -64,7 +64,7 @@ pub(super) fn cut(n: u128, digits: u32) -> (u128, Rest) {
     }
 }
 
-/// `n` times 2 to the power of `-bits`, cut to whole numbers.
+/// Returns `n` times 2 to the power of `-bits`, cut to a whole number.
 pub(super) fn cut_bits(n: u128, bits: u32) -> (u128, Rest) {
     match 1_u128.checked_shl(bits) {
         Some(divisor) => (n / divisor, Rest::of(n % divisor, divisor)),
@@ -73,7 +73,7 @@ pub(super) fn cut_bits(n: u128, bits: u32) -> (u128, Rest) {
     }
 }
 
-/// `n` with `from` digits behind the point, made to have `to`; none where it is too large.
+/// Converts `n` from `from` digits after the point to `to` digits. `None` if it is too large.
 pub(super) fn moved(n: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
     if to < from {
         return Some(cut(n, from - to));
@@ -81,13 +81,13 @@ pub(super) fn moved(n: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
     Some((n.checked_mul(10_u128.checked_pow(to - from)?)?, Rest::Nothing))
 }
 
-/// The product of two numbers of up to 31 digits, with `from` digits behind the point, made to have `to`; none where it is
-/// too large.
+/// Returns the product of two numbers of up to 31 digits, converted from `from` digits after the point to
+/// `to` digits. `None` if it is too large.
 pub(super) fn product(a: u128, b: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
     if let Some(product) = a.checked_mul(b) {
         return moved(product, from, to);
     }
-    // More than 38 digits: none of the result's 31 may be added.
+    // The product has more than 38 digits. No digits can be added, because the result has at most 31.
     let digits = from.checked_sub(to)?;
     let (high, low) = wide_product(a, b);
     if digits > MAX_DIGITS {
@@ -99,7 +99,7 @@ pub(super) fn product(a: u128, b: u128, from: u32, to: u32) -> Option<(u128, Res
     Some((high.checked_add(whole)?, rest))
 }
 
-/// The product of two numbers of up to 31 digits, as its digits before the last 31, and those.
+/// Returns the product of two numbers of up to 31 digits, split before its last 31 digits.
 fn wide_product(a: u128, b: u128) -> (u128, u128) {
     const HALF: u128 = 10_u128.pow(MAX_DIGITS);
     let steps = MAX_DIGITS.div_ceil(STEP);
@@ -110,8 +110,9 @@ fn wide_product(a: u128, b: u128) -> (u128, u128) {
     })
 }
 
-/// The quotient of two numbers of up to 31 digits, with `from` digits behind the point where they are integers, made to have
-/// `to`; none where it is too large. The divisor is not zero.
+/// Returns the quotient of two numbers of up to 31 digits with `to` digits after the point. `from` is the
+/// number of digits after the point of the quotient of both as integers. `None` if it is too large. The
+/// divisor is not zero.
 pub(super) fn quotient(a: u128, b: u128, from: i64, to: i64) -> Option<(u128, Rest)> {
     let (mut whole, mut left) = (a.checked_div(b)?, a.checked_rem(b)?);
     let Ok(digits) = u32::try_from(to - from) else {

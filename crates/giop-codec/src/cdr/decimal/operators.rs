@@ -1,4 +1,4 @@
-//! Arithmetic: methods that say how they round and what does not fit, and operators.
+//! Arithmetic: methods with explicit rounding and overflow handling, and operators.
 
 use core::iter::Sum;
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -6,29 +6,32 @@ use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAss
 use super::{Fixed, FixedError, Rounding, magnitude};
 
 impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
-    /// The sum, exactly; none if it has too many digits.
+    /// Returns the exact sum, or `None` if it has too many digits.
     #[inline]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         Self::from_unscaled(self.0 + other.0)
     }
 
-    /// The difference, exactly; none if it has too many digits.
+    /// Returns the exact difference, or `None` if it has too many digits.
     #[inline]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         Self::from_unscaled(self.0 - other.0)
     }
 
-    /// The product, cut off behind `SCALE` digits; none if it has too many before the point.
+    /// Returns the product, truncated to `SCALE` digits after the point, or `None` if it has too many before
+    /// the point.
     pub fn checked_mul<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Option<Self> {
         self.mul_to(other, Rounding::Truncate).ok()
     }
 
-    /// The quotient, cut off behind `SCALE` digits; none if it has too many before the point, or `other` is zero.
+    /// Returns the quotient, truncated to `SCALE` digits after the point. `None` if it has too many before
+    /// the point, or `other` is zero.
     pub fn checked_div<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Option<Self> {
         self.div_to(other, Rounding::Truncate).ok()
     }
 
-    /// The product as the type that is asked for. A type of the digits and scales of both together loses nothing.
+    /// Returns the product as the requested type. A type with the sum of the digits and the sum of the scales
+    /// loses nothing.
     ///
     /// # Errors
     /// [`OutOfRange`](FixedError::OutOfRange), and [`Inexact`](FixedError::Inexact) where the rounding is
@@ -43,7 +46,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         finish(negative, product, rounding)
     }
 
-    /// The quotient as the type that is asked for.
+    /// Returns the quotient as the requested type.
     ///
     /// # Errors
     /// [`DivisionByZero`](FixedError::DivisionByZero), [`OutOfRange`](FixedError::OutOfRange), and
@@ -63,7 +66,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         finish(negative, quotient, rounding)
     }
 
-    /// The same number as the type that is asked for.
+    /// Returns the same number as the requested type.
     ///
     /// ```
     /// use giop_codec::cdr::{Fixed, FixedError, Rounding};
@@ -80,7 +83,8 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         finish(self.is_negative(), magnitude::moved(self.0.unsigned_abs(), SCALE, S), rounding)
     }
 
-    /// The value with zeros behind `places` digits behind the point; none if it grew by a digit that there is no place for.
+    /// Rounds to `places` digits after the point; the following digits are zeros. `None` if rounding adds a
+    /// digit that does not fit.
     #[doc(alias = "round")]
     pub fn round_to(self, places: u32, rounding: Rounding) -> Option<Self> {
         let Some(zeros) = SCALE.checked_sub(places) else { return Some(self) };
@@ -90,15 +94,15 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         Self::from_magnitude(self.is_negative(), magnitude).ok()
     }
 
-    /// The value with zeros behind `places` digits behind the point, cut off.
+    /// Truncates to `places` digits after the point; the following digits are zeros.
     #[doc(alias = "truncate")]
     pub fn truncate_to(self, places: u32) -> Self {
-        // What is cut has no digit more.
+        // Cannot fail: truncation adds no digit.
         self.round_to(places, Rounding::Truncate).unwrap_or(self)
     }
 }
 
-/// The result of an operation on magnitudes.
+/// Returns the result of an operation on magnitudes.
 pub(super) fn finish<const D: u32, const S: u32>(
     negative: bool,
     cut: Option<(u128, magnitude::Rest)>,
@@ -108,7 +112,7 @@ pub(super) fn finish<const D: u32, const S: u32>(
     Fixed::from_magnitude(negative, magnitude::rounded(negative, cut, rounding)?)
 }
 
-/// An operator has no result.
+/// Panics for an operator without a result.
 #[cold]
 #[track_caller]
 #[allow(clippy::panic, reason = "operators do as those of integers; there are methods that do not panic")]
@@ -152,7 +156,7 @@ impl<const DIGITS: u32, const SCALE: u32, const D: u32, const S: u32> Mul<Fixed<
 {
     type Output = Self;
 
-    /// The product, cut off behind `SCALE` digits.
+    /// Returns the product, truncated to `SCALE` digits after the point.
     ///
     /// # Panics
     /// The product has too many digits before the point.
@@ -170,7 +174,7 @@ impl<const DIGITS: u32, const SCALE: u32, const D: u32, const S: u32> Div<Fixed<
 {
     type Output = Self;
 
-    /// The quotient, cut off behind `SCALE` digits.
+    /// Returns the quotient, truncated to `SCALE` digits after the point.
     ///
     /// # Panics
     /// `other` is zero, or the quotient has too many digits before the point.
@@ -197,7 +201,7 @@ impl<const DIGITS: u32, const SCALE: u32> Mul<i64> for Fixed<DIGITS, SCALE> {
 impl<const DIGITS: u32, const SCALE: u32> Div<i64> for Fixed<DIGITS, SCALE> {
     type Output = Self;
 
-    /// The quotient, cut off behind `SCALE` digits.
+    /// Returns the quotient, truncated to `SCALE` digits after the point.
     ///
     /// # Panics
     /// `other` is zero.
@@ -207,7 +211,7 @@ impl<const DIGITS: u32, const SCALE: u32> Div<i64> for Fixed<DIGITS, SCALE> {
     }
 }
 
-/// An integer: it has no more than 19 digits.
+/// Converts an integer, which has at most 19 digits.
 fn whole(value: i64) -> Fixed<19, 0> {
     Fixed(i128::from(value))
 }
@@ -223,7 +227,7 @@ impl<const DIGITS: u32, const SCALE: u32> Neg for Fixed<DIGITS, SCALE> {
 
 impl<const DIGITS: u32, const SCALE: u32> Sum for Fixed<DIGITS, SCALE> {
     /// # Panics
-    /// A sum on the way has too many digits.
+    /// An intermediate sum has too many digits.
     fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
         items.fold(Self::ZERO, |sum, item| sum + item)
     }
@@ -231,7 +235,7 @@ impl<const DIGITS: u32, const SCALE: u32> Sum for Fixed<DIGITS, SCALE> {
 
 impl<'a, const DIGITS: u32, const SCALE: u32> Sum<&'a Self> for Fixed<DIGITS, SCALE> {
     /// # Panics
-    /// A sum on the way has too many digits.
+    /// An intermediate sum has too many digits.
     fn sum<I: Iterator<Item = &'a Self>>(items: I) -> Self {
         items.copied().sum()
     }
@@ -243,7 +247,7 @@ macro_rules! assign {
             for Fixed<DIGITS, SCALE>
         {
             /// # Panics
-            /// As the operator without assignment.
+            /// Those of the operator without assignment.
             #[track_caller]
             fn $method(&mut self, other: $other) {
                 *self = *self $operator other;

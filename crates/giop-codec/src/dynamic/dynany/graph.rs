@@ -1,8 +1,9 @@
-//! The graphs of values whose parts are exchanged: what leads to no node any more is dropped, and what is taken out has its own nodes alone.
+//! Graphs of values whose parts are replaced. Nodes that become unreachable are dropped, and an extracted
+//! part has only its own nodes.
 
 use super::super::{DynError, DynErrorKind, Items, Value, ValueGraph};
 
-/// Nodes of one value.
+/// The maximum number of nodes of one value.
 pub(super) const MAX_NODES: usize = 1 << 21;
 
 #[cold]
@@ -10,15 +11,15 @@ pub(super) fn too_many() -> DynError {
     DynErrorKind::Limit("the graph would have over 2097152 values").into()
 }
 
-/// What a value leads to.
+/// The nodes that are reachable from a value.
 struct Reached {
-    /// Where nodes come to be, by where they are.
+    /// The new index of each node, by its old index.
     places: Vec<Option<u32>>,
-    /// Where they are, in their new order.
+    /// The old index of each node, in the new order.
     nodes: Vec<u32>,
 }
 
-/// The nodes of a graph that a value leads to, in their order.
+/// Returns the nodes of a graph that are reachable from a value, in their order.
 fn reached(value: &Value, graph: &ValueGraph) -> Reached {
     let mut places = vec![None; graph.nodes.len()];
     let mut waiting = vec![value];
@@ -52,7 +53,7 @@ fn reached(value: &Value, graph: &ValueGraph) -> Reached {
     Reached { places, nodes }
 }
 
-/// Changes the numbers of all nodes in values, not those in the nodes that these are.
+/// Changes all node numbers in values, but not those inside of the referenced nodes.
 fn renumber<'v>(values: impl IntoIterator<Item = &'v mut Value>, mut number: impl FnMut(u32) -> u32) {
     let mut waiting: Vec<&mut Value> = values.into_iter().collect();
     while let Some(value) = waiting.pop() {
@@ -74,7 +75,7 @@ fn all<'v>(value: &'v mut Value, graph: &'v mut ValueGraph) -> impl Iterator<Ite
     std::iter::once(value).chain(graph.nodes.iter_mut().flat_map(|node| node.members.iter_mut()))
 }
 
-/// A part of a value, with the nodes that it leads to.
+/// Returns a part of a value, with the nodes that are reachable from it.
 pub(super) fn extract(mut value: Value, graph: &ValueGraph) -> (Value, ValueGraph) {
     if graph.nodes.is_empty() {
         return (value, ValueGraph::default());
@@ -82,13 +83,13 @@ pub(super) fn extract(mut value: Value, graph: &ValueGraph) -> (Value, ValueGrap
     let reached = reached(&value, graph);
     let nodes = reached.nodes.iter().filter_map(|at| graph.nodes.get(*at as usize).cloned());
     let mut graph = ValueGraph { nodes: nodes.collect() };
-    // A number that was none stays none.
+    // An invalid node number remains invalid.
     let place = |node: u32| reached.places.get(node as usize).copied().flatten().unwrap_or(u32::MAX);
     renumber(all(&mut value, &mut graph), place);
     (value, graph)
 }
 
-/// Drops the nodes that nothing leads to.
+/// Drops unreachable nodes.
 pub(super) fn prune(value: &mut Value, graph: &mut ValueGraph) {
     let reached = reached(value, graph);
     if reached.nodes.len() == graph.nodes.len() {
@@ -100,7 +101,7 @@ pub(super) fn prune(value: &mut Value, graph: &mut ValueGraph) {
     renumber(all(value, graph), place);
 }
 
-/// Appends the nodes of another value's graph, and gives that value the numbers that they get.
+/// Appends the nodes of another value's graph, and renumbers the nodes in that value.
 ///
 /// # Errors
 /// [`Limit`](DynErrorKind::Limit).

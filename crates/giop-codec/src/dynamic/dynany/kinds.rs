@@ -1,4 +1,4 @@
-//! What the standard has for one kind of types each.
+//! The views of a `DynAny` for single kinds of types, as in the standard.
 
 use std::ops::Deref;
 
@@ -31,7 +31,7 @@ macro_rules! views {
                 #[doc = concat!("The same as ", $what, ".")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](DynErrorKind::TypeMismatch): it is none.
+                /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the value is of another kind.
                 pub fn $as(&self) -> Result<$view, DynError> {
                     let code = self.type_code()?;
                     match code.unaliased().kind() {
@@ -57,7 +57,8 @@ views! {
     DynUnion as_union "a union" => TcKind::Union,
     /// A sequence, or an array.
     ///
-    /// Source clauses: "Dynamic Management of Any Values / The DynSequence Interface", "The DynArray Interface".
+    /// Source clauses: "Dynamic Management of Any Values / The DynSequence Interface", "The DynArray
+    /// Interface".
     #[doc(alias = "DynamicAny::DynSequence")]
     #[doc(alias = "DynamicAny::DynArray")]
     DynSequence as_sequence "a sequence or array" => TcKind::Sequence | TcKind::Array,
@@ -71,21 +72,22 @@ views! {
     /// Source clause: "Dynamic Management of Any Values / The DynFixed Interface".
     #[doc(alias = "DynamicAny::DynFixed")]
     DynFixed as_fixed "a fixed" => TcKind::Fixed,
-    /// A value of a value type, or a value box, whose component is what it holds.
+    /// A value of a value type, or a value box, whose component is its content.
     ///
-    /// Source clauses: "Dynamic Management of Any Values / The DynValue Interface", "The DynValueBox Interface".
+    /// Source clauses: "Dynamic Management of Any Values / The DynValue Interface", "The DynValueBox
+    /// Interface".
     #[doc(alias = "DynamicAny::DynValue")]
     #[doc(alias = "DynamicAny::DynValueBox")]
     DynValue as_value "a value of a value type" => TcKind::Value | TcKind::Event | TcKind::ValueBox,
 }
 
-/// Names and values of all components.
+/// Returns names and values of all components.
 fn members(of: &DynAny, names: &[Box<str>]) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
     let all = components(of, names.len())?;
     Ok(names.iter().cloned().zip(all).collect())
 }
 
-/// All components, each with a graph of its own.
+/// Returns all components, each with a graph of its own.
 fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
     let mut nodes = 0;
     let one = |at| {
@@ -96,7 +98,7 @@ fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
     (0..count).map(one).collect()
 }
 
-/// Sets all components. Names are those of the members, or empty.
+/// Sets all components. Each name must be that of the member, or empty.
 fn set_members(of: &DynAny, names: &[Box<str>], members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
     if members.len() != names.len() {
         return Err(DynErrorKind::Bounds { index: members.len(), len: names.len() }.into());
@@ -137,7 +139,7 @@ impl DynStruct {
         self.type_code().map(|code| names_of(&code))
     }
 
-    /// The name of the member at the current position.
+    /// Returns the name of the member at the current position.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1.
@@ -145,7 +147,7 @@ impl DynStruct {
         current(self, &self.names()?).map(|(name, _)| name)
     }
 
-    /// The kind of the member at the current position.
+    /// Returns the kind of the member at the current position.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1.
@@ -153,7 +155,7 @@ impl DynStruct {
         current(self, &self.names()?).map(|(_, kind)| kind)
     }
 
-    /// All members, with their names.
+    /// Returns all members with their names.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -162,26 +164,29 @@ impl DynStruct {
         members(self, &self.names()?)
     }
 
-    /// Sets all members; their names may be empty.
+    /// Sets all members; the given names may be empty.
     ///
     /// # Errors
-    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds); nothing is set then.
+    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`TypeMismatch`](DynErrorKind::TypeMismatch),
+    /// [`Bounds`](DynErrorKind::Bounds). The value does not change then.
     pub fn set_members(&self, members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
         set_members(self, &self.names()?, members)
     }
 }
 
 impl DynUnion {
-    /// The discriminator, which is a component.
+    /// Returns the discriminator, which is a component.
     #[doc(alias = "get_discriminator")]
     pub fn discriminator(&self) -> DynAny {
         self.component(0)
     }
 
-    /// Sets the discriminator. The member stays where both select it; else the one that this selects begins.
+    /// Sets the discriminator. The member is kept if both discriminators select it. Otherwise the newly
+    /// selected member gets its default value.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): it is of another type; [`InvalidValue`](DynErrorKind::InvalidValue).
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the value is of another type.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn set_discriminator(&self, discriminator: &DynAny) -> Result<(), DynError> {
         let given = discriminator.dynamic()?;
         let wanted = self.type_code()?.unaliased().discriminator_type().unwrap_or_default();
@@ -202,7 +207,7 @@ impl DynUnion {
     /// Selects the default member.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): there is none that is spelled out.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the union has no explicit default member.
     pub fn set_to_default_member(&self) -> Result<(), DynError> {
         let code = self.type_code()?.unaliased();
         let label = match code.union() {
@@ -215,7 +220,7 @@ impl DynUnion {
     /// Selects no member.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): every discriminator selects one.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): every discriminator selects a member.
     pub fn set_to_no_active_member(&self) -> Result<(), DynError> {
         let code = self.type_code()?.unaliased();
         let label = match code.union() {
@@ -225,7 +230,7 @@ impl DynUnion {
         self.select(label.ok_or_else(|| mismatch(&code, "a union without a member"))?)
     }
 
-    /// Whether no member is selected.
+    /// Returns whether no member is selected.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -233,7 +238,7 @@ impl DynUnion {
         Ok(self.component_count()? < 2)
     }
 
-    /// The kind of the discriminator.
+    /// Returns the kind of the discriminator.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -241,10 +246,10 @@ impl DynUnion {
         self.discriminator().type_code().map(|code| code.unaliased().kind())
     }
 
-    /// The member that is selected, which is a component.
+    /// Returns the selected member, which is a component.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue): none is.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue): no member is selected.
     pub fn member(&self) -> Result<DynAny, DynError> {
         if self.has_no_active_member()? {
             return Err(DynErrorKind::InvalidValue("no member of the union is selected").into());
@@ -252,10 +257,10 @@ impl DynUnion {
         Ok(self.component(1))
     }
 
-    /// The name of the member that is selected.
+    /// Returns the name of the selected member.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue): none is.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue): no member is selected.
     pub fn member_name(&self) -> Result<Box<str>, DynError> {
         self.member()?;
         let (code, value) = (self.type_code()?.unaliased(), self.dynamic()?.value);
@@ -268,17 +273,17 @@ impl DynUnion {
         found.ok_or_else(super::gone)
     }
 
-    /// The kind of the member that is selected.
+    /// Returns the kind of the selected member.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue): none is.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue): no member is selected.
     pub fn member_kind(&self) -> Result<TcKind, DynError> {
         self.member()?.type_code().map(|code| code.kind())
     }
 }
 
 impl DynSequence {
-    /// How many elements there are.
+    /// Returns the number of elements.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -287,12 +292,12 @@ impl DynSequence {
         self.component_count()
     }
 
-    /// Cuts elements off at the end, or adds some that are as their type begins. If the position was -1, it is the first of
-    /// those then; it is -1 if its element is cut off.
+    /// Removes elements at the end, or appends elements with default values. If the position was -1, it moves
+    /// to the first new element. It becomes -1 if its element is removed.
     ///
     /// # Errors
-    /// [`Bounds`](DynErrorKind::Bounds): the sequence has a bound, or it is an array; [`Limit`](DynErrorKind::Limit): the elements that are added take
-    /// over 64 MiB.
+    /// [`Bounds`](DynErrorKind::Bounds): the length exceeds the bound of the sequence, or differs from that
+    /// of the array. [`Limit`](DynErrorKind::Limit): the new elements take over 64 MiB.
     pub fn set_length(&self, length: usize) -> Result<(), DynError> {
         let (before, position) = (self.length()?, self.position()?);
         self.change(&mut |code, part, _| {
@@ -317,7 +322,7 @@ impl DynSequence {
         Ok(())
     }
 
-    /// All elements.
+    /// Returns all elements.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -326,10 +331,11 @@ impl DynSequence {
         components(self, self.length()?)
     }
 
-    /// Sets all elements, and with those of a sequence how many there are.
+    /// Sets all elements, and thereby the length of a sequence.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds); nothing is set then.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds). The value does not
+    /// change then.
     pub fn set_elements(&self, elements: Vec<Dynamic>) -> Result<(), DynError> {
         let before = self.dynamic()?;
         let set = || {
@@ -386,7 +392,7 @@ fn resize(items: &mut Items, length: usize, element: &TypeCode) -> Result<(), Dy
 }
 
 impl DynEnum {
-    /// The enumerator's name.
+    /// Returns the enumerator's name.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -397,7 +403,7 @@ impl DynEnum {
         code.member_name(ordinal as usize).map(Into::into).map_err(|_| super::gone())
     }
 
-    /// Its ordinal.
+    /// Returns the enumerator's ordinal.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -409,7 +415,7 @@ impl DynEnum {
         }
     }
 
-    /// Makes it the enumerator of that name.
+    /// Sets the enumerator by its name.
     ///
     /// # Errors
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember).
@@ -420,7 +426,7 @@ impl DynEnum {
         self.set_ordinal(at.ok_or_else(|| DynErrorKind::NoSuchMember(name.into()))?)
     }
 
-    /// Makes it the enumerator of that ordinal.
+    /// Sets the enumerator by its ordinal.
     ///
     /// # Errors
     /// [`Bounds`](DynErrorKind::Bounds).
@@ -431,7 +437,7 @@ impl DynEnum {
 }
 
 impl DynFixed {
-    /// The number, with all digits behind its point.
+    /// Returns the number, with all digits after its decimal point.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -443,10 +449,12 @@ impl DynFixed {
         }
     }
 
-    /// Makes it that number, with a point or without; as in IDL, `d` or `D` may end it. `false`: digits behind the last that the type has are cut off.
+    /// Sets the number, with or without a decimal point; as in IDL, it may end with `d` or `D`. Returns
+    /// `false` if digits after the last one of the type were cut off.
     ///
     /// # Errors
-    /// [`Syntax`](DynErrorKind::Syntax): it is no number; [`InvalidValue`](DynErrorKind::InvalidValue): it has more digits before the point than the
+    /// [`Syntax`](DynErrorKind::Syntax): the text is not a number.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue): it has more digits before the decimal point than the
     /// type.
     pub fn set_value(&self, text: &str) -> Result<bool, DynError> {
         let code = self.type_code()?.unaliased();
@@ -490,7 +498,7 @@ impl DynValue {
         }
     }
 
-    /// Whether it is null.
+    /// Returns whether the value is null.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -498,7 +506,7 @@ impl DynValue {
         Ok(*self.part(&self.lock())?.1 == Value::Node(None))
     }
 
-    /// Makes it null.
+    /// Sets the value to null.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -508,10 +516,11 @@ impl DynValue {
         Ok(())
     }
 
-    /// Makes it a value with a state as its type begins, if it is null.
+    /// Sets a null value to a value with default members.
     ///
     /// # Errors
-    /// [`Inconsistent`](DynErrorKind::Inconsistent): the type has no values, as an abstract one, or is `custom`.
+    /// [`Inconsistent`](DynErrorKind::Inconsistent): the type has no values, because it is abstract, or it is
+    /// `custom`.
     pub fn set_to_value(&self) -> Result<(), DynError> {
         if !self.is_null()? {
             return Ok(());
@@ -534,36 +543,37 @@ impl DynValue {
         Ok(())
     }
 
-    /// The name of the member at the current position.
+    /// Returns the name of the member at the current position.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and where it is null.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and if the value is null.
     pub fn current_member_name(&self) -> Result<Box<str>, DynError> {
         current(self, &self.names()?).map(|(name, _)| name)
     }
 
-    /// The kind of the member at the current position.
+    /// Returns the kind of the member at the current position.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and where it is null.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and if the value is null.
     pub fn current_member_kind(&self) -> Result<TcKind, DynError> {
         current(self, &self.names()?).map(|(_, kind)| kind)
     }
 
-    /// The state, that of bases first, with the members' names; of a value box `value`.
+    /// Returns the state with the members' names, that of bases first. The member of a value box is named
+    /// `value`.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) where it is null.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if the value is null.
     #[doc(alias = "get_members")]
     #[doc(alias = "get_boxed_value")]
     pub fn members(&self) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
         members(self, &self.names()?)
     }
 
-    /// Sets the state; a null value becomes one before.
+    /// Sets the state; a null value becomes a value first.
     ///
     /// # Errors
-    /// As [`DynStruct::set_members`].
+    /// Those of [`DynStruct::set_members`].
     #[doc(alias = "set_boxed_value")]
     pub fn set_members(&self, members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
         self.set_to_value()?;

@@ -1,4 +1,4 @@
-//! [`DynAny`]: a value by its components, as the standard has it ("Dynamic Management of Any Values").
+//! [`DynAny`]: access to a value by its components, as in the standard ("Dynamic Management of Any Values").
 
 mod graph;
 mod kinds;
@@ -16,14 +16,16 @@ use super::{DynError, DynErrorKind, Dynamic, Value, ValueGraph};
 use crate::any::Any;
 use crate::typecode::{TcKind, TypeCode};
 
-/// A value that is walked through and changed component by component, without its type at compile time.
+/// A value that is read and changed component by component, without its type at compile time.
 ///
-/// What [`current_component`](Self::current_component) gives is a part of this value, not a copy: who changes it changes the whole. Clones are the
-/// same value; [`copy`](Self::copy) is another. Each component has a current position of its own, among its components: 0 at first, or -1 where there are none. A
-/// component that its value has not any more, because another member of a union was selected or a sequence was cut, has
-/// [`InvalidValue`](DynErrorKind::InvalidValue) for all that is asked of it. `destroy` is to drop it.
+/// [`current_component`](Self::current_component) returns a part of this value, not a copy: a change of the
+/// component changes the whole. Clones refer to the same value; [`copy`](Self::copy) creates another one.
+/// Each component has its own current position among its components: 0 initially, or -1 if there are none. A
+/// component is removed from its value when another member of a union is selected, or a sequence is
+/// shortened. All methods of a removed component return [`InvalidValue`](DynErrorKind::InvalidValue). To
+/// `destroy` a value, drop it.
 ///
-/// Programs that are not ported from other languages have it simpler with [`Dynamic`] and its paths.
+/// For programs that are not ported from other languages, [`Dynamic`] and its paths are simpler.
 ///
 /// ```
 /// use giop_codec::dynamic::DynAny;
@@ -43,15 +45,15 @@ use crate::typecode::{TcKind, TypeCode};
 #[derive(Clone)]
 pub struct DynAny {
     whole: Arc<Mutex<Whole>>,
-    /// The way from the whole to this part, component by component.
+    /// The indices that lead from the whole to this part, component by component.
     way: Vec<usize>,
 }
 
 struct Whole {
     dynamic: Dynamic,
-    /// Nodes that there were when those were dropped last that nothing led to.
+    /// The number of nodes after the last removal of unreachable nodes.
     tidy: usize,
-    /// Current positions that are not the first ones.
+    /// Current positions that differ from the initial ones.
     positions: BTreeMap<Vec<usize>, Option<usize>>,
 }
 
@@ -65,28 +67,28 @@ fn mismatch(wanted: &TypeCode, found: &str) -> DynError {
     DynErrorKind::TypeMismatch { wanted: wanted.clone(), found: found.into() }.into()
 }
 
-/// Whether values of the type have components.
+/// Returns whether values of the type have components.
 fn has_components(code: &TypeCode) -> bool {
     use TcKind::{Array, Event, Except, Sequence, Struct, Union, Value, ValueBox};
     let code = code.unaliased();
     match code.kind() {
-        // Clause "DynAny / Traversal": not an exception without members either.
+        // Clause "DynAny / Traversal": an exception without members has no components either.
         Except => code.member_count().is_ok_and(|members| members > 0),
         kind => matches!(kind, Struct | Union | Sequence | Array | Value | ValueBox | Event),
     }
 }
 
 impl DynAny {
-    /// The value of an any.
+    /// Creates a `DynAny` with the value of an any.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode): a peer sent something else than the type that it named.
+    /// [`Decode`](DynErrorKind::Decode): the any was received with data that is not a value of its type.
     #[doc(alias = "create_dyn_any")]
     pub fn from_any(any: &Any) -> Result<DynAny, DynError> {
         any.to_dynamic().map(DynAny::from)
     }
 
-    /// The value that a type begins with: see [`Dynamic::default_of`].
+    /// Creates a `DynAny` with the default value of a type: see [`Dynamic::default_of`].
     ///
     /// # Errors
     /// [`Inconsistent`](DynErrorKind::Inconsistent), [`Limit`](DynErrorKind::Limit).
@@ -95,15 +97,16 @@ impl DynAny {
         Dynamic::default_of(code).map(DynAny::from)
     }
 
-    /// The value as an any.
+    /// Returns the value as an any.
     ///
     /// # Errors
-    /// [`Encode`](DynErrorKind::Encode), [`InvalidValue`](DynErrorKind::InvalidValue); [`Inconsistent`](DynErrorKind::Inconsistent) of a `custom` value.
+    /// [`Encode`](DynErrorKind::Encode), [`InvalidValue`](DynErrorKind::InvalidValue).
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) for a `custom` value.
     pub fn to_any(&self) -> Result<Any, DynError> {
         Any::from_dynamic(&self.dynamic()?)
     }
 
-    /// A copy of the value as a tree.
+    /// Returns a copy of the value as a tree.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -114,7 +117,7 @@ impl DynAny {
         Ok(Dynamic { code, value, graph })
     }
 
-    /// Its type, aliases included.
+    /// Returns the type of the value, including aliases.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -123,7 +126,7 @@ impl DynAny {
         self.part(&self.lock()).map(|(code, _)| code)
     }
 
-    /// Takes the value of another, whose type is equivalent.
+    /// Assigns the value of another `DynAny` of an equivalent type.
     ///
     /// # Errors
     /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -131,10 +134,11 @@ impl DynAny {
         self.take(other.dynamic()?)
     }
 
-    /// Takes the value of an any of an equivalent type.
+    /// Assigns the value of an any of an equivalent type.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue), [`Decode`](DynErrorKind::Decode).
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue),
+    /// [`Decode`](DynErrorKind::Decode).
     #[doc(alias = "from_any")]
     pub fn assign_any(&self, any: &Any) -> Result<(), DynError> {
         self.take(any.to_dynamic()?)
@@ -157,7 +161,7 @@ impl DynAny {
         Ok(())
     }
 
-    /// Whether the types are equivalent and the values the same.
+    /// Returns whether the types are equivalent and the values equal.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -169,11 +173,12 @@ impl DynAny {
         if one.value == other.value && one.graph == other.graph {
             return Ok(true);
         }
-        // Trees may differ where values do not: numbers side by side or each by itself, nodes in another order.
+        // Trees of equal values may differ: numbers may be contiguous or separate, and nodes in another
+        // order.
         Ok(Any::from_dynamic(&one)? == Any::from_dynamic(&Dynamic { code: one.code.clone(), ..other })?)
     }
 
-    /// Another value like this one, at its first position.
+    /// Creates a `DynAny` with a copy of the value, at its initial position.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -181,7 +186,8 @@ impl DynAny {
         self.dynamic().map(DynAny::from)
     }
 
-    /// How many components there are: members, elements, the discriminator and the member of a union, none of other types.
+    /// Returns the number of components: members, elements, or the discriminator and the member of a union; 0
+    /// for other types.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -191,10 +197,11 @@ impl DynAny {
         Ok(count(&value, &whole.dynamic.graph))
     }
 
-    /// The component at the current position; `None` at -1.
+    /// Returns the component at the current position; `None` at -1.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): values of the type have no components; [`InvalidValue`](DynErrorKind::InvalidValue).
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): values of the type have no components.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn current_component(&self) -> Result<Option<DynAny>, DynError> {
         let code = self.type_code()?;
         if !has_components(&code) {
@@ -203,7 +210,8 @@ impl DynAny {
         Ok(self.position()?.map(|index| self.component(index)))
     }
 
-    /// Goes to the component of that number; `false`, and to -1, if there is none.
+    /// Moves to the component with that number. If there is none, the position becomes -1 and the result is
+    /// `false`.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -214,7 +222,7 @@ impl DynAny {
         Ok(found.is_some())
     }
 
-    /// Goes to the first component.
+    /// Moves to the first component.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -222,7 +230,7 @@ impl DynAny {
         self.seek(0).map(drop)
     }
 
-    /// Goes to the next component; `false`, and to -1, behind the last one.
+    /// Moves to the next component. After the last one, the position becomes -1 and the result is `false`.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue).
@@ -244,14 +252,14 @@ impl DynAny {
         self.lock().positions.insert(self.way.clone(), to);
     }
 
-    /// The current position.
+    /// Returns the current position.
     fn position(&self) -> Result<Option<usize>, DynError> {
         let count = self.component_count()?;
         let kept = self.lock().positions.get(&self.way).copied();
         Ok(kept.unwrap_or(Some(0)).filter(|index| *index < count))
     }
 
-    /// The positions of this and its components are the first ones again.
+    /// Resets the positions of this part and its components to the initial ones.
     fn forget_positions(&self) {
         let mut whole = self.lock();
         let below: Vec<_> = whole
@@ -274,7 +282,7 @@ impl DynAny {
         Ok((code, value))
     }
 
-    /// Changes this part.
+    /// Calls `f` to change this part.
     fn change<R>(
         &self,
         f: &mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>,
@@ -292,7 +300,7 @@ impl DynAny {
         }
     }
 
-    /// Drops nodes that nothing leads to, when they may be half of all.
+    /// Drops unreachable nodes once they may be half of all nodes.
     fn tidy(&self) {
         let mut whole = self.lock();
         let Whole { dynamic, tidy, .. } = &mut *whole;
@@ -302,7 +310,8 @@ impl DynAny {
         }
     }
 
-    /// What `get_..` and `insert_..` are about: the value itself, or the current component of one that has such.
+    /// Returns the target of `get_..` and `insert_..`: the value itself, or its current component if its type
+    /// has components.
     fn target(&self) -> Result<DynAny, DynError> {
         if !has_components(&self.type_code()?) {
             return Ok(self.clone());

@@ -1,4 +1,4 @@
-//! What is put into a `DynAny` and taken out of it by its type.
+//! Typed access to the content of a `DynAny`.
 
 use bytes::Bytes;
 
@@ -12,13 +12,15 @@ use crate::typecode::TypeCode;
 
 macro_rules! simple {
     ($($get:ident $insert:ident $rust:ty, $what:literal, $found:pat => $out:expr, $value:ident => $in:expr;)*) => {
-        /// Values of one type. They are those of the value itself, or of its current component if it has components.
+        /// Access to values of one type. The methods apply to the value itself, or to its current component
+        /// if its type has components.
         impl DynAny {
             $(
                 #[doc = concat!("The ", $what, " that it is.")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
                 pub fn $get(&self) -> Result<$rust, DynError> {
                     let target = self.target()?;
                     let whole = target.lock();
@@ -32,7 +34,8 @@ macro_rules! simple {
                 #[doc = concat!("Makes it that ", $what, ".")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
                 /// [`Bounds`](super::DynErrorKind::Bounds).
                 pub fn $insert(&self, $value: $rust) -> Result<(), DynError> {
                     self.target()?.set($in)
@@ -65,13 +68,15 @@ simple! {
 
 macro_rules! sequences {
     ($($get:ident $insert:ident $items:ident $item:ident $rust:ty, $what:literal;)*) => {
-        /// Sequences and arrays of numbers and characters, which are a value themselves or the current component.
+        /// Access to sequences and arrays of numbers and characters. The methods apply to the value itself or
+        /// to its current component.
         impl DynAny {
             $(
                 #[doc = concat!("The elements, if they are of type ", $what, ".")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
                 pub fn $get(&self) -> Result<$rust, DynError> {
                     let target = self.list()?;
                     let whole = target.lock();
@@ -91,7 +96,8 @@ macro_rules! sequences {
                 #[doc = concat!("Makes the elements these, if they are of type ", $what, ".")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch); [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
                 /// [`Bounds`](super::DynErrorKind::Bounds).
                 pub fn $insert(&self, items: impl Into<$rust>) -> Result<(), DynError> {
                     let target = self.list()?;
@@ -118,18 +124,18 @@ sequences! {
 }
 
 impl DynAny {
-    /// What is in the any that it is, or that its current component is.
+    /// Returns the content of the any that is the value itself or its current component.
     ///
     /// # Errors
-    /// As [`get_any`](Self::get_any) and [`from_any`](Self::from_any).
+    /// Those of [`get_any`](Self::get_any) and [`from_any`](Self::from_any).
     pub fn get_dyn_any(&self) -> Result<DynAny, DynError> {
         DynAny::from_any(&self.get_any()?)
     }
 
-    /// Puts a value into the any that it is, or that its current component is.
+    /// Sets the content of the any that is the value itself or its current component.
     ///
     /// # Errors
-    /// As [`insert_any`](Self::insert_any) and [`to_any`](Self::to_any).
+    /// Those of [`insert_any`](Self::insert_any) and [`to_any`](Self::to_any).
     pub fn insert_dyn_any(&self, value: &DynAny) -> Result<(), DynError> {
         self.insert_any(value.to_any()?)
     }
@@ -147,7 +153,7 @@ impl DynAny {
         Ok(())
     }
 
-    /// The sequence or array that it is, or that its current component is.
+    /// Returns the sequence or array that is the value itself or its current component.
     fn list(&self) -> Result<DynAny, DynError> {
         use crate::typecode::TcKind::{Array, Sequence};
         let code = self.type_code()?.unaliased();

@@ -1,4 +1,4 @@
-//! Type codes as JSON: `"long"`, `"string<8>"`, or an object that says what they are made of.
+//! Type codes as JSON: `"long"`, `"string<8>"`, or an object that describes their parts.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -16,21 +16,21 @@ use crate::typecode::{
     Value, ValueModifier, has_digits,
 };
 
-/// A type code to be written.
+/// A type code to serialize.
 pub(super) struct Code<'a>(pub(super) &'a TypeCode);
 
-/// A type code that was read.
+/// A deserialized type code.
 pub(super) struct ReadCode(pub(super) TypeCode);
 
 impl Serialize for TypeCode {
-    /// By the mapping of docs/JSON.md.
+    /// Uses the mapping of docs/JSON.md.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         Code(self).serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for TypeCode {
-    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
+    /// Accepts at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TypeCode, D::Error> {
         ReadCode::deserialize(from).map(|read| read.0)
     }
@@ -45,13 +45,13 @@ impl Serialize for Code<'_> {
     }
 }
 
-/// Octets that types without an id may take, which are written wherever they are used.
+/// The maximum number of bytes for types without an id, which are written at each use.
 const MAX_REPEATED: usize = 1 << 20;
 
-/// Octets of a node's text, but for what its names take.
+/// The approximate size of a node's text in bytes, without names.
 const NODE: usize = 48;
 
-/// About how many octets a node takes, without those that it names.
+/// Returns the approximate size of a node's text in bytes, without the nodes that it refers to.
 fn size_of_node(node: &Node) -> usize {
     let names: usize = match node {
         Node::Named(Named { id, name, body, .. }) => {
@@ -63,17 +63,17 @@ fn size_of_node(node: &Node) -> usize {
     NODE + names + node.members().iter().map(|member| NODE + member.name.len()).sum::<usize>()
 }
 
-/// About how many octets types take, each written once.
+/// Returns the approximate size in bytes of the text of all types, each written once.
 pub(super) fn size(nodes: &Nodes) -> usize {
     nodes.all().iter().map(size_of_node).sum()
 }
 
-/// What was written of a type code.
+/// The state of writing a type code.
 struct Written<'a> {
     nodes: &'a Nodes,
-    /// The last type of each id: what a reference to that means.
+    /// The last type written for each id, to which a reference by id refers.
     named: RefCell<HashMap<Box<str>, Index>>,
-    /// Octets that may still be written, counted roughly.
+    /// Bytes that may still be written, counted roughly.
     left: Cell<usize>,
 }
 
@@ -83,7 +83,7 @@ struct Part<'a> {
     depth: usize,
 }
 
-/// What objects call a kind: its OMG name without `tk_`.
+/// Returns the name of a kind in JSON objects: its OMG name without `tk_`.
 fn name_of(kind: TcKind) -> &'static str {
     let name = kind.omg_name();
     name.strip_prefix("tk_").unwrap_or(name)
@@ -252,10 +252,10 @@ impl<'de> Deserialize<'de> for ReadCode {
     }
 }
 
-/// A type code from its JSON.
+/// Reads a type code from its JSON.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the fault.
 pub(super) fn from_json(json: &Json) -> Result<TypeCode, String> {
     let mut reader = Reader { builder: Builder::default(), named: HashMap::new(), open: Vec::new() };
     let root = reader.code(json)?;
@@ -265,9 +265,9 @@ pub(super) fn from_json(json: &Json) -> Result<TypeCode, String> {
 
 struct Reader {
     builder: Builder,
-    /// Types read or begun, by their ids.
+    /// The types that are read or begun, by their ids.
     named: HashMap<String, Index>,
-    /// Those that are read just now, and whether values of a type that contains itself through them can end.
+    /// The types that are being read, and whether recursion through them can end.
     open: Vec<(Index, bool)>,
 }
 
@@ -480,7 +480,7 @@ fn members(object: &Map<String, Json>) -> Result<&[Json], String> {
     }
 }
 
-/// The label of that JSON, by a discriminator's type and its enumerators.
+/// Returns the label for its JSON, given the discriminator's type and its enumerators.
 fn label_from(of: &Node, by_name: &HashMap<&str, usize>, json: &Json) -> Option<i64> {
     let one = |text: &str| {
         let mut chars = text.chars();

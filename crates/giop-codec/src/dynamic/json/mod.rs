@@ -1,4 +1,4 @@
-//! JSON of every type of the IDL, driven by type codes. The mapping is in docs/JSON.md.
+//! JSON of every IDL type, driven by type codes. The mapping is in docs/JSON.md.
 
 mod code;
 mod read;
@@ -11,7 +11,7 @@ use crate::any::Any;
 use crate::typecode::TypeCode;
 use crate::value::ValueTypes;
 
-/// Keys that no member of the IDL can have.
+/// Keys that no IDL member can have.
 mod key {
     pub(super) const CASE: &str = "$case";
     pub(super) const EXCEPTION: &str = "$exception";
@@ -22,22 +22,23 @@ mod key {
 }
 
 impl Dynamic {
-    /// The value as JSON, without its type.
+    /// Returns the value as JSON, without its type.
     ///
     /// # Errors
-    /// As [`check`](Self::check), for a value that is none of its type; [`Limit`](DynErrorKind::Limit) behind 64 levels, of which each value of a
-    /// value type in another one is one, and where names that are written again and again take over 16 MiB; as [`Any::to_dynamic`] for what is in
-    /// anys.
+    /// Those of [`check`](Self::check), if it is not a value of its type. [`Limit`](DynErrorKind::Limit) for
+    /// more than 64 levels, where each value of a value type within another one is a level, and if repeated
+    /// names take over 16 MiB. Those of [`Any::to_dynamic`] for the content of anys.
     pub fn to_json(&self) -> Result<String, DynError> {
         let mut json = Vec::new();
         self.json_to(&mut json)?;
         String::from_utf8(json).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
     }
 
-    /// Writes the value as JSON, without its type, piece by piece as it is made. After an error a part of the text is written.
+    /// Writes the value as JSON, without its type, incrementally. After an error, `out` contains a part of
+    /// the text.
     ///
     /// # Errors
-    /// As [`to_json`](Self::to_json); [`Limit`](DynErrorKind::Limit) where `out` takes no more.
+    /// Those of [`to_json`](Self::to_json); [`Limit`](DynErrorKind::Limit) if `out` accepts no more bytes.
     pub fn write_json(&self, out: &mut dyn std::io::Write) -> Result<(), DynError> {
         self.json_to(out)
     }
@@ -53,35 +54,38 @@ impl Dynamic {
         })
     }
 
-    /// A value of the type from its JSON.
+    /// Reads a value of the type from its JSON.
     ///
-    /// Takes memory by the length of the text, whatever the type says.
+    /// Memory use depends on the length of the text, not on the type.
     ///
     /// # Errors
-    /// What is wrong, and where in the value: [`Syntax`](DynErrorKind::Syntax) with line and column,
+    /// The fault and its path in the value: [`Syntax`](DynErrorKind::Syntax) with line and column,
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`MissingMember`](DynErrorKind::MissingMember),
-    /// [`DoubledMember`](DynErrorKind::DoubledMember), [`Bounds`](DynErrorKind::Bounds), [`Limit`](DynErrorKind::Limit) behind 64 levels.
+    /// [`DoubledMember`](DynErrorKind::DoubledMember), [`Bounds`](DynErrorKind::Bounds),
+    /// [`Limit`](DynErrorKind::Limit) for more than 64 levels.
     pub fn from_json(code: &TypeCode, text: &str) -> Result<Dynamic, DynError> {
         Dynamic::from_json_knowing(code, &ValueTypes::default(), text)
     }
 
-    /// The same; the text may name these value types by their repository ids.
+    /// Reads a value like [`from_json`](Self::from_json); the text may name the value types in `known` by
+    /// their repository ids.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json).
+    /// Those of [`from_json`](Self::from_json).
     pub fn from_json_knowing(code: &TypeCode, known: &ValueTypes, text: &str) -> Result<Dynamic, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
-        // It is 64 levels of values, which take up to two of JSON each.
+        // The 64 levels of values take up to two levels of JSON each.
         let value = OfType::new(code).knowing(known).read(&mut json)?;
         json.end().map_err(syntax)?;
         Ok(value)
     }
 
-    /// Values of these names and types from a JSON object that has them all, in their order: the arguments of a call. Each has a graph of its
-    /// own, so `"$id"`s count in one of them. The text may name the value types that are known by their repository ids.
+    /// Reads values of these names and types from a JSON object that has all of them, and returns them in
+    /// order: the arguments of a call. Each has a graph of its own, so an `"$id"` is local to one value. The
+    /// text may name the value types in `known` by their repository ids.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json) of a struct with these members.
+    /// Those of [`from_json`](Self::from_json) for a struct with these members.
     pub fn members_from_json(
         members: &[(&str, &TypeCode)],
         known: &ValueTypes,
@@ -95,19 +99,19 @@ impl Dynamic {
 }
 
 impl Any {
-    /// The value with its type as JSON: `{"$type": .., "value": ..}`.
+    /// Returns the value with its type as JSON: `{"$type": .., "value": ..}`.
     ///
     /// # Errors
-    /// As [`to_dynamic`](Self::to_dynamic) and [`Dynamic::to_json`].
+    /// Those of [`to_dynamic`](Self::to_dynamic) and [`Dynamic::to_json`].
     pub fn to_json(&self) -> Result<String, DynError> {
         let any = Dynamic { code: TypeCode::ANY, value: self.clone().into(), graph: Default::default() };
         any.to_json()
     }
 
-    /// An any from its JSON.
+    /// Reads an any from its JSON.
     ///
     /// # Errors
-    /// As [`Dynamic::from_json`].
+    /// Those of [`Dynamic::from_json`].
     pub fn from_json(text: &str) -> Result<Any, DynError> {
         match Dynamic::from_json(&TypeCode::ANY, text)?.value {
             super::Value::Any(any) => Ok(*any),

@@ -1,4 +1,4 @@
-//! JSON to values, driven by their types.
+//! Deserialization of values, driven by their types.
 
 mod apart;
 mod objects;
@@ -19,7 +19,7 @@ use crate::ior::Ior;
 use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode};
 use crate::value::ValueTypes;
 
-/// Reads a value of a type from whatever format: a seed for `serde`.
+/// A `serde` seed that reads a value of a type from any format.
 ///
 /// ```
 /// use giop_codec::dynamic::OfType;
@@ -39,12 +39,12 @@ pub struct OfType<'a> {
 }
 
 impl<'a> OfType<'a> {
-    /// A seed for values of that type.
+    /// Creates a seed for values of that type.
     pub fn new(code: &'a TypeCode) -> OfType<'a> {
         OfType { code, known: ValueTypes::default() }
     }
 
-    /// The same; the text may name these value types by their repository ids.
+    /// Allows the text to name these value types by their repository ids.
     #[must_use]
     pub fn knowing(self, types: &ValueTypes) -> OfType<'a> {
         OfType { known: types.clone(), ..self }
@@ -86,27 +86,28 @@ impl<'de> DeserializeSeed<'de> for OfType<'_> {
     }
 }
 
-/// What is read, and where.
+/// The state of deserialization, with the current path.
 #[derive(Default)]
 struct State {
     path: Vec<Step>,
-    /// What was wrong, where it was no matter of the grammar.
+    /// A fault that is not a syntax error.
     fault: Option<DynErrorKind>,
     nodes: Vec<Option<ValueNode>>,
-    /// A value was referred to before it was whole: whether it may be there was not looked at.
+    /// Whether a value was referenced before it was complete, so that its type was not checked at that place.
     early: bool,
-    /// The nodes by what the text calls them.
+    /// The nodes by their ids in the text.
     ids: HashMap<u64, u32>,
-    /// Types that the text may name.
+    /// Value types that the text may name.
     known: ValueTypes,
-    /// Where the names are in long enums and unions, by the address of the types, which are kept, so that no others come to be there.
+    /// Index of the names in long enums and unions, by the address of their types. The types are kept, so
+    /// that the addresses are not reused.
     names: HashMap<(usize, Index), (Nodes, Names)>,
 }
 
-/// Where the first of each name is, and whether it is the only one.
+/// The first position of each name, and whether the name is unique.
 type Names = HashMap<Box<str>, (usize, bool)>;
 
-/// Names that are gone through one by one.
+/// The maximum number of names for a linear search.
 const FEW: usize = 16;
 
 impl State {
@@ -121,7 +122,7 @@ impl State {
         }
     }
 
-    /// Where the first of a node's names is that is the one, and whether it is the only one.
+    /// Returns the first position of a name among those of a node, and whether the name is unique.
     fn position<'n>(
         &mut self,
         (nodes, index): (&Nodes, Index),
@@ -143,7 +144,7 @@ impl State {
         self.names.entry(key).or_insert_with(table).1.get(name).copied()
     }
 
-    /// The values of what was read, of which no more is known then.
+    /// Takes the graph of the values that were read, and forgets their ids.
     fn take_graph(&mut self) -> ValueGraph {
         self.ids.clear();
         ValueGraph { nodes: std::mem::take(&mut self.nodes).into_iter().flatten().collect() }
@@ -157,7 +158,7 @@ impl State {
     }
 }
 
-/// Reads an object of values of these names and types, each with a graph of its own.
+/// Reads an object with values of these names and types, each with a graph of its own.
 pub(super) fn read_apart<'de>(
     members: &[(&str, &TypeCode)],
     known: &ValueTypes,
@@ -168,7 +169,7 @@ pub(super) fn read_apart<'de>(
     read.map_err(|error| state.error(error))
 }
 
-/// A part that is to be read.
+/// A seed for a part of the value.
 struct Part<'s> {
     state: &'s mut State,
     nodes: &'s Nodes,
@@ -315,7 +316,7 @@ impl<'s> Part<'s> {
         Ok(value)
     }
 
-    /// The key and value of elements that are entries of a `map` with keys of text.
+    /// Returns the key and value types, if the elements are entries of a `map` with text keys.
     fn is_map(&self, element: Index) -> Option<(Index, Index)> {
         let Node::Named(Named { body: Body::Members(members), id, .. }) =
             self.nodes.at(self.nodes.unaliased(element))

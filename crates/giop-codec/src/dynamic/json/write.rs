@@ -1,4 +1,4 @@
-//! Values to JSON.
+//! Serialization of values.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,22 +11,23 @@ use super::super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGra
 use super::{code, key};
 use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode};
 
-/// Octets that names and types take in a text, which a few octets of a value may repeat often: so many, and so many more for each name.
+/// The maximum number of bytes that names and types take in a text, plus `NAME` bytes for each name. Without
+/// a limit, a few bytes of a value could repeat long names often.
 const MAX_NAMES: usize = 16 << 20;
 const NAME: usize = 32;
 
 impl Serialize for Dynamic {
-    /// By the mapping of docs/JSON.md, whatever the format.
+    /// Uses the mapping of docs/JSON.md for every format.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         Whole { value: self, depth: 0, all: &All::default() }.serialize(to)
     }
 }
 
-/// What is known of all that is written, what is in anys too.
+/// The state of the whole output, including the content of anys.
 pub(super) struct All {
-    /// Octets that are left for names.
+    /// Bytes that are left for names.
     names: Cell<usize>,
-    /// What was wrong, where it was no matter of the format, with the way there from where the error has come to.
+    /// A fault that is not an error of the format, with the path to it from the current part.
     pub(super) fault: RefCell<Option<DynError>>,
 }
 
@@ -36,7 +37,7 @@ impl Default for All {
     }
 }
 
-/// A value that may be in an any, which is some levels deep.
+/// A value, possibly the content of an any, at a given depth.
 pub(super) struct Whole<'a> {
     pub(super) value: &'a Dynamic,
     pub(super) depth: usize,
@@ -52,7 +53,7 @@ impl Serialize for Whole<'_> {
     }
 }
 
-/// The graph of a value, and which of its nodes were written.
+/// The graph of a value, and the nodes already written.
 struct Graph<'a> {
     graph: &'a ValueGraph,
     written: RefCell<Vec<bool>>,
@@ -68,7 +69,7 @@ impl Graph<'_> {
         text
     }
 
-    /// An error as it is seen from around.
+    /// Makes the path of an error relative to the enclosing value.
     fn inside<T, E>(&self, done: Result<T, E>, step: impl FnOnce() -> Step) -> Result<T, E> {
         if done.is_err() {
             let fault = self.all.fault.take();
@@ -77,7 +78,7 @@ impl Graph<'_> {
         done
     }
 
-    /// A name of so many octets is written.
+    /// Charges a name of `len` bytes.
     fn name<E: Error>(&self, len: usize) -> Result<(), E> {
         let left = self.all.names.get().saturating_add(NAME).checked_sub(len);
         let limit = DynErrorKind::Limit("names in the text take over 16 MiB, and over 32 octets each");
@@ -95,7 +96,7 @@ struct Part<'a> {
     depth: usize,
 }
 
-/// A number that JSON has no name for.
+/// Writes a number, or a text for a number that JSON cannot represent.
 fn number<S: Serializer>(to: S, value: f64) -> Result<S::Ok, S::Error> {
     match value {
         value if value.is_nan() => to.serialize_str("NaN"),

@@ -1,4 +1,4 @@
-//! Runs of values of fixed layout: from a stream to another one, or to memory.
+//! Bulk transfer of values of fixed layout: between streams, or to memory.
 
 use bytes::Bytes;
 
@@ -7,16 +7,16 @@ use super::plan::{Plan, What};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Elements as they lie in a message.
+/// Elements as encoded in a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
-    /// The first one and its phase, where it is laid out otherwise than the others.
+    /// The first element and its phase, if its layout differs from that of the others.
     first: Option<(&'a [u8], usize)>,
-    /// All others, a stride apart.
+    /// All other elements, a stride apart.
     others: &'a [u8],
 }
 
-/// Writes the memory of numbers: shares it where the order allows.
+/// Writes an array of numbers; shares it if no byte swap is needed.
 #[inline(never)]
 pub(super) fn put_numbers(e: &mut Encoder, width: u8, octets: &Bytes) {
     if octets.is_empty() {
@@ -49,7 +49,7 @@ impl Plan {
         self.check(run.others, self.end(), self.stride(), swap, start)
     }
 
-    /// The next elements, where they are in one piece; `None`, and nothing is taken, where they are not.
+    /// Takes the next elements if they are contiguous. Otherwise returns `None` and takes nothing.
     fn take<'a>(&self, d: &mut Decoder<'a>, count: usize) -> Ran<Option<Run<'a>>> {
         let phase = d.phase();
         let lead = self.lead(phase);
@@ -65,17 +65,19 @@ impl Plan {
         Ok(Some(Run { first: lead.is_none().then_some((before, phase)), others }))
     }
 
-    /// The width of numbers in an element and how many there are, where elements in a row are nothing else.
+    /// Returns the width and count of the numbers in an element, if consecutive elements consist only of
+    /// numbers.
     fn one_run(&self, d: &Decoder<'_>) -> Option<(u8, usize)> {
         self.uniform().filter(|_| self.number || !d.is_piecewise())
     }
 
-    /// One element in native order to a place of its size at phase 0, all zero, wherever its parts are.
+    /// Reads one element in native order into zeroed memory of its size at phase 0, even if its parts are not
+    /// contiguous.
     #[cold]
     fn take_apart(&self, d: &mut Decoder<'_>, to: &mut [u8]) -> Ran {
         let start = d.position();
         for (field, mut at) in self.fields_at(0) {
-            // Behind a joint each member is aligned by itself.
+            // After a fragment boundary, each member is aligned individually.
             let apart = field.width > 2 && !field.joined && d.is_piecewise();
             let (times, count) = if apart { (field.count, 1) } else { (1, field.count) };
             for _ in 0..times {
@@ -92,7 +94,7 @@ impl Plan {
         self.check(to, 0, to.len().max(1), false, start)
     }
 
-    /// Reads so many values and leaves them, with their ordinals checked or not.
+    /// Skips `count` values and checks their ordinals if `checks` is set.
     pub(super) fn pass(&self, d: &mut Decoder<'_>, count: usize, checks: bool) -> Ran {
         let mut left = count;
         while left > 0 {
@@ -113,7 +115,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Reads so many values and writes them. Shares what the streams and the numbers allow, copies the rest once.
+    /// Copies `count` values from one stream to another. Numbers are shared if the streams allow it;
+    /// everything else is copied once.
     pub(crate) fn copy(&self, d: &mut Decoder<'_>, e: &mut Encoder, count: usize) -> Ran {
         if let Some((width, each)) = self.one_run(d) {
             let start = d.position();
@@ -138,8 +141,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Reads so many values to memory: native order, a stride apart, all at the phase at which elements end, zeros in padding. A
-    /// view where they are numbers and the stream allows.
+    /// Reads `count` values into memory: in native order, a stride apart, at the phase at which elements end,
+    /// with zeros as padding. Returns a view if they are numbers and the stream allows it.
     pub(super) fn flat(&self, d: &mut Decoder<'_>, count: usize) -> Ran<Bytes> {
         let start = d.position();
         if let Some((width, each)) = self.one_run(d) {
@@ -172,7 +175,7 @@ impl Plan {
         Ok(flat.into())
     }
 
-    /// Writes values that [`flat`](Plan::flat) made.
+    /// Writes values that [`flat`](Plan::flat) returned.
     pub(super) fn put_flat(&self, flat: &Bytes, e: &mut Encoder) {
         match self.uniform() {
             Some((width, _)) => put_numbers(e, width, flat),
@@ -211,7 +214,7 @@ impl Plan {
     }
 }
 
-/// Appends zeros to be written over.
+/// Appends zeros, to be overwritten.
 #[inline(never)]
 fn grow(octets: &mut Vec<u8>, len: usize) -> &mut [u8] {
     let start = octets.len();
@@ -219,8 +222,8 @@ fn grow(octets: &mut Vec<u8>, len: usize) -> &mut [u8] {
     octets.get_mut(start..).unwrap_or_default()
 }
 
-/// Reads the octets of a decimal number, of which some peers send no more than it has digits. Returns as many as the type has, at the end
-/// of the array, and their number.
+/// Reads the bytes of a decimal number. Some peers send only as many bytes as the number has digits. Returns
+/// the bytes at the end of the array, extended to the type's width, and that width.
 pub(crate) fn read_decimal(d: &mut Decoder<'_>, digits: u16) -> Ran<([u8; 16], usize)> {
     let start = d.position();
     let invalid = || DecodeError::new(DecodeErrorKind::InvalidFixed, start);
@@ -238,11 +241,11 @@ pub(crate) fn read_decimal(d: &mut Decoder<'_>, digits: u16) -> Ran<([u8; 16], u
             (0..=9, 0xF) => *last = octet & 0xF0 | 0xC,
             _ => return Err(invalid()),
         }
-        // There is one zero.
+        // Normalize a negative zero.
         if octets.iter().all(|octet| octet & !0xF == 0 && (*octet == 0 || *octet > 9)) {
             octets[15] = 0xC;
         }
-        // The digit that pads an even number of them is none.
+        // For an even number of digits the first digit is padding and must be 0.
         let padded = digits.is_multiple_of(2) && read == width;
         return match octets.get(16 - width) {
             Some(first) if padded && *first >= 0x10 => Err(invalid()),

@@ -1,38 +1,39 @@
-//! Types to programs: every node of an arena once, whatever leads to it.
+//! Compilation of types to programs: every node of an arena once, however often it is used.
 
 use super::plan::{Field, MAX_FIELDS, Plan, What};
 use super::{Body, NO_PLAN, Op, Switch};
 use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind};
 
-/// What all plans of an arena may take of memory, in fields; what would take more is walked member by member. For each node and member
-/// so many more, so that what a few octets describe stays small.
+/// The maximum memory of all plans of an arena, counted in fields; types beyond it are processed member by
+/// member. The budget also depends on the number of nodes and members (`LEAST_WEIGHT` plus `WEIGHT_EACH` for
+/// each), so that a type code of a few bytes cannot cause much memory use.
 const MAX_WEIGHT: usize = 8192;
 const LEAST_WEIGHT: usize = 256;
 const WEIGHT_EACH: usize = 4;
 
-/// Members that are looked at for a field of all that plans may take.
+/// The maximum number of members examined, for each field of the plan budget.
 const MAX_WORK: usize = 8;
 
-/// Greatest number of fields that an array has as a part of something larger.
+/// The maximum number of fields of an array within a larger type.
 const MAX_UNROLLED: usize = 64;
 
-/// Levels of types that are looked into for what is fixed.
+/// The maximum number of type levels searched for fixed layouts.
 const MAX_LEVELS: usize = 48;
 
-/// What is known of a node before anything is made of it.
+/// The result of the analysis of a node.
 #[derive(Clone, Copy, Debug)]
 enum Known {
     Not,
-    /// Being found out: it contains itself.
+    /// The analysis is in progress: the type contains itself.
     Open,
-    /// Of fixed layout, with no more than so many fields, of which one without octets is one as well, in so many levels; more than
-    /// `MAX_FIELDS` are no plan.
+    /// Fixed layout, with upper bounds for the number of fields (an empty field counts as one) and nesting
+    /// levels. There is no plan for more than `MAX_FIELDS` fields.
     Fixed {
         fields: usize,
         least: u32,
         levels: usize,
     },
-    /// At least so many octets.
+    /// Variable size with a minimum in bytes.
     Varies {
         least: u32,
     },
@@ -43,14 +44,14 @@ const EMPTY: Known = Known::Fixed { fields: 0, least: 0, levels: 0 };
 struct Compiler<'a> {
     nodes: &'a Nodes,
     known: Vec<Known>,
-    /// Of all plans to come.
+    /// The remaining budget of all plans.
     weight: usize,
     work: usize,
     body: Body,
 }
 
 impl Body {
-    /// The program for values of all types of an arena.
+    /// Compiles the program for values of all types of an arena.
     pub(crate) fn new(nodes: &Nodes) -> Body {
         let count = nodes.all().len();
         let body = Body {
@@ -86,7 +87,8 @@ impl Body {
     }
 }
 
-/// The binary logarithm of a basic type's octets; `None` where its encoding is not of fixed layout.
+/// Returns the field of a basic type, whose width is the binary logarithm of its size; `None` if its encoding
+/// is not of fixed layout.
 fn basic(kind: TcKind) -> Option<Field> {
     Some(match kind {
         TcKind::Boolean => Field::one(0, What::Bool),
@@ -100,7 +102,7 @@ fn basic(kind: TcKind) -> Option<Field> {
 }
 
 impl Compiler<'_> {
-    /// Finds out whether a type is of fixed layout, and its least size.
+    /// Determines whether a type is of fixed layout, and its minimum size.
     fn look(&mut self, index: Index, level: usize) -> Known {
         let at = index as usize;
         match self.known.get(at) {
@@ -120,7 +122,7 @@ impl Compiler<'_> {
             Node::Fixed { .. } => Known::Varies { least: 1 },
             Node::Array { element, length } => match self.look(*element, level + 1) {
                 Known::Fixed { .. } if *length == 0 => EMPTY,
-                // Each is paid for.
+                // Not fixed, because the decoder is charged for each element.
                 Known::Fixed { fields: 0, .. } => Known::Varies { least: 0 },
                 Known::Fixed { fields, least, levels } if levels < MAX_LEVELS => {
                     let all = fields.saturating_mul(*length as usize);
@@ -177,7 +179,7 @@ impl Compiler<'_> {
             (Shape::Union(_), _) => Known::Varies { least: 1 },
             (Shape::Opaque, TcKind::AbstractInterface) => Known::Varies { least: 1 },
             (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => Known::Varies { least: 8 },
-            // Null.
+            // The size of a null value.
             (_, TcKind::Value | TcKind::Event | TcKind::ValueBox) => Known::Varies { least: 4 },
             _ => Known::Varies { least: 1 },
         }
@@ -187,7 +189,8 @@ impl Compiler<'_> {
         self.known.get_mut(at).into_iter().for_each(|place| *place = known);
     }
 
-    /// Whether an array of it is one field: of a number.
+    /// Returns whether an array of this type is one field, because the type is a number or an array of
+    /// numbers.
     fn is_one_field(&self, mut index: Index) -> bool {
         for _ in 0..MAX_LEVELS {
             index = self.body.unaliased(index);
@@ -201,13 +204,13 @@ impl Compiler<'_> {
         false
     }
 
-    /// Whether a type is fixed, and of few enough fields to be a part of a plan.
+    /// Returns whether a type is fixed, and of few enough fields to be a part of a plan.
     fn is_small(&mut self, index: Index) -> bool {
         let fixed = matches!(self.look(index, 0), Known::Fixed { fields, .. } if fields <= MAX_FIELDS);
         fixed && self.weight > 0 && self.work > 0
     }
 
-    /// Appends the fields of a fixed type; `false`: they are too many octets.
+    /// Appends the fields of a fixed type; returns `false` if it is too large.
     fn fields(&mut self, index: Index, out: &mut Vec<Field>) -> bool {
         let nodes = self.nodes;
         self.work = self.work.saturating_sub(1);
@@ -245,7 +248,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The plan of these fields, which are those of a number or an array of such or not.
+    /// Adds the plan of these fields; `number` tells whether they are a number or an array of numbers.
     fn plan(&mut self, fields: Vec<Field>, number: bool) -> Option<u32> {
         let mut plan = Plan::new(fields)?;
         plan.number = number;
@@ -254,7 +257,7 @@ impl Compiler<'_> {
         Some(self.body.plans.len() as u32 - 1)
     }
 
-    /// The plan of a type, if it has one.
+    /// Returns the plan of a type, if it has one.
     fn plan_of(&mut self, index: Index) -> Option<u32> {
         let index = self.body.unaliased(index);
         if let Some(plan) = self.body.plan_of.get(index as usize)
@@ -279,7 +282,7 @@ impl Compiler<'_> {
         self.body.ops.push(op);
     }
 
-    /// The program of a type.
+    /// Compiles the program of a type.
     fn node(&mut self, index: Index) {
         let at = index as usize;
         let entry = self.body.ops.len() as u32;
@@ -313,7 +316,7 @@ impl Compiler<'_> {
         self.op(Op::Return);
     }
 
-    /// Members in a row: those of fixed layout are one block.
+    /// Compiles consecutive members: those of fixed layout become one block.
     fn members(&mut self, members: &[Member]) {
         let mut pending = Vec::new();
         for member in members {
@@ -338,7 +341,7 @@ impl Compiler<'_> {
         let fields = std::mem::take(pending);
         match self.plan(fields.clone(), false) {
             Some(plan) => self.op(Op::Block(plan)),
-            // Too large together.
+            // The fields are too large for one plan.
             None => {
                 for field in fields {
                     if let Some(plan) = self.plan(vec![Field { count: 1, ..field }], field.joined) {
@@ -349,7 +352,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What a type is as a part of another one: one step.
+    /// Compiles a type as a part of another one: one step.
     fn part(&mut self, index: Index) {
         let nodes = self.nodes;
         let index = self.body.unaliased(index);
@@ -362,7 +365,7 @@ impl Compiler<'_> {
                 TcKind::Any => Op::Any,
                 TcKind::TypeCode => Op::TypeCode,
                 TcKind::Principal => Op::Principal,
-                // What has a plan when there is room for one.
+                // A type that would have a plan if the budget were not exhausted.
                 kind => match basic(*kind) {
                     Some(field) => self.field(index, field),
                     None => return,
@@ -394,7 +397,7 @@ impl Compiler<'_> {
         self.op(op);
     }
 
-    /// A number or ordinal where no more plans are to be made.
+    /// Returns the step for a number or ordinal after the plan budget is exhausted.
     fn field(&mut self, index: Index, field: Field) -> Op {
         let Some(plan) = self.plan(vec![field], true) else { return Op::Refused };
         self.body.plan_of.get_mut(index as usize).into_iter().for_each(|place| *place = plan);
@@ -406,7 +409,7 @@ impl Compiler<'_> {
         self.body.switches.len() as u32 - 1
     }
 
-    /// An alias is what it is of.
+    /// Copies the entries of each alias from its resolved type.
     fn aliases(&mut self) {
         for index in 0..self.nodes.all().len() as Index {
             let content = self.body.unaliased(index);
@@ -422,7 +425,7 @@ impl Compiler<'_> {
     }
 }
 
-/// For each node the one behind all aliases, each looked at once.
+/// Resolves the aliases of all nodes, and visits each node once.
 fn aliases(nodes: &Nodes) -> Box<[Index]> {
     let mut found: Vec<Option<Index>> = vec![None; nodes.all().len()];
     for index in 0..found.len() {
@@ -446,17 +449,17 @@ fn aliases(nodes: &Nodes) -> Box<[Index]> {
     found.into_iter().map(|end| end.unwrap_or_default()).collect()
 }
 
-/// Least number of octets of basic types that are not of fixed layout.
+/// Returns the minimum size in bytes of a basic type that is not of fixed layout.
 fn least_of(kind: TcKind) -> u32 {
     match kind {
         TcKind::Any | TcKind::TypeCode | TcKind::Principal => 4,
-        // One octet that counts, and two; or two.
+        // A length byte and two bytes, or only two bytes.
         TcKind::WChar => 2,
         _ => 0,
     }
 }
 
-/// Appends a field, to its neighbour if that is of the same kind.
+/// Appends a field; extends the last field if both are of the same kind.
 fn push(out: &mut Vec<Field>, field: Field) {
     if let Some(last) = out.last_mut()
         && !(last.joined || field.joined)

@@ -1,4 +1,4 @@
-//! Values from one stream to another, or to memory and back.
+//! Copying of values between streams, and to memory and back.
 
 use bytes::Bytes;
 
@@ -7,18 +7,19 @@ use crate::any::{Fault, copy_value};
 use crate::cdr::{Decoder, Encoder};
 use crate::dynamic::{DynError, DynErrorKind};
 
-/// Why a value has no flat image.
+/// The reason why a value has no flat image.
 const NOT_FLAT: &str = "only numbers, what is made of them, and sequences of either have a flat image";
 
 impl Program {
-    /// Copies a value from one stream to another, whatever their orders, phases, versions and code sets are. Looks at all of it. Shares runs
-    /// of numbers where the orders are the same, copies the rest once, without what is in padding.
+    /// Copies a value from one stream to another, with any byte orders, phases, versions and code sets.
+    /// Checks the whole value. Shares runs of numbers if the byte orders are equal. Everything else is copied
+    /// once, without the content of padding.
     ///
-    /// Sequences of elements that take no octets are refused, as in anys.
+    /// Rejects sequences of elements that take no bytes, as in anys.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong; [`Encode`](DynErrorKind::Encode). What the encoder holds then is
-    /// half a value: rewind it.
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault; [`Encode`](DynErrorKind::Encode). The
+    /// encoder then contains an incomplete value: rewind it.
     pub fn copy(&self, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Contents, DynError> {
         let spot = d.spot();
         match copy_value(&self.code, d, e) {
@@ -31,7 +32,7 @@ impl Program {
         }
     }
 
-    /// The plan of values of the type or of elements of the sequence that it is, and the bound of that.
+    /// Returns the plan of values of the type, or, for a sequence, that of its elements and its bound.
     fn flat_plan(&self) -> Result<(&Plan, Option<u32>), DynError> {
         let body = self.body();
         match body.ops.get(body.entry(self.code.root) as usize) {
@@ -42,18 +43,22 @@ impl Program {
         .ok_or_else(|| DynErrorKind::Inconsistent(NOT_FLAT).into())
     }
 
-    /// Bytes from one element of a flat image to the next; of a type without a flat image none. Types of fixed layout have one, and sequences of
-    /// such, unless there is an array in them of over 64 fields that are not numbers side by side, or they have over 256 fields.
+    /// Returns the number of bytes from one element of a flat image to the next; `None` for a type without a
+    /// flat image. Types of fixed layout and sequences of them have one. The exceptions are types with over
+    /// 256 fields, or with an array of over 64 fields that are not contiguous numbers.
     pub fn flat_stride(&self) -> Option<usize> {
         self.flat_plan().ok().map(|(plan, _)| plan.stride())
     }
 
-    /// Reads a value of fixed layout, or the elements of a sequence of such, to memory as C has it: native byte order, every element at a
-    /// multiple of the [stride](Program::flat_stride) (where elements end aligned, else as they follow each other in a stream), padding zero.
-    /// Numbers are a view of the decoder's memory where it has some and order and alignment allow; all else is written once.
+    /// Reads a value of fixed layout, or the elements of a sequence of such values, to memory. The layout is
+    /// that of C: native byte order and zero padding. Each element is at a multiple of the
+    /// [stride](Program::flat_stride) if elements end aligned; otherwise elements follow each other as in a
+    /// stream. Numbers are a view of the decoder's memory if it is shared and byte order and alignment allow
+    /// it. Everything else is written once.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong; [`Inconsistent`](DynErrorKind::Inconsistent) of types without a flat image.
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault;
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) for a type without a flat image.
     pub fn flat(&self, d: &mut Decoder<'_>) -> Result<Bytes, DynError> {
         let (plan, bound) = self.flat_plan()?;
         let spot = d.spot();
@@ -69,11 +74,12 @@ impl Program {
         flat.map_err(|error| self.locate(d, spot, error, true))
     }
 
-    /// Writes what [`flat`](Program::flat) made. Shares numbers in long sequences where order and position allow, copies the rest once.
+    /// Writes the output of [`flat`](Program::flat). Shares numbers in long sequences if byte order and
+    /// position allow it; everything else is copied once.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) where the octets are not those of whole elements, as many as there may be, with ordinals of their enumerators;
-    /// [`Inconsistent`](DynErrorKind::Inconsistent) of types without a flat image.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if the bytes are not an allowed number of whole elements
+    /// with valid ordinals. [`Inconsistent`](DynErrorKind::Inconsistent) for a type without a flat image.
     pub fn unflat(&self, flat: &Bytes, e: &mut Encoder) -> Result<(), DynError> {
         let (plan, bound) = self.flat_plan()?;
         let stride = plan.stride().max(1);

@@ -1,4 +1,4 @@
-//! Graphs of values out of octets, walked with a list in place of the stack.
+//! Decoding of graphs of values. An explicit list of frames replaces recursion.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::typecode::{Index, Nodes, TcKind};
 use crate::value::{Class, Classes, Next, Opened, Part, formal, part};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// What each value is charged for beside its members: its node, its frame, what is known of its place.
+/// The charge for each value besides its members, in bytes: its node, its frame, and its place.
 const VALUE: usize = 160;
 
-/// What is known of the values that are read.
+/// The state of decoding a graph.
 #[derive(Default)]
 pub(super) struct Walk {
     frames: Vec<Frame>,
-    /// By where they began.
+    /// The values read, by their start positions.
     places: Places,
     classes: Classes,
 }
@@ -30,12 +30,12 @@ pub(super) struct Walk {
 struct Frame {
     class: Arc<Class>,
     node: u32,
-    /// How many members were begun.
+    /// Number of members begun.
     member: usize,
-    /// The member that was begun last, if it is a sequence of values that is not whole.
+    /// The member begun last, if it is an incomplete sequence of values.
     elements: Option<Elements>,
     read: Opened,
-    /// There may be more than the class knows.
+    /// Whether the state may contain more than the class has.
     skips: bool,
 }
 
@@ -47,7 +47,7 @@ struct Elements {
 }
 
 impl Reader {
-    /// Reads what is in a place of a value type, box or abstract interface, with all that it refers to.
+    /// Reads the content of a place of a value type, box or abstract interface, and all that it refers to.
     pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Read {
         let floor = self.walk().frames.len();
         let value = self.begin(d, nodes, place)?;
@@ -61,7 +61,8 @@ impl Reader {
         self.walk.get_or_insert_default()
     }
 
-    /// Reads null, an indirection, a reference, or the header of a value whose state is then a frame.
+    /// Reads null, an indirection, a reference, or the header of a value; the value's state then becomes a
+    /// frame.
     fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Read {
         if nodes.at(place).kind() == TcKind::AbstractInterface && d.read_bool()? {
             let reference = Ior::decode(d)?;
@@ -78,7 +79,7 @@ impl Reader {
         }
     }
 
-    /// Reads a value that began before what is read.
+    /// Reads a value that begins before the current value.
     #[cold]
     fn again(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index, target: usize) -> Read {
         let (mut fault, mut read) = (None, Value::Void);
@@ -110,7 +111,7 @@ impl Reader {
             u32::try_from(self.graph.nodes.len()).map_err(|_| d.error(DecodeErrorKind::LimitExceeded))?;
         let walk = self.walk.get_or_insert_default();
         if let Some(known) = walk.places.get(value.at) {
-            // A part of something that began before was read before the whole.
+            // This value is a part of a value that began earlier, and was read before that one.
             let node = known.to.try_into().ok();
             pass_state(d, (nodes, place), value, ids, implied, 0)?;
             return Ok(Value::Node(node));
@@ -118,7 +119,7 @@ impl Reader {
         let chosen = walk.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
         let class = chosen.class;
         d.charge(VALUE)?;
-        // Of one without an id it is remembered for whoever comes back to it.
+        // A value without an id records the id of its class for later indirections to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
         d.enter_passed(value, own)?;
         if class.custom {
@@ -187,7 +188,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Begins the next element of the sequence that the last member is, or ends that.
+    /// Begins the next element of the sequence that is the last member, or ends the sequence.
     fn element(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize) -> Read<()> {
         let frame = self.walk().frames.get_mut(at);
         let Some(mut elements) = frame.and_then(|frame| frame.elements.take()) else { return Ok(()) };
@@ -206,7 +207,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Appends a member to the value in a frame, if it is kept.
+    /// Appends a member to the value in a frame, unless values are not kept.
     #[inline(never)]
     fn keep(&mut self, at: usize, value: Value) {
         if self.keeps_nothing() {

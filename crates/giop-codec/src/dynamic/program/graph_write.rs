@@ -1,4 +1,4 @@
-//! Graphs of values to octets, walked with a list in place of the stack.
+//! Encoding of graphs of values. An explicit list of frames replaces recursion.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::typecode::{Index, Nodes, TcKind, TypeCode};
 use crate::value::{Class, Classes, Part, concrete, formal, part};
 
-/// What is known of the values that are written.
+/// The state of encoding a graph.
 #[derive(Default)]
 pub(super) struct Walk<'v> {
     frames: Vec<Frame<'v>>,
-    /// Where nodes were written, and as what.
+    /// The position and class of each written node.
     places: Places,
     classes: Classes,
-    /// The types that nodes say that they are of, by their ids: the first one for each.
+    /// The types of nodes by their ids: the first type for each id.
     types: HashMap<Box<str>, TypeCode>,
 }
 
@@ -29,17 +29,17 @@ struct Frame<'v> {
     class: Arc<Class>,
     node: u32,
     members: &'v [Value],
-    /// How many members were begun.
+    /// Number of members begun.
     member: usize,
-    /// Elements of the member that was begun last: their type, all of them, and how many were begun.
+    /// Elements of the member begun last: their type, all of them, and the number of elements begun.
     elements: Option<(Index, &'v [Value], usize)>,
     chunked: bool,
-    /// How many of the bases have their end.
+    /// Number of bases whose end is written.
     ended: usize,
 }
 
 impl<'v> Writer<'v> {
-    /// Writes what is in a place of a value type, box or abstract interface, with all that it refers to.
+    /// Writes the content of a place of a value type, box or abstract interface, and all that it refers to.
     pub(super) fn graph_at(
         &mut self,
         e: &mut Encoder,
@@ -59,7 +59,8 @@ impl<'v> Writer<'v> {
         self.walk.get_or_insert_default()
     }
 
-    /// Writes null, an indirection, a reference, or the header of a value whose state is then a frame.
+    /// Writes null, an indirection, a reference, or the header of a value; the value's state then becomes a
+    /// frame.
     fn begin(&mut self, e: &mut Encoder, nodes: &Nodes, place: Index, value: &Value) -> Written {
         let is_abstract = nodes.at(place).kind() == TcKind::AbstractInterface;
         let node = match value {
@@ -108,7 +109,8 @@ impl<'v> Writer<'v> {
         Ok(())
     }
 
-    /// What a node is in a place, and whether that is what the place says: as whoever reads it will take it.
+    /// Returns the class of a node in a place, as the receiver determines it, and whether it is exactly the
+    /// type of the place.
     fn class_of(&mut self, node: &ValueNode, nodes: &Nodes, place: Index) -> Written<(Arc<Class>, bool)> {
         let TypeCode { nodes: of, root } = node.code.unaliased();
         let none = DynErrorKind::Inconsistent("a node of the graph is of no type that has values");

@@ -1,8 +1,10 @@
-//! [`Program`]: a type code compiled once into a flat list of steps, which small loops run over octets and values.
+//! [`Program`]: a type code compiled once into a flat list of steps, which small loops execute on bytes and
+//! values.
 //!
-//! What depends on the type alone is computed once: the sizes of whatever is of fixed layout for each phase, the members that lie side by
-//! side, the least size of an element, the labels of a union. Numbers and structs of numbers are handled in runs: one check of
-//! bounds, then a few operations on words. The program is kept with the type code, for all types that it is made of.
+//! Everything that depends only on the type is computed once: the sizes of fixed layouts for each phase,
+//! contiguous members, the minimum size of an element, the labels of a union. Numbers and structs of numbers
+//! are processed in runs: one bounds check, then a few operations on words. The program is kept with the type
+//! code, for all types that it consists of.
 
 mod bulk;
 mod compile;
@@ -30,35 +32,36 @@ pub(crate) use self::bulk::read_decimal;
 pub(crate) use self::plan::Plan;
 use crate::typecode::{Index, Labels, Nodes, TypeCode};
 
-/// A type's place in the list of steps.
+/// A position in the list of steps.
 pub(crate) type Pc = u32;
 
-/// What a value that takes no octets is charged for, so that a type of a million empty structs ends soon.
+/// The charge in bytes for a value that takes no bytes. Without it, a small message could contain a million
+/// empty structs.
 pub(crate) const EMPTY_VALUE: usize = 16;
 
 const NO_PLAN: u32 = u32::MAX;
 
-/// A step. Types that are not all of one step are named by their node, and have an entry.
+/// A step. A type that needs several steps is referred to by its node, and has an entry.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// What is of fixed layout: all members in a row, those of structs and arrays among them too.
+    /// A value of fixed layout: consecutive members, including those of nested structs and arrays.
     Block(u32),
-    /// An array of what is of fixed layout.
+    /// An array of elements of fixed layout.
     Run {
         plan: u32,
         count: u32,
     },
-    /// A sequence of what is of fixed layout; a bound of 0 is none.
+    /// A sequence of elements of fixed layout; a bound of 0 means unbounded.
     Bulk {
         plan: u32,
         bound: u32,
     },
-    /// A sequence of what varies.
+    /// A sequence of elements of variable layout.
     Each {
         element: Index,
         bound: u32,
     },
-    /// An array of what varies.
+    /// An array of elements of variable layout.
     Times {
         element: Index,
         count: u32,
@@ -77,19 +80,19 @@ enum Op {
     Any,
     TypeCode,
     Object,
-    /// A value, or what an abstract interface holds.
+    /// A value, or the content of an abstract interface.
     Graph(Index),
     Principal,
     /// The repository id before the members of an exception.
     ExceptId(Index),
-    /// Of a type that has no values in messages.
+    /// A type that has no values in messages.
     Refused,
     Return,
 }
 
 const _: () = assert!(size_of::<Op>() <= 12);
 
-/// How a union's discriminator is read; the node says the rest.
+/// The encoding of a union's discriminator; the rest is in the node.
 #[derive(Debug)]
 struct Switch {
     labels: Labels,
@@ -100,19 +103,19 @@ struct Switch {
 #[derive(Debug)]
 pub(crate) struct Body {
     ops: Vec<Op>,
-    /// For each node the one behind all aliases.
+    /// The type of each node with all aliases resolved.
     alias: Box<[Index]>,
-    /// Where the steps of each node begin.
+    /// The first step of each node.
     entries: Box<[Pc]>,
     plans: Vec<Plan>,
-    /// For each node its plan, or `NO_PLAN`.
+    /// The plan of each node, or `NO_PLAN`.
     plan_of: Box<[u32]>,
-    /// For each node the least number of octets of a value.
+    /// The minimum size in bytes of a value of each node.
     least: Box<[u32]>,
     switches: Vec<Switch>,
-    /// Whether a sequence may have elements that take no octets.
+    /// Whether a sequence may have elements that take no bytes.
     empties: bool,
-    /// For each node what may be in a value, once somebody asked.
+    /// The possible contents of values of each node, computed on first use.
     contents: Box<[OnceLock<Contents>]>,
 }
 
@@ -125,17 +128,18 @@ impl Body {
         self.plans.get(plan as usize)
     }
 
-    /// Whether a sequence of any type of the arena may have elements that take no octets, whose count no reader of an any believes.
+    /// Returns whether a sequence of any type of the arena may have elements that take no bytes. Anys reject
+    /// the count of such a sequence.
     pub(crate) fn may_have_empties(&self) -> bool {
         self.empties
     }
 
-    /// The type behind all aliases.
+    /// Returns the type with all aliases resolved.
     fn unaliased(&self, index: Index) -> Index {
         self.alias.get(index as usize).copied().unwrap_or(index)
     }
 
-    /// What it takes of memory, in octets.
+    /// Returns the memory use in bytes.
     pub(crate) fn memory(&self) -> usize {
         let each =
             size_of::<Index>() + size_of::<Pc>() + 2 * size_of::<u32>() + size_of::<OnceLock<Contents>>();
@@ -147,19 +151,19 @@ impl Body {
             + size_of_val(&*self.switches)
     }
 
-    /// The octets of a value whose like in a row are one run of numbers of eight octets and more.
+    /// Returns the stride of a type whose array is one contiguous run of 8-byte numbers.
     #[cold]
     fn joined(&self, index: Index) -> Option<usize> {
         let plan = self.plan(*self.plan_of.get(index as usize)?)?;
         (plan.number && plan.align() == 8).then(|| plan.stride())
     }
 
-    /// A value is of fixed layout.
+    /// Returns whether values are of fixed layout.
     pub(crate) fn is_fixed(&self, index: Index) -> bool {
         self.plan_of.get(index as usize).is_some_and(|plan| *plan != NO_PLAN)
     }
 
-    /// The least number of octets of a value.
+    /// Returns the minimum size of a value in bytes.
     pub(crate) fn least(&self, index: Index) -> usize {
         self.least.get(index as usize).map_or(0, |least| *least as usize)
     }
@@ -167,7 +171,8 @@ impl Body {
 
 /// A type code with its program.
 ///
-/// Made once for a type code and all types that it is made of, when it is asked for first. A clone counts a reference.
+/// The program is compiled once for a type code and all types that it consists of, on first use. A clone
+/// increments a reference count.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrEncode, Decoder, Encoder};
@@ -193,14 +198,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of a type.
+    /// Returns the program of a type.
     pub fn of(code: &TypeCode) -> Program {
         let program = Program { code: code.clone() };
         program.body();
         program
     }
 
-    /// The type.
+    /// Returns the type.
     pub fn type_code(&self) -> &TypeCode {
         &self.code
     }

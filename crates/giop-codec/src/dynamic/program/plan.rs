@@ -1,35 +1,38 @@
-//! [`Plan`]: a type whose encoded size depends on nothing but the phase it starts at, with the place of every field worked out.
+//! [`Plan`]: a type whose encoded size depends only on the phase at which it starts, with the computed offset
+//! of every field.
 //!
-//! The counterpart at run time of [`Layout`](crate::cdr::Layout): what the compiler folds there is computed here once for a type. An
-//! element of a run is then no walk over members but a few operations on words, whose masks say what becomes of each octet.
+//! The counterpart at run time of [`Layout`](crate::cdr::Layout): what the compiler evaluates there is
+//! computed here once for a type. An element of a run is then processed by a few operations on words, whose
+//! masks determine the result for each byte.
 
 use super::words::Words;
 use crate::cdr::{TILE, copy, padding, swap, swap_here};
 
-/// Greatest number of fields of a plan. Neighbours of one kind are one field.
+/// The maximum number of fields of a plan. Adjacent fields of one kind are one field.
 pub(super) const MAX_FIELDS: usize = 256;
 
-/// Greatest size of a plan, in octets; longer arrays are walked.
+/// The maximum size of a plan in bytes; longer arrays are processed element by element.
 const MAX_SIZE: u64 = 1 << 30;
 
-/// What a field is, as far as more is to be done than moving it.
+/// The kind of a field, as far as it needs more than copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Plain,
-    /// Every octet but 0 is true.
+    /// Every byte other than 0 is true.
     Bool,
-    /// An ordinal of so many enumerators.
+    /// An ordinal, with this number of enumerators.
     Enum(u32),
 }
 
-/// Neighbours of one width.
+/// Adjacent values of one width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub(super) what: What,
-    /// The binary logarithm of the octets of each: 0 to 4.
+    /// The binary logarithm of the size of each value in bytes: 0 to 4.
     pub(super) width: u8,
     pub(super) count: u32,
-    /// Numbers of an array: nothing is aligned anew in their midst, wherever fragments of GIOP 1.1 meet. Only of such as that matters for.
+    /// The numbers of an array, which are not realigned after a fragment boundary in GIOP 1.1. Set only for
+    /// widths for which this matters.
     pub(super) joined: bool,
 }
 
@@ -47,22 +50,22 @@ impl Field {
     }
 }
 
-/// How elements of a run are turned into another byte order, or copied without what is in their padding.
+/// The method by which elements of a run are byte-swapped, or copied without the content of their padding.
 #[derive(Debug)]
 enum Form {
-    /// All of one width, side by side.
+    /// All values have one width and are contiguous.
     Uniform(u8),
-    /// By words of eight octets.
+    /// By words of eight bytes.
     Words(Words),
-    /// One field after the other.
+    /// Field by field.
     Fields,
 }
 
-/// What is known of a type of fixed layout.
+/// The properties of a type of fixed layout.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(super) fields: Box<[Field]>,
-    /// Where each field begins, for each phase modulo `align`.
+    /// The offset of each field, for each phase modulo `align`.
     offsets: Box<[u32]>,
     size: [u32; 8],
     align: usize,
@@ -73,12 +76,12 @@ pub(crate) struct Plan {
     tile: usize,
     form: Form,
     enums: bool,
-    /// It is a number or an array of such: elements in a row are one run.
+    /// The type is a number or an array of numbers: consecutive elements form one run.
     pub(super) number: bool,
 }
 
 impl Plan {
-    /// `None`: it is too large.
+    /// Creates the plan; `None` if it is too large.
     pub(super) fn new(fields: Vec<Field>) -> Option<Plan> {
         let align = fields.iter().map(|field| field.align()).max().unwrap_or(1);
         let mut offsets = Vec::with_capacity(align * fields.len());
@@ -99,7 +102,7 @@ impl Plan {
         let stride = size.get(end).map_or(0, |size| *size as usize);
         let first_align = fields.first().map_or(align, |field| field.align());
         let enums = fields.iter().any(|field| matches!(field.what, What::Enum(_)));
-        // A pattern is of eight elements at most.
+        // A pattern consists of at most eight elements.
         let few = stride.saturating_mul(8).max(1);
         let tile = if few > TILE { stride } else { TILE / few * few };
         let form = Form::Fields;
@@ -134,31 +137,31 @@ impl Plan {
         }
     }
 
-    /// The fields with their offsets in an element that starts at a phase.
+    /// Returns the fields with their offsets in an element that starts at a phase.
     pub(super) fn fields_at(&self, phase: usize) -> impl Iterator<Item = (Field, usize)> {
         let from = (phase % self.align) * self.fields.len();
         let offsets = self.offsets.get(from..).unwrap_or_default();
         self.fields.iter().zip(offsets).map(|(field, offset)| (*field, *offset as usize))
     }
 
-    /// Octets of one element that starts at a phase.
+    /// Returns the size in bytes of one element that starts at a phase.
     #[inline]
     pub(super) fn size(&self, phase: usize) -> usize {
         self.size.get(phase % 8).map_or(0, |size| *size as usize)
     }
 
-    /// The least of all phases.
+    /// Returns the minimum size over all phases.
     pub(super) fn least(&self) -> usize {
         self.size.iter().min().map_or(0, |size| *size as usize)
     }
 
-    /// What it takes of memory, roughly, in fields.
+    /// Returns the approximate memory use, counted in fields.
     pub(super) fn weight(&self) -> usize {
         let words = if let Form::Words(words) = &self.form { words.weight() } else { 0 };
         1 + self.fields.len() + words
     }
 
-    /// What it takes of memory, in octets.
+    /// Returns the memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         let words = if let Form::Words(words) = &self.form { words.memory() } else { 0 };
         size_of::<Plan>() + size_of_val(&*self.fields) + size_of_val(&*self.offsets) + words
@@ -168,22 +171,22 @@ impl Plan {
         self.align
     }
 
-    /// The phase at which elements of a run start, but perhaps the first.
+    /// Returns the phase at which elements of a run start, possibly except the first.
     pub(super) fn end(&self) -> usize {
         self.end
     }
 
-    /// Octets from one element of a run to the next.
+    /// Returns the number of bytes from one element of a run to the next.
     pub(super) fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Octets of whole elements that are best turned at a time.
+    /// Returns the number of bytes of whole elements that are best converted at a time.
     pub(super) fn tile(&self) -> usize {
         self.tile
     }
 
-    /// Octets of a run of elements.
+    /// Returns the size in bytes of a run of elements.
     pub(super) fn run(&self, phase: usize, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(others) => self.size(phase).saturating_add(self.stride.saturating_mul(others)),
@@ -191,7 +194,8 @@ impl Plan {
         }
     }
 
-    /// Padding behind which all elements of a run are a stride apart; `None`: the first one is otherwise.
+    /// Returns the padding after which all elements of a run are a stride apart; `None` if the layout of the
+    /// first one differs.
     #[inline]
     pub(super) fn lead(&self, phase: usize) -> Option<usize> {
         if phase % self.align == self.end {
@@ -203,7 +207,8 @@ impl Plan {
         }
     }
 
-    /// The width of elements that are numbers side by side, and how many there are in each.
+    /// Returns the width and count of the numbers in an element, if elements are contiguous numbers of one
+    /// width.
     pub(super) fn uniform(&self) -> Option<(u8, usize)> {
         match self.form {
             Form::Uniform(width) => Some((width, self.stride >> width)),
@@ -211,7 +216,8 @@ impl Plan {
         }
     }
 
-    /// Whether all ordinals are those of enumerators, in elements that start at a phase and are so many octets apart.
+    /// Returns whether all ordinals are valid, in elements that start at a phase and are `stride` bytes
+    /// apart.
     pub(super) fn ordinals(&self, octets: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
         !self.enums
             || self.fields_at(phase).all(|(field, offset)| {
@@ -226,7 +232,7 @@ impl Plan {
             })
     }
 
-    /// Writes elements that are a stride apart to a place with as many octets, all zero.
+    /// Converts elements that are a stride apart into a zeroed buffer of the same size.
     pub(super) fn turn_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
         match &self.form {
             Form::Uniform(width) => turn(*width, What::Plain, from, to, swap),
@@ -255,7 +261,7 @@ impl Plan {
         }
     }
 
-    /// Writes one element from one phase to another, where all octets are zero.
+    /// Converts one element from one phase to another, into zeroed memory.
     #[inline(never)]
     pub(super) fn turn_one(&self, from: &[u8], phase: usize, to: &mut [u8], to_phase: usize, swap: bool) {
         for ((field, at), (_, to_at)) in self.fields_at(phase).zip(self.fields_at(to_phase)) {
@@ -266,7 +272,7 @@ impl Plan {
         }
     }
 
-    /// Turns elements where they are, and nothing of what is between their fields; the first one starts at `phase`.
+    /// Swaps elements in place, without the padding between their fields; the first one starts at `phase`.
     pub(super) fn turn_in_place(&self, octets: &mut [u8], phase: usize) {
         let first = octets.len().min(self.size(phase));
         let (first, others) = octets.split_at_mut(first);
@@ -285,7 +291,7 @@ impl Plan {
     }
 }
 
-/// Writes numbers of one width.
+/// Converts numbers of one width.
 #[inline(never)]
 fn turn(width: u8, what: What, from: &[u8], to: &mut [u8], swapped: bool) {
     match what {

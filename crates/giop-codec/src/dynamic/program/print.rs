@@ -1,4 +1,4 @@
-//! Values as text, for people.
+//! Values as text for display.
 
 use core::fmt::{self, Write};
 
@@ -10,19 +10,20 @@ use crate::dynamic::check::state;
 use crate::dynamic::{DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
 use crate::typecode::{Body as Shape, Index, Member, Named, Node, Nodes, TypeCode, Union};
 
-/// Octets of a text that are shown.
+/// The maximum number of bytes of a text that are shown.
 const MAX_TEXT: usize = 1024;
 
-/// Elements of a sequence that are shown.
+/// The maximum number of elements of a sequence that are shown.
 const MAX_ITEMS: usize = 256;
 
-/// Levels that are shown.
+/// The maximum number of levels that are shown.
 const MAX_LEVELS: usize = crate::cdr::MAX_DEPTH as usize;
 
-/// Octets of all: a name may stand in a type once and in a value often.
+/// The maximum total number of bytes. Without it, a name that occurs once in a type could be repeated for
+/// many values.
 const MAX_SHOWN: usize = 1 << 20;
 
-/// Text that comes to an end.
+/// A writer with a limit.
 struct Shown<'a> {
     to: &'a mut dyn Write,
     left: usize,
@@ -42,12 +43,14 @@ impl Write for Shown<'_> {
 }
 
 impl Program {
-    /// Reads a value and writes it as text, such as `{ name: "x", colour: red, grid: [1, 2] }`: not for programs. Values of value types are numbered:
-    /// `->0 { v: 1, next: ->1 { v: 2, next: ->0 } }`. Of texts 1 KiB is shown, of
-    /// sequences 256 elements, of all 1 MiB.
+    /// Reads a value and writes it as text, such as `{ name: "x", colour: red, grid: [1, 2] }`. The format is
+    /// for display, not for programs. Values of value types are numbered: `->0 { v: 1, next: ->1 { v: 2,
+    /// next: ->0 } }`. At most 1 KiB of each text, 256 elements of each sequence, and 1 MiB in total are
+    /// shown.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong; [`Limit`](DynErrorKind::Limit) where `out` takes no more.
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault; [`Limit`](DynErrorKind::Limit) if `out`
+    /// accepts no more text.
     pub fn print(&self, d: &mut Decoder<'_>, out: &mut dyn Write) -> Result<(), DynError> {
         let value = self.decode(d)?;
         write!(out, "{value}").map_err(|_| DynErrorKind::Limit("the text is longer").into())
@@ -55,7 +58,8 @@ impl Program {
 }
 
 impl fmt::Display for Dynamic {
-    /// As [`Program::print`] writes it; a part that is of another type than its place as `{:?}` has it.
+    /// Uses the format of [`Program::print`]. A part that is not of the type of its place is formatted with
+    /// `{:?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = vec![false; self.graph.nodes.len()];
         let mut out = Shown { to: f, left: MAX_SHOWN };
@@ -68,7 +72,8 @@ impl fmt::Display for Dynamic {
 }
 
 impl fmt::Display for Any {
-    /// The value, as [`Program::print`] writes it; in angle brackets what is wrong with it.
+    /// Writes the value in the format of [`Program::print`]. If it is invalid, writes the error in angle
+    /// brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_dynamic() {
             Ok(value) => value.fmt(f),
@@ -77,7 +82,7 @@ impl fmt::Display for Any {
     }
 }
 
-/// A value that is written, and which nodes of its graph were.
+/// The state of writing a value: its graph, and the nodes already written.
 struct Show<'a> {
     graph: &'a ValueGraph,
     shown: Vec<bool>,
@@ -210,7 +215,7 @@ impl Show<'_> {
         }
     }
 
-    /// A value of a value type where it comes first, later its number alone.
+    /// Writes a value of a value type at its first occurrence, and only its number later.
     fn node(&mut self, f: &mut Shown<'_>, node: u32, level: usize) -> fmt::Result {
         write!(f, "->{node}")?;
         let graph = self.graph;
@@ -257,12 +262,12 @@ fn show_leaf(f: &mut Shown<'_>, value: &Value) -> fmt::Result {
         Value::Node(None) => f.write_str("null"),
         Value::Node(Some(node)) => write!(f, "->{node}"),
         Value::Principal(octets) => write!(f, "{} octets", octets.len()),
-        // Of another type than its place.
+        // The value is not of the type of its place.
         Value::Struct(_) | Value::Union(_) | Value::Items(_) | Value::Any(_) => write!(f, "{value:?}"),
     }
 }
 
-/// A type by its name, where it has one.
+/// A type, displayed by its name if it has one.
 struct Brief<'a>(&'a TypeCode);
 
 impl fmt::Display for Brief<'_> {
@@ -275,7 +280,7 @@ impl fmt::Display for Brief<'_> {
 }
 
 trait Cut {
-    /// As many characters as there are in so many octets.
+    /// Returns the longest prefix of whole characters that takes at most `octets` bytes.
     fn floor_char_boundary_of(&self, octets: usize) -> &str;
 }
 

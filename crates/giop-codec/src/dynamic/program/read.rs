@@ -1,4 +1,4 @@
-//! Values out of octets, as trees; and where in a value something is wrong.
+//! Decoding of values as trees, and location of errors in a value.
 
 use super::bulk::read_decimal;
 use super::graph_read::Walk;
@@ -15,18 +15,19 @@ use crate::{DecodeError, DecodeErrorKind};
 pub(super) type Read<T = Value> = Result<T, DynError>;
 
 impl Program {
-    /// Reads a value. Sequences of numbers are views of the decoder's memory where it has some, and order and alignment allow.
+    /// Reads a value. Sequences of numbers are views of the decoder's memory if it is shared, and byte order
+    /// and alignment allow it.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong.
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault.
     pub fn decode(&self, d: &mut Decoder<'_>) -> Result<Dynamic, DynError> {
         let mut reader = Reader::new(true, false);
         let value = reader.value(d, self.nodes(), self.code.root)?;
         Ok(Dynamic { code: self.code.clone(), value, graph: reader.graph })
     }
 
-    /// Where in a value, which began at `spot`, an error is: reads again, with names, within the limits that were left there. Looks at text
-    /// and ordinals or not.
+    /// Locates an error in a value that began at `spot`. Reads the value again with names, within the limits
+    /// that were left there; `checks` tells whether text and ordinals are checked.
     #[cold]
     pub(super) fn locate<'a>(
         &self,
@@ -47,7 +48,8 @@ impl Program {
     }
 }
 
-/// Whether an error that was found may be the one that is looked for: not where looking for it met a limit first.
+/// Returns whether the error found may be the one to be located. It is a different one if the search reached
+/// a limit first.
 fn may_be(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
     let is_limit = |kind| matches!(kind, DecodeErrorKind::AllocLimit | DecodeErrorKind::DepthLimit);
     matches!(found, DynErrorKind::Decode(found) if found.kind == wanted || !is_limit(found.kind))
@@ -55,13 +57,14 @@ fn may_be(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
 
 pub(super) struct Reader {
     pub(super) graph: ValueGraph,
-    /// There once a value of a value type was met.
+    /// Set after the first value of a value type.
     pub(super) walk: Option<Box<Walk>>,
-    /// Looks at text and ordinals.
+    /// Whether text and ordinals are checked.
     checks: bool,
-    /// Looks for what is wrong, in anys too, and keeps nothing. Counts, and charges for, what it would keep.
+    /// Whether this only locates an error, including in anys. Values are then counted and charged for, but
+    /// not kept.
     locates: bool,
-    /// Anys around, where it looks into them.
+    /// Number of enclosing anys; counted only while locating an error.
     anys: usize,
 }
 
@@ -70,7 +73,8 @@ impl Reader {
         Reader { graph: ValueGraph::default(), walk: None, checks, locates, anys: 0 }
     }
 
-    /// Reads a value. What takes no other function with it is read by [`leaf`](Self::leaf): this one is on the stack once for each level.
+    /// Reads a value. Values that need no further function are read by [`leaf`](Self::leaf), because this
+    /// function is on the stack once for each level.
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Read {
         let index = nodes.compiled().unaliased(index);
         match nodes.at(index) {
@@ -131,7 +135,7 @@ impl Reader {
         })
     }
 
-    /// Looks into an any for what is wrong there, within the limits that it is received with.
+    /// Reads the content of an any to locate an error, within the limits for its reception.
     fn look_into(&mut self, d: &mut Decoder<'_>) -> Read {
         let code = self.any_type(d)?;
         let mut inside = Reader::new(self.checks, true);
@@ -196,7 +200,7 @@ impl Reader {
         Ok(Value::Struct(values.into()))
     }
 
-    /// Room for so many values, which is paid for also where none is kept.
+    /// Returns a list with capacity for `count` values. The decoder is charged even if none are kept.
     pub(super) fn list(&self, d: &mut Decoder<'_>, count: usize) -> Result<Vec<Value>, DecodeError> {
         if !self.locates {
             return d.new_vec(count);
@@ -215,7 +219,7 @@ impl Reader {
         }
     }
 
-    /// The elements of a sequence or array, whose count was read.
+    /// Reads the elements of a sequence or array after its count.
     fn items(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, element: Index, count: usize) -> Read {
         let element = nodes.compiled().unaliased(element);
         if let Node::Basic(kind) = nodes.at(element)
@@ -255,7 +259,8 @@ impl Reader {
         Ok(values)
     }
 
-    /// Numbers of arrays in a message in pieces: nothing is aligned anew in their midst, so all are taken together.
+    /// Reads the numbers of arrays in a fragmented message. They are taken together, because the sender does
+    /// not realign within the run.
     #[cold]
     fn joined(
         &mut self,
@@ -305,13 +310,13 @@ fn basic(d: &mut Decoder<'_>, kind: TcKind) -> Read {
     })
 }
 
-/// What is not kept in the tree itself.
+/// Boxes a part that is not stored in the tree itself, and charges for it.
 pub(super) fn boxed<T>(d: &mut Decoder<'_>, value: T) -> Result<Box<T>, DecodeError> {
     d.charge(size_of::<T>())?;
     Ok(Box::new(value))
 }
 
-/// A number of `1 << width` octets: the code to read one is there once.
+/// Reads a number of `1 << width` bytes. Not inlined, to keep the code small.
 #[inline(never)]
 fn number(d: &mut Decoder<'_>, width: u8) -> Ran<u64> {
     Ok(match width {
@@ -340,7 +345,7 @@ fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> Read<i64>
     Ok(discriminator)
 }
 
-/// An any; an error in its value has the path in there.
+/// Reads an any; an error in its content includes the path there.
 #[inline(never)]
 fn any(d: &mut Decoder<'_>) -> Read<Any> {
     let spot = d.spot();
@@ -359,7 +364,7 @@ fn any(d: &mut Decoder<'_>) -> Read<Any> {
     })
 }
 
-/// Where an error is in a value that was to be kept in an any.
+/// Locates an error in a value that was to be kept in an any.
 #[cold]
 pub(crate) fn locate_kept<'a>(
     program: &Program,
@@ -367,12 +372,12 @@ pub(crate) fn locate_kept<'a>(
     spot: Spot<'a>,
     error: DecodeError,
 ) -> DynError {
-    // Most are received by their structure alone.
+    // Most anys are received with structural checks only, so locate without other checks first.
     let found = program.locate(d, spot, error, false);
     if found.path().is_root() { program.locate(d, spot, error, true) } else { found }
 }
 
-/// Elements that are numbers.
+/// Reads elements that are numbers; `None` for another kind.
 fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> Read<Option<Items>> {
     let width = match kind {
         TcKind::Octet | TcKind::Char => 0,
@@ -420,7 +425,7 @@ pub(super) fn deeper<T>(d: &mut Decoder<'_>, f: impl FnOnce(&mut Decoder<'_>) ->
     done
 }
 
-/// For what knows only errors of octets: puts the one with a path aside.
+/// Stores an error with a path for a caller that can return only decode errors.
 pub(super) fn put_aside<T>(
     fault: &mut Option<DynError>,
     at: usize,

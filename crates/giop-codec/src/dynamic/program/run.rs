@@ -1,22 +1,22 @@
-//! The loop over the steps of a program. What is done at each is an [`Act`].
+//! The loop over the steps of a program. An [`Act`] performs each step.
 
 use super::{Body, EMPTY_VALUE, Op, Pc, Plan};
 use crate::cdr::Decoder;
 use crate::typecode::{Index, Labels, Named, Node, Nodes};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// What a step returns.
+/// The result of a step.
 pub(crate) type Ran<T = ()> = Result<T, DecodeError>;
 
-/// What is done with what is read.
+/// The actions for the steps of a program.
 pub(crate) trait Act {
-    /// One value of fixed layout.
+    /// Processes one value of fixed layout.
     fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> Ran;
-    /// So many in a row.
+    /// Processes `count` consecutive values of fixed layout.
     fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ran;
-    /// The count of a sequence was read.
+    /// Is called after the count of a sequence was read.
     fn count(&mut self, d: &mut Decoder<'_>, count: usize) -> Ran;
-    /// The elements of a sequence were read, and took no octets; they began at `first`.
+    /// Is called after the elements of a sequence, which began at `first`, were read and took no bytes.
     fn nothing(&mut self, _d: &mut Decoder<'_>, _first: usize) -> Ran {
         Ok(())
     }
@@ -33,13 +33,13 @@ pub(crate) trait Act {
     fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Ran;
     fn principal(&mut self, d: &mut Decoder<'_>) -> Ran;
     fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> Ran;
-    /// A step was done.
+    /// Is called after each step.
     fn settle(&mut self, _d: &mut Decoder<'_>) -> Ran {
         Ok(())
     }
 }
 
-/// Runs the steps from `pc` on, to their end.
+/// Runs the steps from `pc` to their end.
 pub(crate) fn run(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, mut pc: Pc) -> Ran {
     while let Some(op) = body.ops.get(pc as usize) {
         pc += 1;
@@ -106,7 +106,7 @@ pub(crate) fn run(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder
     Ok(())
 }
 
-/// Reads a length: the code to read one is there once.
+/// Reads a length. Not inlined, to keep the code small.
 #[inline(never)]
 pub(crate) fn length(d: &mut Decoder<'_>, least: usize) -> Ran<usize> {
     d.read_len(least)
@@ -122,7 +122,7 @@ pub(super) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> Ran<usiz
     Ok(count)
 }
 
-/// Values of fixed layout in a row.
+/// Processes consecutive values of fixed layout.
 fn some(act: &mut dyn Act, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ran {
     match count {
         0 => Ok(()),

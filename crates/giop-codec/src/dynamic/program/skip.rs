@@ -1,4 +1,4 @@
-//! Going over values: their structure alone, or all that a decoder would look at.
+//! Skipping and validation of values.
 
 use super::bulk::read_decimal;
 use super::run::length;
@@ -10,26 +10,26 @@ use crate::ior::Ior;
 use crate::typecode::{Index, Labels, Node, Nodes, TcKind, TypeCode};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
-/// What is in a value, or may be in values of a type, beside numbers.
+/// The contents of a value, or the possible contents of values of a type, besides numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contents {
-    /// A `string`, which depends on the code set; of fixed-layout characters nothing does.
+    /// A `string`, whose encoding depends on the code set. Characters of fixed layout are not included.
     pub text: bool,
-    /// A `wchar` or `wstring`, which depends on the version as well.
+    /// A `wchar` or `wstring`, whose encoding also depends on the version.
     pub wide: bool,
     /// An object reference.
     pub references: bool,
     /// A place for a value of a value type.
     pub graphs: bool,
-    /// An any, in which there may be whatever there is.
+    /// An any, which may contain anything.
     pub anys: bool,
-    /// Greatest alignment: 1, 2, 4 or 8; 0 of what has no octets.
+    /// The maximum alignment: 1, 2, 4 or 8, or 0 for a value that takes no bytes.
     pub align: u8,
 }
 
 impl Contents {
-    /// Both together.
+    /// Returns the union of both.
     fn and(self, other: Contents) -> Contents {
         Contents {
             text: self.text || other.text,
@@ -41,7 +41,7 @@ impl Contents {
         }
     }
 
-    /// What may be in values of a type, but for what is in its parts.
+    /// Returns the possible contents of values of a type, without those of its parts.
     fn of_node(node: &Node) -> Contents {
         let none = Contents::default();
         match node {
@@ -66,7 +66,7 @@ impl Contents {
                 }
                 TcKind::AbstractInterface => Contents { references: true, graphs: true, align: 8, ..none },
                 TcKind::Value | TcKind::Event | TcKind::ValueBox => {
-                    // What is derived from it may have more.
+                    // Derived types may have further contents.
                     Contents { graphs: true, references: true, text: true, wide: true, anys: true, align: 8 }
                 }
                 TcKind::Enum | TcKind::Except => Contents { align: 4, ..none },
@@ -77,24 +77,26 @@ impl Contents {
 }
 
 impl Program {
-    /// What may be in values of the type.
+    /// Returns the possible contents of values of the type.
     pub fn contents(&self) -> Contents {
         contents(self.nodes(), self.code.root)
     }
 
-    /// Goes over a value, and says what was in it. Looks at counts, lengths and discriminators, not at text, ordinals or what is in type codes.
-    /// Allocates nothing, but for values of value types and for type codes that no cache knows.
+    /// Skips a value and returns its contents. Checks counts, lengths and discriminators, but not text,
+    /// ordinals or the content of type codes. Allocates nothing, except for values of value types and type
+    /// codes that are not cached.
     ///
     /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to what is wrong.
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
     pub fn skip(&self, d: &mut Decoder<'_>) -> Result<Contents, DynError> {
         self.over(d, false)
     }
 
-    /// Goes over a value and looks at all that a decoder of the type would look at, in anys too: whatever it accepts is a value.
+    /// Skips a value with all checks that a decoder of the type makes, including in anys. A value that passes
+    /// can be decoded.
     ///
     /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to what is wrong.
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
     pub fn validate(&self, d: &mut Decoder<'_>) -> Result<Contents, DynError> {
         self.over(d, true)
     }
@@ -105,8 +107,8 @@ impl Program {
     }
 }
 
-/// Goes over a value in an any, by its structure. `None`: there is a place for a value of a value type in it, so it was gone over in part, and
-/// none of those values were read.
+/// Skips a value in an any, with structural checks. Returns `None` if it contains a place for a value of a
+/// value type. It is then skipped only in part, before the first such value.
 pub(crate) fn go_over_any(code: &TypeCode, d: &mut Decoder<'_>) -> Ran<Option<Contents>> {
     let may_be = contents(&code.nodes, code.root);
     if may_be.graphs {
@@ -122,7 +124,7 @@ pub(crate) fn go_over_any(code: &TypeCode, d: &mut Decoder<'_>) -> Ran<Option<Co
     }
 }
 
-/// Goes over a value. Those with values of value types are copied to nowhere.
+/// Skips a value. One that may contain values of value types is copied without an output.
 fn go_over(code: &TypeCode, d: &mut Decoder<'_>, checks: bool) -> Ran<Contents> {
     let may_be = contents(&code.nodes, code.root);
     if may_be.graphs {
@@ -135,7 +137,7 @@ fn go_over(code: &TypeCode, d: &mut Decoder<'_>, checks: bool) -> Ran<Contents> 
     Ok(over.seen)
 }
 
-/// What may be in values of a type: found out once.
+/// Returns the possible contents of values of a type, computed once.
 fn contents(nodes: &Nodes, root: Index) -> Contents {
     let body = nodes.compiled();
     let find = || {
@@ -159,11 +161,11 @@ fn contents(nodes: &Nodes, root: Index) -> Contents {
 
 struct Over {
     checks: bool,
-    /// The value is in an any, which must not hold some.
+    /// Whether the value is in an any, which must not contain certain types.
     in_any: bool,
-    /// Stops where values of value types are, before anything of them is read.
+    /// Whether to stop before the first value of a value type.
     stops: bool,
-    /// Anys around.
+    /// Number of enclosing anys.
     anys: usize,
     seen: Contents,
 }
@@ -189,7 +191,7 @@ impl Act for Over {
     }
 
     fn nothing(&mut self, _: &mut Decoder<'_>, first: usize) -> Ran {
-        // No reader believes such a count, at the end of what is kept.
+        // Such a count would be rejected on decoding, because no data follows it in the any.
         if self.in_any { Err(DecodeError::new(DecodeErrorKind::NotInAny, first)) } else { Ok(()) }
     }
 
@@ -290,7 +292,8 @@ impl Act for Over {
     }
 }
 
-/// Reads the repository id before the members of an exception, which omniORB leaves out in anys: the type code says it anyway.
+/// Reads the repository id before the members of an exception. omniORB omits it in anys, where the type code
+/// contains it too.
 pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> Ran {
     let there = id.is_empty() || d.clone().read_octet_str().is_ok_and(|octets| octets == id.as_bytes());
     if there {
@@ -299,7 +302,8 @@ pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> Ran {
     Ok(())
 }
 
-/// Goes over a wide string. Looks at its length, and where that is another one in each code set at all of it.
+/// Skips a wide string. Decodes the whole string if its length in the message depends on the code set,
+/// otherwise only the length.
 pub(super) fn pass_wide(d: &mut Decoder<'_>) -> Ran {
     let sets = d.code_sets().wchar;
     if d.version() == Version::V1_2 && sets.is_some() && sets != Some(WCharSet::Ucs4) {

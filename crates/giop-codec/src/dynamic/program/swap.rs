@@ -1,4 +1,4 @@
-//! Values turned into the other byte order where they are.
+//! In-place conversion of values to the other byte order.
 
 use super::{Op, Pc, Plan, Program};
 use crate::cdr::{CdrDecode, DecodeLimits, Decoder, padding};
@@ -7,14 +7,16 @@ use crate::typecode::{Body as Shape, Index, Labels, Named, Node, Nodes, TcKind, 
 use crate::{ByteOrder, DecodeErrorKind, Version};
 
 impl Program {
-    /// Turns a value into the other byte order, in place. The value begins with the first octet, which lies at `phase` modulo 8 from the alignment
-    /// origin; returns how many octets it has. Text, padding and what is in encapsulations, each with a byte order of its own, stay as
-    /// they are; wide text is taken for UTF-16. Looks at the structure of the value first, so one that is none is not touched. Allocates
-    /// nothing, but for the type codes of anys.
+    /// Converts a value to the other byte order in place, and returns its size in bytes. The value begins
+    /// with the first byte, which is at `phase` modulo 8 from the alignment origin. Text, padding and
+    /// encapsulations, which have their own byte order, are unchanged. Wide text is assumed to be UTF-16. The
+    /// structure of the value is checked first, so an invalid value is not changed. Allocates nothing, except
+    /// for the type codes of anys.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to what is wrong; [`Inconsistent`](DynErrorKind::Inconsistent) where there are values
-    /// of value types, which refer to each other.
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault.
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) if the value contains values of value types, which may
+    /// refer to each other.
     pub fn swap(
         &self,
         octets: &mut [u8],
@@ -31,13 +33,13 @@ impl Program {
             return Err(DynErrorKind::Inconsistent("values of value types are not turned in place").into());
         }
         let mut turner = Turner { octets, at: 0, phase: phase % 8, from, version };
-        // Cannot fail: what was gone over is all there.
+        // This cannot fail, because the value was skipped before.
         turner.value(&self.code).ok_or(malformed)?;
         Ok(turner.at)
     }
 }
 
-/// Goes over a value a second time, and turns what it meets.
+/// A second pass over a value, which swaps its numbers.
 struct Turner<'a> {
     octets: &'a mut [u8],
     at: usize,
@@ -46,7 +48,7 @@ struct Turner<'a> {
     version: Version,
 }
 
-/// `None`: it is not the value that was gone over.
+/// `None` means that the value differs from the one that was skipped.
 type Turned<T = ()> = Option<T>;
 
 impl Turner<'_> {
@@ -136,7 +138,7 @@ impl Turner<'_> {
         }
     }
 
-    /// A type code, of which the numbers that are in no encapsulation are turned.
+    /// Decodes a type code and swaps its numbers that are outside of encapsulations.
     fn type_code(&mut self) -> Turned<TypeCode> {
         let code = TypeCode::decode(&mut self.decoder()).ok()?;
         let kind = TcKind::from_number(self.long()?)?;
@@ -161,12 +163,12 @@ impl Turner<'_> {
         Some(())
     }
 
-    /// A decoder of what comes next, which is not turned yet.
+    /// Returns a decoder at the current position, where the data is not swapped yet.
     fn decoder(&self) -> Decoder<'_> {
         Decoder::new(self.octets, self.from, self.version).shifted(self.phase).at(self.at)
     }
 
-    /// Turns a number; what it was before, in the order that it had.
+    /// Swaps a number; returns its original bytes.
     fn number<const N: usize>(&mut self) -> Turned<[u8; N]> {
         let start = self.at + padding(self.at + self.phase, N);
         let place = self.octets.get_mut(start..)?.first_chunk_mut::<N>()?;
@@ -185,7 +187,7 @@ impl Turner<'_> {
         })
     }
 
-    /// A count of octets, and those.
+    /// Swaps a byte count, and skips that number of bytes.
     fn counted(&mut self) -> Turned {
         let len = self.long()? as usize;
         self.pass(len)

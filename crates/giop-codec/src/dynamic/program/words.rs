@@ -1,47 +1,48 @@
-//! Elements of many fields by words of eight octets.
+//! Conversion of elements with many fields by 8-byte words.
 
 use super::plan::{Plan, What};
 use crate::cdr::padding;
 
-/// Words of a pattern at most: longer elements are turned field by field, which then are long themselves.
+/// The maximum number of words of a pattern. Longer elements are converted field by field, because their
+/// fields are long enough.
 const MAX_WORDS: usize = 64;
 
-/// Words whose masks fill vectors, whatever the size of those.
+/// A number of words whose masks fill vector registers of any common size.
 const MASKS: usize = 12;
 
-/// The lower octet of every two.
+/// The lower byte of every two.
 const LOWER: u64 = 0x00FF_00FF_00FF_00FF;
 
-/// What becomes of the octets of elements that are a stride apart. Their fields lie in words, none in two of them, as a pattern that
-/// repeats itself after one or more elements.
+/// Conversion of elements that are a stride apart. Their fields are within words, none in two of them. The
+/// words form a pattern that repeats after one or more elements.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// Octets before the first whole word, where elements begin unaligned.
+    /// Number of bytes before the first whole word, if elements begin unaligned.
     shift: usize,
     stride: usize,
-    /// The pattern, of words whose fields are turned.
+    /// The pattern for words whose fields are swapped.
     turned: Box<[Word]>,
-    /// The same of words whose fields stay as they are.
+    /// The pattern for words whose fields are unchanged.
     kept: Box<[Word]>,
-    /// The octets of fields, over and over, where that is all to know of words that stay.
+    /// The masks of field bytes, repeated. Set if masking is all that unchanged words need.
     masks: Option<Box<[u64; MASKS]>>,
 }
 
-/// Which octets of eight belong to fields of which width; none for those of padding.
+/// Masks of the bytes of a word by field width; padding is in none of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     kind: Kind,
     octets: u64,
-    /// The lower octet of each.
+    /// The lower byte of each short.
     shorts: u64,
     longs: u64,
     bools: u64,
 }
 
-/// What is to be done with the fields of a word.
+/// The operation for the fields of a word.
 #[derive(Clone, Copy, Debug, Default)]
 enum Kind {
-    /// They stay: single octets, or what is not turned.
+    /// No change: single bytes, or fields that are not swapped.
     #[default]
     Octets,
     Double,
@@ -49,28 +50,28 @@ enum Kind {
 }
 
 impl Words {
-    /// What it takes of memory beside itself, in octets.
+    /// Returns the additional memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         let masks = self.masks.as_ref().map_or(0, |masks| size_of_val(&**masks));
         size_of_val(&*self.turned) + size_of_val(&*self.kept) + masks
     }
 
-    /// `None`: they are better turned field by field.
+    /// Creates the pattern; `None` if elements are better converted field by field.
     pub(super) fn new(plan: &Plan) -> Option<Words> {
         let stride = plan.stride();
         let shift = padding(plan.end(), plan.align());
-        // Of so many elements the pattern is a number of whole words.
+        // The number of elements after which the pattern ends at a word boundary.
         let elements = 8 >> stride.trailing_zeros().min(3);
         let words = stride.checked_mul(elements)? / 8;
         if words == 0 || words > MAX_WORDS || plan.fields.iter().any(|field| field.width > 3) {
             return None;
         }
-        // By width, and booleans.
+        // Masks by width, and for booleans.
         let mut masks = vec![[[0_u8; 8]; 5]; words];
         for element in 0..elements {
             for (field, offset) in plan.fields_at(plan.end()) {
                 let kind = if field.what == What::Bool { 4 } else { usize::from(field.width) };
-                // What is before the first whole word is the same as behind the last one.
+                // The bytes before the first whole word are equivalent to those after the last one.
                 let start = element * stride + offset + words * 8 - shift;
                 for at in start..start + field.len() as usize {
                     let word = masks.get_mut(at / 8 % words);
@@ -89,13 +90,13 @@ impl Words {
         Some(Words { shift, stride, turned: turned.into(), kept: kept.into(), masks })
     }
 
-    /// What it takes of memory, roughly, in fields.
+    /// Returns the approximate memory use, counted in fields.
     pub(super) fn weight(&self) -> usize {
         self.turned.len() * 2 + MASKS
     }
 
-    /// Writes elements to a place with as many octets. Returns how many at the beginning are left to be written whole, and how many were
-    /// written in all, of the others.
+    /// Converts elements into a buffer of the same size. Returns the number of elements at the beginning that
+    /// are not converted completely, and the end of the converted elements.
     pub(super) fn turn(&self, from: &[u8], to: &mut [u8], swap: bool) -> (usize, usize) {
         let (Some(words), Some(places)) = (from.get(self.shift..), to.get_mut(self.shift..)) else {
             return (0, 0);
@@ -118,7 +119,8 @@ impl Words {
 }
 
 impl Word {
-    /// By width, and booleans: of a word whose fields are turned, and of one whose fields stay.
+    /// Creates a word from masks by width and for booleans: one for swapped fields, and one for unchanged
+    /// fields.
     fn both([octets, shorts, longs, doubles, bools]: [[u8; 8]; 5]) -> (Word, Word) {
         let [octets, shorts, longs, doubles, bools] =
             [octets, shorts, longs, doubles, bools].map(u64::from_ne_bytes);
@@ -131,7 +133,8 @@ impl Word {
         (turned, Word { octets: octets | shorts | longs | doubles, bools, ..Word::default() })
     }
 
-    /// All but its booleans. With a few kinds there are branches, which are foretold better than jumps by a table.
+    /// Converts all fields except booleans. A few kinds compile to branches, which are predicted better than
+    /// a jump table.
     #[inline(always)]
     fn turn(&self, word: u64) -> u64 {
         match self.kind {
@@ -146,7 +149,7 @@ impl Word {
         }
     }
 
-    /// The booleans of a word: the highest bit of each octet that is not 0, as its lowest.
+    /// Converts the booleans of a word: the lowest bit of each byte that is not 0 is set.
     #[inline(always)]
     fn truth(&self, word: u64) -> u64 {
         const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
@@ -155,7 +158,7 @@ impl Word {
     }
 }
 
-/// A pattern's words are in registers where they are few.
+/// Converts words. Short patterns are kept in registers.
 fn turn(pattern: &[Word], from: &[[u8; 8]], to: &mut [[u8; 8]]) {
     match pattern {
         _ if pattern.iter().any(|word| word.bools != 0) => turn_many(pattern, from, to),
@@ -186,7 +189,7 @@ fn turn_few<const N: usize>(pattern: [&Word; N], from: &[[u8; 8]], to: &mut [[u8
     }
 }
 
-/// Writes words without what is in padding. Returns what is left of both.
+/// Copies words without the content of padding. Returns the remainder of both slices.
 fn keep<'a, 'b>(
     masks: &[u64; MASKS],
     from: &'a [[u8; 8]],
@@ -208,7 +211,8 @@ mod tests {
     use super::super::plan::Field;
     use super::*;
 
-    /// Elements of up to four fields of all kinds, as many as make a pattern and a part of another one, are what they are field by field.
+    /// Elements of up to four fields of all kinds, in numbers that make whole and partial patterns, have the
+    /// same result by words and field by field.
     #[test]
     fn words_turn_what_fields_turn() {
         let kinds = [(0, What::Plain), (1, What::Plain), (2, What::Plain), (3, What::Plain), (0, What::Bool)];

@@ -1,4 +1,4 @@
-//! Trees of values to octets.
+//! Encoding of trees of values.
 
 use super::Program;
 use super::bulk::put_numbers;
@@ -9,23 +9,25 @@ use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue
 use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
 use crate::{EncodeError, EncodeErrorKind};
 
-/// Levels of nesting of constructed types, as many as a receiver takes.
+/// The maximum nesting of constructed types, which is the limit of receivers.
 const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
 
 pub(super) type Written<T = ()> = Result<T, DynError>;
 
 impl Program {
-    /// Writes a value, whose tree must be one of this type. Numbers in long sequences are shared where order and position allow.
+    /// Writes a value, whose tree must match this type. Numbers in long sequences are shared if byte order
+    /// and position allow it.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue), [`Bounds`](DynErrorKind::Bounds) where the
-    /// tree is none of the type, [`Encode`](DynErrorKind::Encode) where a value has no encoding; with the path to what is wrong. What
-    /// the encoder holds then is half a value: rewind it.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue),
+    /// [`Bounds`](DynErrorKind::Bounds) if the tree does not match the type, [`Encode`](DynErrorKind::Encode)
+    /// if a value has no encoding; with the path to the fault. The encoder then contains an incomplete value:
+    /// rewind it.
     pub fn encode(&self, value: &Dynamic, e: &mut Encoder) -> Result<(), DynError> {
         let mut writer = Writer { depth: 0, graph: &value.graph, walk: None };
         let written = writer.value(e, self.nodes(), self.code.root, &value.value);
         if written.is_err() && writer.walk.is_some() {
-            // Nothing of half a value must be referred to.
+            // Later values must not refer to parts of an incomplete value.
             e.values = None;
         }
         written
@@ -35,7 +37,7 @@ impl Program {
 pub(super) struct Writer<'v> {
     depth: usize,
     pub(super) graph: &'v ValueGraph,
-    /// There once a value of a value type was met.
+    /// Set after the first value of a value type.
     pub(super) walk: Option<Box<Walk<'v>>>,
 }
 
@@ -145,7 +147,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The elements of a sequence or array, without a count.
+    /// Writes the elements of a sequence or array, without a count.
     fn items(&mut self, e: &mut Encoder, nodes: &Nodes, element: Index, items: &Items) -> Written {
         let element = nodes.compiled().unaliased(element);
         if let Items::Values(values) = items {
@@ -193,7 +195,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a value of a basic type; `false`: it is none.
+/// Writes a value of a basic type; returns `false` if the value is of another kind.
 fn basic(e: &mut Encoder, kind: TcKind, value: &Value) -> Written<bool> {
     match (kind, value) {
         (TcKind::Boolean, Value::Boolean(value)) => put_number(e, 0, (*value).into()),
@@ -221,7 +223,7 @@ fn basic(e: &mut Encoder, kind: TcKind, value: &Value) -> Written<bool> {
     Ok(true)
 }
 
-/// A number of `1 << width` octets: the code to write one is there once.
+/// Writes a number of `1 << width` bytes. Not inlined, to keep the code small.
 #[inline(never)]
 fn put_number(e: &mut Encoder, width: u8, number: u64) {
     match width {

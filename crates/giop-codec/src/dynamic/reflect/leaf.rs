@@ -1,4 +1,4 @@
-//! The types that all others are made of: numbers, text, references, and what holds others.
+//! The elementary types, numbers, text and references, and their containers.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 type Put = Result<(), EncodeError>;
 type Got<T = ()> = Result<T, DecodeError>;
 
-/// Types that write and read themselves, and rows of themselves.
+/// Implements types that encode and decode themselves and slices of themselves.
 macro_rules! leaves {
     ($([$($generic:tt)*] $type:ty;)*) => {$(
         impl<$($generic)*> Written for $type
@@ -64,10 +64,10 @@ macro_rules! leaves {
     )*};
 }
 
-/// An array of what reads itself.
+/// Reads an array of elements that decode themselves.
 fn leaf_slice<T: CdrDecode>(items: &mut [T], r: &mut Reading<'_, '_>) -> Got {
     if !r.d.in_piece(size_of_val(items).saturating_add(8)) {
-        // All of them are one run, where a run goes over the end of a piece.
+        // The array must be decoded as one run if it extends over a fragment boundary.
         let read = T::decode_vec(r.d, items.len())?;
         items.iter_mut().zip(read).for_each(|(item, read)| *item = read);
         return Ok(());
@@ -175,7 +175,7 @@ impl<T: Filled> Filled for Box<T> {
 }
 
 impl<T: Blank, const N: usize> Blank for Box<[T; N]> {
-    /// Never on the stack.
+    /// Allocates directly on the heap, because the array may be too large for the stack.
     fn blank() -> Self {
         let items: Vec<T> = std::iter::repeat_with(T::blank).take(N).collect();
         match items.into_boxed_slice().try_into() {
@@ -215,7 +215,7 @@ impl<S: Blank + BoundedContent + Default, const N: usize> Blank for Bounded<S, N
     }
 }
 
-/// A value of a type that is compiled, to be written.
+/// A reference to a value of a compiled type, for writing.
 #[derive(Debug)]
 pub struct Plain<'a, T>(pub &'a T);
 
@@ -225,7 +225,7 @@ impl<T: CdrEncode> Written for Plain<'_, T> {
     }
 }
 
-/// A value of a type that is compiled, to be read.
+/// A reference to a value of a compiled type, for reading.
 #[derive(Debug)]
 pub struct PlainMut<'a, T>(pub &'a mut T);
 
@@ -236,7 +236,7 @@ impl<T: CdrDecode> Filled for PlainMut<'_, T> {
     }
 }
 
-/// A member that may be missing, to be written.
+/// A reference to an optional member, for writing.
 #[derive(Debug)]
 pub struct Optional<'a, T>(pub &'a Option<T>);
 
@@ -246,7 +246,7 @@ impl<T: CdrEncode> Written for Optional<'_, T> {
     }
 }
 
-/// A member that may be missing, to be read.
+/// A reference to an optional member, for reading.
 #[derive(Debug)]
 pub struct OptionalMut<'a, T>(pub &'a mut Option<T>);
 

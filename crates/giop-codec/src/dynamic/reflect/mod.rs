@@ -1,11 +1,12 @@
-//! The interpreter over Rust values: what `@interpretive` types of generated code have in place of marshalling code.
+//! The interpreter for Rust values, which replaces marshalling code for `@interpretive` types in generated
+//! code.
 //!
-//! A type only shows its parts: the members of a struct as an array of trait objects, the selected member of a union, the
-//! ordinal of an enum. What is done with them is here, once for all types: the type code leads through the value, its nodes say
-//! which member comes next, how labels are encoded and which member they select, what bounds are, and how few octets an element
-//! takes. Octets, errors and limits are those of the code that is compiled for a type.
+//! A type only exposes its parts: the members of a struct as an array of trait objects, the selected member
+//! of a union, the ordinal of an enum. The processing is implemented here, once for all types. The type code
+//! determines the next member, the encoding of labels and the member that they select, bounds, and the
+//! minimum size of an element. Bytes, errors and limits are the same as with compiled code for a type.
 //!
-//! Everything here is for generated code.
+//! Everything here is for generated code only.
 
 mod leaf;
 mod read;
@@ -21,7 +22,7 @@ pub use write::{Writing, Written, interpret, interpret_slice};
 
 use crate::typecode::{Index, TypeCode, TypeDesc};
 
-/// The type code of a description, which is in memory already for types with a name.
+/// Returns the type code of a description, which is cached for types with a name.
 fn code_of(desc: &'static TypeDesc) -> Cow<'static, TypeCode> {
     match desc {
         TypeDesc::Defined(definition) => Cow::Borrowed(definition().code(desc)),
@@ -29,7 +30,7 @@ fn code_of(desc: &'static TypeDesc) -> Cow<'static, TypeCode> {
     }
 }
 
-/// The node behind all aliases where values of a type code begin.
+/// Returns the node of a type code with all aliases resolved.
 fn root(code: &TypeCode) -> Index {
     code.nodes.unaliased(code.root)
 }

@@ -1,4 +1,4 @@
-//! Octets to Rust values, led by their type codes.
+//! Decoding of Rust values, driven by their type codes.
 
 use std::fmt;
 
@@ -9,52 +9,52 @@ use crate::dynamic::program::Body as Compiled;
 use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TypeDesc};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// What reading returns.
+/// The result of reading.
 type Got<T = ()> = Result<T, DecodeError>;
 
-/// A value whose parts are filled from octets.
+/// A value whose parts can be filled by a decoder.
 ///
-/// The reader stands at the node of the value's type when `read` is called, and the value is a blank one. After an error it is any
-/// value.
+/// When `read` is called, the reader is at the node of the value's type, and the value is blank. After an
+/// error, its content is unspecified.
 pub trait Filled {
-    /// Gives the parts to the reader, or reads the value if it has none.
+    /// Passes the parts to the reader, or reads the value if it has none.
     ///
     /// # Errors
     /// Those of [`CdrDecode`](crate::cdr::CdrDecode).
     fn read(&mut self, r: &mut Reading<'_, '_>) -> Got;
 }
 
-/// A type with a value to begin with.
+/// A type with an initial value.
 pub trait Blank: Filled + Sized {
-    /// Any value, which is filled then.
+    /// Returns any value, to be filled afterwards.
     fn blank() -> Self;
 
-    /// Reads values in a row; the reader stands at the node of each.
+    /// Reads consecutive values; for each of them the reader is set to the current node.
     ///
     /// # Errors
-    /// As [`read`](Filled::read).
+    /// Those of [`read`](Filled::read).
     fn read_slice(items: &mut [Self], r: &mut Reading<'_, '_>) -> Got {
         r.row(&mut &mut *items)
     }
 
-    /// Reads a sequence to an empty vector.
+    /// Reads a sequence into an empty vector.
     ///
     /// # Errors
-    /// As [`read`](Filled::read), or [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    /// Those of [`read`](Filled::read), or [`AllocLimit`](DecodeErrorKind::AllocLimit).
     fn read_vec(items: &mut Vec<Self>, r: &mut Reading<'_, '_>) -> Got {
         r.sequence(items)
     }
 }
 
-/// A vector, whatever it is of.
+/// A vector of any element type.
 pub(super) trait Grow {
-    /// Octets of memory that an element takes.
+    /// Returns the memory size of an element in bytes.
     fn size(&self) -> usize;
 
-    /// Makes room for so many elements; `false`: there is none.
+    /// Reserves capacity for `n` elements; returns `false` if the allocation fails.
     fn room(&mut self, n: usize) -> bool;
 
-    /// One more element, to be filled.
+    /// Appends an element, to be filled.
     fn grow(&mut self) -> Option<&mut dyn Filled>;
 }
 
@@ -76,7 +76,7 @@ impl<T: Blank> Grow for Vec<T> {
     }
 }
 
-/// Values in a row, whatever they are.
+/// A slice of any element type.
 pub(super) trait Places {
     fn at(&mut self, index: usize) -> Option<&mut dyn Filled>;
 }
@@ -90,13 +90,13 @@ impl<T: Filled> Places for &mut [T] {
     }
 }
 
-/// Where values are read from, and where in their type code that is.
+/// The decoder of values and the current position in their type code.
 pub struct Reading<'a, 'd> {
     pub(super) d: &'a mut Decoder<'d>,
     nodes: &'a Nodes,
     body: &'a Compiled,
     index: Index,
-    /// Of the union that was begun last.
+    /// The label of the union that was begun last.
     label: i64,
 }
 
@@ -107,15 +107,16 @@ impl fmt::Debug for Reading<'_, '_> {
 }
 
 impl<'d> Reading<'_, 'd> {
-    /// What the octets come from.
+    /// Returns the decoder.
     pub fn decoder(&mut self) -> &mut Decoder<'d> {
         self.d
     }
 
-    /// The members of a struct or exception.
+    /// Reads the members of a struct or exception.
     ///
     /// # Errors
-    /// Those of the members; [`Malformed`](DecodeErrorKind::Malformed) where the type has others.
+    /// Those of the members; [`Malformed`](DecodeErrorKind::Malformed) if the type has another number of
+    /// members.
     #[inline(never)]
     pub fn members(&mut self, parts: &mut [&mut dyn Filled]) -> Got {
         let nodes = self.nodes;
@@ -132,8 +133,8 @@ impl<'d> Reading<'_, 'd> {
         Ok(())
     }
 
-    /// Reads the label of a union. Gives the number of the first member of the name that it selects, and stands there then; none is
-    /// `usize::MAX`.
+    /// Reads the label of a union. Returns the number of the first member with the name that the label
+    /// selects, and moves to that member's node. Returns `usize::MAX` if no member is selected.
     ///
     /// # Errors
     /// Those of the discriminator.
@@ -151,12 +152,12 @@ impl<'d> Reading<'_, 'd> {
         Ok(number.unwrap_or(usize::MAX))
     }
 
-    /// The bits of the label that [`union`](Reading::union) read.
+    /// Returns the bits of the label that [`union`](Reading::union) read.
     pub fn label(&self) -> i64 {
         self.label
     }
 
-    /// A part, where the reader stands.
+    /// Reads a part at the current node.
     ///
     /// # Errors
     /// Those of the part.
@@ -165,7 +166,7 @@ impl<'d> Reading<'_, 'd> {
         part.read(self)
     }
 
-    /// Values of which each is at this node.
+    /// Reads consecutive values, each at the current node.
     #[inline(never)]
     pub(super) fn row(&mut self, items: &mut dyn Places) -> Got {
         let index = self.index;
@@ -178,7 +179,7 @@ impl<'d> Reading<'_, 'd> {
         Ok(())
     }
 
-    /// An enumerator.
+    /// Reads an enumerator.
     ///
     /// # Errors
     /// [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
@@ -195,7 +196,7 @@ impl<'d> Reading<'_, 'd> {
         }
     }
 
-    /// The count of a sequence; then the reader stands at the node of its elements.
+    /// Reads the count of a sequence, and moves to the node of its elements.
     ///
     /// # Errors
     /// [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData).
@@ -205,23 +206,23 @@ impl<'d> Reading<'_, 'd> {
         self.d.read_len(self.body.least(self.index))
     }
 
-    /// From a sequence or array to its elements.
+    /// Moves from a sequence or array to its elements.
     #[inline(never)]
     pub(super) fn enter(&mut self) {
         self.index = elements(self.nodes, self.index);
     }
 
-    /// A sequence of whatever shows its parts.
+    /// Reads a sequence of elements that expose their parts.
     #[inline(never)]
     pub(super) fn sequence(&mut self, items: &mut dyn Grow) -> Got {
         let n = self.count()?;
         self.fill(n, items)
     }
 
-    /// So many elements of a sequence.
+    /// Reads `n` elements of a sequence.
     #[inline(never)]
     fn fill(&mut self, n: usize, items: &mut dyn Grow) -> Got {
-        // As `Decoder::new_vec` does.
+        // The same charge as in `Decoder::new_vec`.
         self.d.charge(n.saturating_mul(items.size().max(1)))?;
         if !items.room(n) {
             return Err(self.d.error(DecodeErrorKind::AllocLimit));
@@ -235,7 +236,7 @@ impl<'d> Reading<'_, 'd> {
             }
             Ok(())
         };
-        // Elements of fixed layout hold no others.
+        // Elements of fixed layout have no variable parts, so no level is counted.
         if body.is_fixed(index) { each(self.d) } else { self.d.nested(each) }
     }
 
@@ -245,7 +246,7 @@ impl<'d> Reading<'_, 'd> {
     }
 }
 
-/// The enumerator with an ordinal that there is, as the bits of a label.
+/// Returns the enumerator with a valid ordinal, which is given as the bits of a label.
 pub fn of_ordinal<E: FixedLayout>(label: i64) -> E {
     E::get(&mut FixedReader::new(&(label as u32).to_ne_bytes(), 0, false))
 }
@@ -267,10 +268,10 @@ pub fn interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> Go
     Ok(value)
 }
 
-/// Reads so many values of this type.
+/// Reads `n` values of this type.
 ///
 /// # Errors
-/// As [`interpreted`], or [`AllocLimit`](DecodeErrorKind::AllocLimit).
+/// Those of [`interpreted`], or [`AllocLimit`](DecodeErrorKind::AllocLimit).
 pub fn interpreted_vec<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>, n: usize) -> Got<Vec<T>> {
     let mut items = Vec::<T>::new();
     fill(&mut Elements(n, &mut items), desc, d)?;
@@ -280,7 +281,7 @@ pub fn interpreted_vec<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>, n
 /// Reads an array of values of this type.
 ///
 /// # Errors
-/// As [`interpreted`].
+/// Those of [`interpreted`].
 pub fn interpreted_array<T: Blank, const N: usize>(
     desc: &'static TypeDesc,
     d: &mut Decoder<'_>,
@@ -290,7 +291,7 @@ pub fn interpreted_array<T: Blank, const N: usize>(
     Ok(items)
 }
 
-/// So many values in a row as one, for readers that stand at the node of each.
+/// Consecutive values as a single one, for a reader that is at the node of their type.
 struct Elements<'a>(usize, &'a mut dyn Grow);
 
 impl Filled for Elements<'_> {

@@ -1,14 +1,14 @@
-//! [`Uses`]: how often a type was marshalled, and whether that is often enough for compiled code.
+//! [`Uses`]: a counter of how often a type was marshalled, which decides when compiled code is used.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// The uses of an `@adaptive` type: values that were written or read.
+/// The uses of an `@adaptive` type: the number of values written or read.
 ///
-/// They are counted until they are as many as the type has been given; from then on its compiled code is taken, and nothing is
-/// counted any more, so that what many threads use is only read.
+/// Uses are counted up to the limit of the type. After that the compiled code is used and counting stops, so
+/// that threads only read the shared counter.
 #[derive(Debug)]
 pub struct Uses {
     name: &'static str,
@@ -17,34 +17,34 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Of the type with this scoped IDL name, which is interpreted so many times.
+    /// Creates the counter of the type with this scoped IDL name, which is interpreted `limit` times.
     #[doc(hidden)]
     pub const fn new(name: &'static str, limit: u32) -> Uses {
         Uses { name, limit, count: AtomicU32::new(0) }
     }
 
-    /// The scoped name of the type in the IDL.
+    /// Returns the scoped name of the type in the IDL.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// How often the type was used, up to the limit.
+    /// Returns the number of uses, up to the limit.
     pub fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// How often the type is interpreted.
+    /// Returns how often the type is interpreted.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Whether the compiled code is taken now.
+    /// Returns whether the compiled code is used now.
     #[inline]
     pub fn is_compiled(&self) -> bool {
         self.count() >= self.limit
     }
 
-    /// Counts a use; `true`: by the compiled code.
+    /// Counts a use; returns `true` if it is by the compiled code.
     #[doc(hidden)]
     pub fn used(&self) -> bool {
         let next = |count: u32| (count < self.limit).then(|| count + 1);
@@ -52,13 +52,13 @@ impl Uses {
     }
 }
 
-/// A type of generated code that is `@adaptive`.
+/// An `@adaptive` type of generated code.
 pub trait Adaptive {
-    /// How often it was used.
+    /// Returns the counter of its uses.
     fn uses() -> &'static Uses;
 }
 
-/// The compiled half of an adaptive type: as [`CdrEncode`](crate::cdr::CdrEncode).
+/// The compiled encoding of an adaptive type, like [`CdrEncode`](crate::cdr::CdrEncode).
 pub trait CompiledEncode {
     /// Writes the value.
     ///
@@ -69,7 +69,7 @@ pub trait CompiledEncode {
     /// Writes each of `items`, without a count.
     ///
     /// # Errors
-    /// As `encode`.
+    /// Those of `encode`.
     fn encode_slice(items: &[Self], e: &mut Encoder) -> Result<(), EncodeError>
     where
         Self: Sized,
@@ -78,21 +78,21 @@ pub trait CompiledEncode {
     }
 }
 
-/// The compiled half of an adaptive type: as [`CdrDecode`](crate::cdr::CdrDecode).
+/// The compiled decoding of an adaptive type, like [`CdrDecode`](crate::cdr::CdrDecode).
 pub trait CompiledDecode: Sized {
-    /// Least number of octets of a value.
+    /// The minimum size of a value in bytes.
     const MIN_SIZE: usize;
 
     /// Reads a value.
     ///
     /// # Errors
-    /// The octets are not a value of this type.
+    /// The bytes are not a value of this type.
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 
     /// Reads `n` values.
     ///
     /// # Errors
-    /// As `decode`, or `AllocLimit`.
+    /// Those of `decode`, or `AllocLimit`.
     fn decode_vec(d: &mut Decoder<'_>, n: usize) -> Result<Vec<Self>, DecodeError> {
         let mut items = d.new_vec(n)?;
         d.nested(|d| {
@@ -107,7 +107,7 @@ pub trait CompiledDecode: Sized {
     /// Reads an array.
     ///
     /// # Errors
-    /// As `decode`.
+    /// Those of `decode`.
     fn decode_array<const N: usize>(d: &mut Decoder<'_>) -> Result<[Self; N], DecodeError> {
         let start = d.position();
         let items: Vec<Self> = (0..N).map(|_| Self::decode(d)).collect::<Result<_, _>>()?;

@@ -1,27 +1,27 @@
-//! Rust values to octets, led by their type codes.
+//! Encoding of Rust values, driven by their type codes.
 
 use super::{code_of, root};
 use crate::cdr::Encoder;
 use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TypeDesc};
 use crate::{EncodeError, EncodeErrorKind};
 
-/// What writing returns.
+/// The result of writing.
 type Put = Result<(), EncodeError>;
 
-/// A value that shows its parts to be written.
+/// A value that exposes its parts for writing.
 ///
-/// The writer stands at the node of the value's type when `write` is called.
+/// When `write` is called, the writer is at the node of the value's type.
 pub trait Written {
-    /// Gives the parts to the writer, or writes the value if it has none.
+    /// Passes the parts to the writer, or writes the value if it has none.
     ///
     /// # Errors
     /// Those of [`CdrEncode`](crate::cdr::CdrEncode).
     fn write(&self, w: &mut Writing<'_>) -> Put;
 
-    /// The same for values in a row; the writer stands at the node of each.
+    /// Writes consecutive values; for each of them the writer is set to the current node.
     ///
     /// # Errors
-    /// As [`write`](Written::write), of the first that has no encoding.
+    /// Those of [`write`](Written::write), for the first value that has no encoding.
     fn write_slice(items: &[Self], w: &mut Writing<'_>) -> Put
     where
         Self: Sized,
@@ -30,7 +30,7 @@ pub trait Written {
     }
 }
 
-/// Values in a row, whatever they are.
+/// A slice of any element type.
 pub(super) trait Items {
     fn at(&self, index: usize) -> Option<&dyn Written>;
 }
@@ -44,7 +44,7 @@ impl<T: Written> Items for &[T] {
     }
 }
 
-/// Where a value is written, and where in its type code that is.
+/// The encoder of values and the current position in their type code.
 #[derive(Debug)]
 pub struct Writing<'a> {
     pub(super) e: &'a mut Encoder,
@@ -53,12 +53,12 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// What the octets go to.
+    /// Returns the encoder.
     pub fn encoder(&mut self) -> &mut Encoder {
         self.e
     }
 
-    /// Values of which each is at this node.
+    /// Writes consecutive values, each at the current node.
     #[inline(never)]
     pub(super) fn row(&mut self, items: &dyn Items) -> Put {
         let index = self.index;
@@ -71,10 +71,11 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// The members of a struct or exception.
+    /// Writes the members of a struct or exception.
     ///
     /// # Errors
-    /// Those of the members; [`Unrepresentable`](EncodeErrorKind::Unrepresentable) where the type has others.
+    /// Those of the members; [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the type has another
+    /// number of members.
     #[inline(never)]
     pub fn members(&mut self, parts: &[&dyn Written]) -> Put {
         let nodes = self.nodes;
@@ -91,10 +92,10 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// A union with this label, and the value of the member with this number, if there is one.
+    /// Writes a union with this label, and the value of the member with this number, if there is one.
     ///
     /// # Errors
-    /// [`IllegalDiscriminator`](EncodeErrorKind::IllegalDiscriminator) where the label selects another member.
+    /// [`IllegalDiscriminator`](EncodeErrorKind::IllegalDiscriminator) if the label selects another member.
     #[inline(never)]
     pub fn union(&mut self, label: i64, member: Option<usize>, value: &dyn Written) -> Put {
         let nodes = self.nodes;
@@ -102,7 +103,7 @@ impl Writing<'_> {
             return Err(mismatch());
         };
         let labels = Labels::of_node(nodes, union.discriminator).ok_or_else(mismatch)?;
-        // A member stands there once for each of its labels.
+        // Compare names, because a member is listed once for each of its labels.
         let selected = union.selected(label);
         let meant = member.and_then(|member| union.members.get(member));
         if selected.map(|member| &*member.name) != meant.map(|member| &*member.name) {
@@ -114,17 +115,17 @@ impl Writing<'_> {
         value.write(self)
     }
 
-    /// An enumerator.
+    /// Writes an enumerator.
     ///
     /// # Errors
-    /// None.
+    /// None at present.
     #[inline(never)]
     pub fn ordinal(&mut self, ordinal: u32) -> Put {
         self.e.put_u32(ordinal);
         Ok(())
     }
 
-    /// The count of a sequence; then the writer stands at the node of its elements.
+    /// Writes the count of a sequence, and moves to the node of its elements.
     ///
     /// # Errors
     /// [`TooLong`](EncodeErrorKind::TooLong).
@@ -135,14 +136,14 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// From a sequence or array to its elements.
+    /// Moves from a sequence or array to its elements.
     #[inline(never)]
     pub(super) fn enter(&mut self) {
         self.index = elements(self.nodes, self.index);
     }
 }
 
-/// The node of the elements of a sequence or array.
+/// Returns the node of the elements of a sequence or array.
 pub(super) fn elements(nodes: &Nodes, index: Index) -> Index {
     match nodes.at(index) {
         Node::Sequence { element, .. } | Node::Array { element, .. } => nodes.unaliased(*element),
@@ -168,12 +169,12 @@ pub fn interpret(value: &dyn Written, desc: &'static TypeDesc, e: &mut Encoder) 
 /// Writes values of this type, without a count.
 ///
 /// # Errors
-/// As [`interpret`], of the first that has no encoding.
+/// Those of [`interpret`], for the first value that has no encoding.
 pub fn interpret_slice<T: Written>(items: &[T], desc: &'static TypeDesc, e: &mut Encoder) -> Put {
     interpret(&Row(items), desc, e)
 }
 
-/// Values in a row as one, for writers that stand at the node of each.
+/// Consecutive values as a single one, for a writer that is at the node of their type.
 struct Row<'a, T>(&'a [T]);
 
 impl<T: Written> Written for Row<'_, T> {

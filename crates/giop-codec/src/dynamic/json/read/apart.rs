@@ -1,4 +1,4 @@
-//! Several values in one object, such as the arguments of a call: each by itself.
+//! Several independent values in one object, such as the arguments of a call.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::super::super::{DynErrorKind, Dynamic, Step};
 use super::{Part, State};
 use crate::typecode::TypeCode;
 
-/// Reads values of these names and types, each with a graph of its own.
+/// A seed for values of these names and types, each with a graph of its own.
 pub(super) struct Apart<'s> {
     pub(super) state: &'s mut State,
     pub(super) members: &'s [(&'s str, &'s TypeCode)],

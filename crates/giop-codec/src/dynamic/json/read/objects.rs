@@ -1,4 +1,4 @@
-//! What is written as an object: structs, unions, anys, values, maps.
+//! Types whose JSON is an object: structs, unions, anys, values, maps.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::any::Any;
 use crate::typecode::{Index, Member, Named, TcKind, TypeCode, Union};
 
 impl Part<'_> {
-    /// Members by their order.
+    /// Reads members in order from a list.
     pub(super) fn listed<'de, A: SeqAccess<'de>>(
         mut self,
         members: &[Member],
@@ -102,7 +102,7 @@ impl Part<'_> {
                 case = label_of(&value);
                 continue;
             }
-            // There may be several of the name, each with a label.
+            // Several members may have this name, each with another label.
             let selected = case.and_then(|case| union.selected(case)).filter(|member| member.name == name);
             let of_name = || {
                 let names = union.members.iter().map(|member| &*member.name);
@@ -134,7 +134,7 @@ impl Part<'_> {
             (Some(_), None) => {
                 DynErrorKind::InvalidValue("`$case` selects a member of the union, which is missing")
             }
-            // By its only label.
+            // The discriminator is the only label of the member.
             (None, Some((member, true, value))) => {
                 let discriminator = member.label;
                 return Ok(Value::Union(Box::new(UnionValue { discriminator, value: Some(value) })));
@@ -191,7 +191,7 @@ impl Part<'_> {
         }
     }
 
-    /// What is in an any, with a graph of its own.
+    /// Reads the content of an any, with a graph of its own.
     fn content<E>(
         &mut self,
         code: &TypeCode,
@@ -304,7 +304,7 @@ impl Part<'_> {
         Ok(Value::Node(Some(node)))
     }
 
-    /// A `map` with keys of text as an object.
+    /// Reads an object as a `map` with text keys.
     pub(super) fn entries<'de, A: MapAccess<'de>>(
         mut self,
         (key, value, bound): (Index, Index, u32),
@@ -321,7 +321,8 @@ impl Part<'_> {
     }
 }
 
-/// Where the name is of so many; names mostly come in order. For long lists in another one there is a table.
+/// Returns the position of a name among `len` names. The fast path is `next`, because names are mostly in
+/// order. A long list is indexed in `table`.
 fn position<'n>(
     len: usize,
     at: impl Fn(usize) -> Option<&'n str>,

@@ -1,4 +1,4 @@
-//! Numbers, texts and what is written as such.
+//! Numbers, texts, and types whose JSON is a number or text.
 
 use base64::Engine;
 use serde::de::{Error, SeqAccess};
@@ -72,7 +72,7 @@ impl Part<'_> {
         }
     }
 
-    /// A `wstring` by its UTF-16 units.
+    /// Reads a `wstring` from its UTF-16 units.
     pub(super) fn units<'de, A: SeqAccess<'de>>(self, bound: u32, mut seq: A) -> Result<Value, A::Error> {
         let mut units: Vec<u16> = Vec::new();
         while let Some(unit) = seq.next_element::<u64>()? {
