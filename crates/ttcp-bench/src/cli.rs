@@ -1,4 +1,4 @@
-//! The command line that every peer shares.
+//! The command line that all peers share.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::series::{self, SeriesOptions};
 /// The largest `--size`, bytes: 1 GiB.
 pub const MAX_SIZE: u64 = 1 << 30;
 
-/// Calls of an iteration of the published experiments on demultiplexing.
+/// Calls in one iteration of the published demultiplexing experiments.
 pub const CALLS_AN_ITERATION: u32 = 100;
 
-/// How many operations the interfaces have whose last one is called.
+/// Numbers of operations of the interfaces whose last operation is called.
 pub const OPERATIONS: [u32; 2] = [100, 1_000];
 
 /// One kind of experiment.
@@ -125,7 +125,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Number of calls to be counted.
+    /// Returns the number of measured calls.
     pub fn calls(&self) -> u32 {
         self.n.unwrap_or(match self.test {
             Test::Last => CALLS_AN_ITERATION * self.iterations,
@@ -137,17 +137,17 @@ impl Work {
         })
     }
 
-    /// Elements in one buffer: as many as fit into `--size`, at least one.
+    /// Returns the number of elements in one buffer: as many as fit into `--size`, at least one.
     pub fn elements(&self) -> usize {
         usize::try_from((self.size / self.element.bytes()).max(1)).unwrap_or(usize::MAX)
     }
 
-    /// User bytes in one buffer: [`elements`](Self::elements) times the size of one.
+    /// Returns the user bytes in one buffer: [`elements`](Self::elements) times the size of one.
     pub fn payload_bytes(&self) -> u64 {
         (self.size / self.element.bytes()).max(1) * self.element.bytes()
     }
 
-    /// The object that the test calls.
+    /// Returns the object that the test calls.
     pub fn object(&self) -> Object {
         match (self.test, self.element) {
             (Test::Demux, _) => Object::Wide,
@@ -158,10 +158,10 @@ impl Work {
         }
     }
 
-    /// Refuses what the contract has no operation for.
+    /// Rejects what the contract has no operation for.
     ///
     /// # Errors
-    /// `echo` with a type other than octet, struct and zstruct; a series that is too long.
+    /// `echo` with a type other than `octet`, `struct` and `zstruct`; a series that is too long.
     pub fn check(&self) -> anyhow::Result<()> {
         if self.test == Test::Echo
             && !matches!(self.element, Element::Octet | Element::Struct | Element::Zstruct)
@@ -257,7 +257,7 @@ pub struct OrbArgs {
 }
 
 impl OrbArgs {
-    /// A builder with these options.
+    /// Returns a builder with these options.
     pub fn builder(&self) -> OrbBuilder {
         let builder = Orb::builder()
             .deposit(!self.copying)
@@ -291,7 +291,7 @@ pub struct DemuxArgs {
 }
 
 impl DemuxArgs {
-    /// The ways.
+    /// Returns the look-up strategies.
     pub fn demux(&self) -> Demux {
         Demux::new().operations(self.operations.into()).objects(self.objects.into()).path(self.path.into())
     }
@@ -481,10 +481,11 @@ impl fmt::Display for Runtime {
     }
 }
 
-/// Parses a number of bytes: digits, then nothing or one of `K`, `M`, `G` (or `KiB`, `MiB`, `GiB`), powers of 1024.
+/// Parses a number of bytes: digits, then nothing or one of `K`, `M`, `G` (or `KiB`, `MiB`, `GiB`), powers of
+/// 1024.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// A message that describes what is wrong with the text.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -502,7 +503,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// Parses a number of operations: one of [`OPERATIONS`].
 ///
 /// # Errors
-/// There is no such interface.
+/// There is no interface with that number of operations.
 pub fn operations(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n) if OPERATIONS.contains(&n) => Ok(n),
@@ -516,7 +517,7 @@ pub fn operations(text: &str) -> Result<u32, String> {
 /// Parses a buffer size: [`bytes`], at most [`MAX_SIZE`].
 ///
 /// # Errors
-/// What is wrong with the text.
+/// A message that describes what is wrong with the text.
 pub fn size(text: &str) -> Result<u64, String> {
     match bytes(text)? {
         n if n <= MAX_SIZE => Ok(n),

@@ -1,29 +1,29 @@
-//! As much of GIOP 1.0 as it takes to have octets echoed over a connection that costs its client next to nothing.
+//! The subset of GIOP 1.0 that echoes bytes over a connection at minimal cost for the client.
 //!
-//! What is held open while something else is measured must not be a whole ORB for each connection, and must be the same for every
-//! server. All ORBs speak 1.0.
+//! Connections that are held open while something else is measured must not each need a whole ORB, and must
+//! be the same for every server. All ORBs support GIOP 1.0.
 
 use std::io::{self, ErrorKind, Read};
 
-/// Octets of a message's header.
+/// Size of a message header, bytes.
 const HEADER: usize = 12;
-/// The longest reply that is read, octets.
+/// The longest reply that is read, bytes.
 const LONGEST: usize = 1 << 16;
 
 /// Message kinds.
 const REQUEST: u8 = 0;
 const REPLY: u8 = 1;
 
-/// The operation of the bench contract that echoes octets, with the end that it has in a message.
+/// The operation of the bench contract that echoes bytes, with its terminating NUL.
 pub(crate) const ECHO: &[u8] = b"echoOctets\0";
 
-/// A whole request of an operation that takes these octets.
+/// Returns a complete request of an operation that takes these bytes.
 pub(crate) fn request(key: &[u8], operation: &[u8], octets: &[u8]) -> Vec<u8> {
     let mut message = b"GIOP\x01\x00\x01".to_vec();
     message.push(REQUEST);
-    // The length goes here, then no service context.
+    // The message length is filled in here later; the number of service contexts, 0, follows.
     message.extend([0; 8]);
-    // Request id, and that a reply is wanted.
+    // Request id, and `response_expected`.
     message.extend([1, 0, 0, 0, 1, 0, 0, 0]);
     put(&mut message, key);
     put(&mut message, operation);
@@ -37,17 +37,17 @@ pub(crate) fn request(key: &[u8], operation: &[u8], octets: &[u8]) -> Vec<u8> {
     message
 }
 
-/// A sequence of octets, where it may stand.
+/// Appends an aligned `sequence<octet>`.
 fn put(message: &mut Vec<u8>, octets: &[u8]) {
     message.resize(message.len().next_multiple_of(4), 0);
     message.extend((octets.len() as u32).to_le_bytes());
     message.extend(octets);
 }
 
-/// The octets that came back.
+/// Reads a reply and returns the echoed bytes.
 ///
 /// # Errors
-/// The connection fails or ends, or what comes is no such reply: an exception, for one.
+/// The connection fails or ends, or the message is not such a reply (an exception, for example).
 pub(crate) fn echo_reply(mut from: impl Read) -> io::Result<Vec<u8>> {
     let mut header = [0; HEADER];
     from.read_exact(&mut header)?;
@@ -75,7 +75,7 @@ fn echoed(reply: &mut Fields<'_>) -> Option<Vec<u8>> {
     if status == 0 { reply.octets().map(<[u8]>::to_vec) } else { None }
 }
 
-/// What is left of a message behind its header.
+/// The rest of a message after its header.
 struct Fields<'m> {
     rest: &'m [u8],
     little: bool,
@@ -84,7 +84,7 @@ struct Fields<'m> {
 
 impl<'m> Fields<'m> {
     fn number(&mut self) -> Option<u32> {
-        // The header's twelve octets move nothing.
+        // The 12 bytes of the header do not affect the alignment.
         self.take(self.taken.next_multiple_of(4) - self.taken)?;
         let octets = self.take(4)?.try_into().ok()?;
         Some(if self.little { u32::from_le_bytes(octets) } else { u32::from_be_bytes(octets) })

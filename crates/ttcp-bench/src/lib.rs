@@ -1,28 +1,28 @@
 //! The zorb ORB performance experiments: the `ttcp` program.
 //!
-//! A peer is a server and a client process of one middleware, both following one contract: the server prints
-//! `READY <how to reach it>`, the client runs one test and prints one JSON line. `ttcp run` starts peers in turn,
-//! floods them, and sets their figures beside those of plain sockets measured in the same run.
+//! A peer is a server and a client process of one middleware. Both follow one contract: the server prints
+//! `READY <how to reach it>`, the client runs one test and prints one JSON line. `ttcp run` starts the peers
+//! in turn, floods them, and compares their figures with those of plain sockets from the same run.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`cli`] | the options every peer shares |
-//! | [`many`] | what the tests with many objects and many clients have in common |
+//! | [`cli`] | the options that all peers share |
+//! | [`many`] | common code of the tests with many objects and many clients |
 //! | [`peer`] | the test loops, generic over the calls of a peer: the same loops time every built-in peer |
 //! | [`series`] | the loop of the test `series`, one message a frame |
 //! | [`report`] | the JSON line of a client, and its statistics |
 //! | [`mod@reference`] | the IOR files and `corbaloc:` addresses through which CORBA peers find each other |
-//! | [`priority`] | programs with priorities of their own, beside a load |
+//! | [`priority`] | programs with separate priorities, and an additional load |
 //! | [`raw`] | the baseline: blocking sockets and nothing else |
 //! | [`run`] | `ttcp run`: processes, rounds, table, record |
 //! | [`rivals`] | `ttcp peers`: other middleware, built where its tools are installed |
-//! | [`experiments`] | `ttcp latency`, `ttcp report`, `ttcp compare`: experiments with results that are kept, and their report |
-//! | [`soak`] | `ttcp soak`: everything at once, with faults, and the proof that nothing is lost |
-//! | [`assault`] | `ttcp assault`: what a client that behaves gets from a server that others attack |
+//! | [`experiments`] | `ttcp latency`, `ttcp report`, `ttcp compare`: experiments with stored results, and their report |
+//! | [`soak`] | `ttcp soak`: a long mixed load with injected faults, and the proof that nothing is lost |
+//! | [`assault`] | `ttcp assault`: the service that a well-behaved client gets from a server under attack |
 //! | [`ladder`] | the steps from an interpreter of type codes to compiled stubs |
-//! | [`literature`] | published figures to stand beside those measured |
-//! | [`statistics`] | what is said of samples |
-//! | `profiler` | `perf` and `callgrind`, and what functions are for |
+//! | [`literature`] | published figures for comparison with measured ones |
+//! | [`statistics`] | statistics of samples |
+//! | `profiler` | `perf` and `callgrind`, and the purposes of functions |
 //! | [`figures`] | sections, tables and charts, as HTML, Markdown and SVG |
 //!
 //! Unix only: children run in process groups of their own.

@@ -1,4 +1,4 @@
-//! The tie between `ttcp run` and the servers it starts.
+//! The lifeline between `ttcp run` and the servers that it starts.
 
 use std::io::Read;
 
@@ -13,7 +13,7 @@ pub struct LifelineArgs {
 }
 
 impl LifelineArgs {
-    /// Starts the watch, if it was asked for.
+    /// Starts the watching thread, if the option is set.
     ///
     /// # Errors
     /// The watching thread cannot be started.

@@ -1,7 +1,7 @@
-//! The published figures of the research that these experiments repeat: the tables in `literature/`, whose `README.md` says
-//! where each is from.
+//! The published figures of the research that these experiments repeat: the tables in `literature/`, whose
+//! `README.md` names their sources.
 //!
-//! What the texts do not print is an empty cell, and shown as `-`.
+//! A figure that a text does not print is an empty cell, and shown as `-`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../literature/", $name, ".tsv")))),*] };
 }
 
-/// Files by their names, without `index`.
+/// The files by their names, without `index`.
 const FILES: &[(&str, &str)] = files!(
     "gigabit97_dii_orbix",
     "gigabit97_dii_visibroker",
@@ -68,20 +68,20 @@ pub struct Published {
     pub id: &'static str,
     /// The document, such as `sigcomm96`.
     pub document: &'static str,
-    /// Which table or figure of it.
+    /// The table or figure in the document.
     pub place: &'static str,
     /// What it measures.
     pub measures: &'static str,
-    /// Unit of the figures.
+    /// The unit of the figures.
     pub unit: &'static str,
     /// The names of the columns, with their units.
     pub columns: Vec<&'static str>,
-    /// The cells, as many a row as there are columns; empty where the text has nothing.
+    /// The cells, one per column in each row; empty where the text has no figure.
     pub rows: Vec<Vec<&'static str>>,
 }
 
 impl Published {
-    /// The table of that id.
+    /// Returns the table of that id.
     pub fn of(id: &str) -> Option<Published> {
         let mut lines = lines(INDEX);
         let _names = lines.next();
@@ -99,44 +99,44 @@ impl Published {
         Some(Published { id, document, place, measures, unit, columns, rows })
     }
 
-    /// Every id, in the order of the index.
+    /// Returns all ids, in the order of the index.
     pub fn ids() -> Vec<&'static str> {
         lines(INDEX).skip(1).filter_map(|entry| entry.first().copied()).collect()
     }
 
-    /// The place of a column.
+    /// Returns the index of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column == name)
     }
 
-    /// A cell by the name of its column; `None` where it is empty.
+    /// Returns a cell by the name of its column; `None` if it is empty.
     pub fn text(&self, row: &[&'static str], column: &str) -> Option<&'static str> {
         row.get(self.column(column)?).copied().filter(|cell| !cell.is_empty())
     }
 
-    /// A number by the name of its column; `None` where there is none.
+    /// Returns a number by the name of its column; `None` if there is none.
     pub fn number(&self, row: &[&'static str], column: &str) -> Option<f64> {
         self.text(row, column)?.parse().ok()
     }
 
-    /// The first row whose cells of these columns are these.
+    /// Returns the first row that has these cells in these columns.
     pub fn row(&self, keys: &[(&str, &str)]) -> Option<&[&'static str]> {
         let is = |row: &[&'static str], (name, cell): &(&str, &str)| self.text(row, name) == Some(*cell);
         self.rows.iter().map(Vec::as_slice).find(|row| keys.iter().all(|key| is(row, key)))
     }
 
-    /// The points of two columns, where both have a number.
+    /// Returns the points of two columns, for rows that have both numbers.
     pub fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
         self.rows.iter().filter_map(|row| self.number(row, x).zip(self.number(row, y))).collect()
     }
 
-    /// Where it is from, to stand under it: `sigcomm96, table 1`.
+    /// Returns its source for captions: `sigcomm96, table 1`.
     pub fn source(&self) -> String {
         format!("{}, {}", self.document, self.place)
     }
 }
 
-/// The ids of the index that no section has.
+/// Returns the ids of the index that no section contains.
 pub fn uncovered(covered: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
     let covered: BTreeSet<&str> = covered.into_iter().collect();
     Published::ids().into_iter().filter(|id| !covered.contains(id)).collect()

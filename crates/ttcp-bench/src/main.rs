@@ -25,7 +25,8 @@ struct Cli {
     command: Command,
 }
 
-// The one place where a built-in peer is wired: its two subcommands, its entry in `built_in`, its two lines in `perform`.
+// All places where a built-in peer is registered are in this file: its two subcommands, its entry in
+// `built_in`, and its two lines in `perform`.
 
 #[derive(Subcommand)]
 enum Command {

@@ -1,7 +1,8 @@
-//! What the tests with many objects and many clients have in common, whatever the peer.
+//! Common code of the tests with many objects and many clients, for all peers.
 //!
-//! A server with `--objects N` has that many objects more, and leaves the references to those that are called beside its IOR file. It
-//! draws them, as clients draw whom they call next, by the same numbers in every language: so all peers are called alike.
+//! A server with `--objects N` has N additional objects, and writes references to those that are called next
+//! to its IOR file. Servers select these objects, and clients the objects that they call, by a pseudo-random
+//! sequence that is the same in every language. Therefore all peers are called in the same way.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -17,9 +18,9 @@ use crate::cli::Work;
 use crate::peer;
 use crate::report::Report;
 
-/// How many of the objects are called at most.
+/// Maximum number of objects that are called.
 const CALLED: u64 = 1000;
-/// Where draws begin.
+/// Seed of the pseudo-random sequence.
 const SEED: u64 = 0x5eed;
 
 /// Options of a server about its many objects.
@@ -44,7 +45,7 @@ pub enum Serving {
     Default,
 }
 
-/// Numbers that look drawn, and are the same in every peer.
+/// A pseudo-random sequence that is the same in every peer.
 #[derive(Debug, Clone)]
 pub struct Draws(u64);
 
@@ -55,14 +56,14 @@ impl Default for Draws {
 }
 
 impl Draws {
-    /// The next one, below `end`.
+    /// Returns the next number, below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end.max(1)
     }
 }
 
-/// Which of so many objects are called, in their order: all, or one out of each thousandth.
+/// Returns the indices of the called objects in ascending order: all, or one out of each thousandth.
 pub fn called(objects: u32) -> Vec<u32> {
     let objects = u64::from(objects);
     let parts = objects.min(CALLED);
@@ -74,22 +75,23 @@ pub fn called(objects: u32) -> Vec<u32> {
     (0..parts).map(of_part).collect()
 }
 
-/// How many octets the object of that place in the list of those called gets, so that it can be told from the others.
+/// Returns how many bytes the object at that index of the called objects receives. The number distinguishes
+/// it from other objects.
 pub fn octets_for(place: usize) -> u64 {
     place as u64 % 97 + 1
 }
 
-/// The file of the references to the objects that are called.
+/// Returns the path of the file with the references to the called objects.
 pub fn references_path(ior: &Path) -> PathBuf {
     let mut name = ior.as_os_str().to_owned();
     name.push(".objects");
     PathBuf::from(name)
 }
 
-/// The references to the objects that are called.
+/// Returns the references to the called objects.
 ///
 /// # Errors
-/// The file cannot be read, or has none.
+/// The file cannot be read, or has no references.
 pub fn references(ior: &Path) -> anyhow::Result<Vec<String>> {
     let path = references_path(ior);
     let text = std::fs::read_to_string(&path)
@@ -99,25 +101,25 @@ pub fn references(ior: &Path) -> anyhow::Result<Vec<String>> {
     Ok(references)
 }
 
-/// The calls that clients share: they begin together, and end together when all calls have been made.
+/// The calls that clients share: clients begin together, and end together when all calls have been made.
 #[derive(Debug)]
 struct Turns {
     left: AtomicI64,
     begin: Barrier,
-    /// When the first of them began.
+    /// The time at which the first client began.
     began: OnceLock<Instant>,
     failed: AtomicBool,
     warm_up: u32,
 }
 
 impl Turns {
-    /// Waits for the others; where one has failed, no call is left.
+    /// Waits for the others. If one has failed, no calls are left.
     fn wait(&self, well: bool) {
         if !well {
             self.failed.store(true, Ordering::Relaxed);
         }
         self.begin.wait();
-        // Whoever is on a processor first: the others may be let in when it has made its calls.
+        // The first client that is scheduled sets the time: it may finish its calls before the others run.
         self.began.get_or_init(Instant::now);
         if self.failed.load(Ordering::Relaxed) {
             self.left.store(0, Ordering::Relaxed);
@@ -125,7 +127,7 @@ impl Turns {
     }
 }
 
-/// The place of one client among those that call at once. The others do not wait for one that gives it up.
+/// The slot of one of the simultaneous clients. Dropping it releases the others from waiting for this client.
 #[derive(Debug)]
 pub struct Place {
     number: u32,
@@ -142,11 +144,11 @@ impl Drop for Place {
 }
 
 impl Place {
-    /// The client's part. `echo` is called first, with octets that are this client's alone, and what comes back is compared; then come
-    /// some calls that do not count. All clients wait for each other then.
+    /// Runs the client's part. It first calls `echo` with bytes that are unique to this client and compares
+    /// the reply, then makes some uncounted calls. Then all clients wait for each other.
     ///
     /// # Errors
-    /// A call fails, or what comes back differs.
+    /// A call fails, or a reply differs.
     pub async fn take<E, EF, B, C, CF, F>(mut self, echo: E, mut call: C) -> anyhow::Result<Vec<Duration>>
     where
         E: FnOnce(Vec<u8>) -> EF,
@@ -177,11 +179,11 @@ impl Place {
     }
 }
 
-/// Test `clients`: `work.calls()` calls in all, by `work.depth` clients at once, each in a thread of its own with a connection of its
-/// own. `client` is one of them: it connects, and gives what [`Place::take`] gives.
+/// Test `clients`: `work.calls()` calls in all, by `work.depth` clients at once, each with a thread and a
+/// connection of its own. `client` runs one of them: it connects, and returns the result of [`Place::take`].
 ///
 /// # Errors
-/// A client fails, or there are no threads for so many.
+/// A client fails, or the threads cannot be started.
 pub fn clients(
     peer: &str,
     work: &Work,
@@ -244,7 +246,7 @@ mod tests {
         );
     }
 
-    /// The peers of other languages have to draw the same.
+    /// The peers in other languages must produce the same sequence.
     #[test]
     fn draws_are_the_same_everywhere() {
         let mut draws = Draws::default();

@@ -1,11 +1,12 @@
 //! The test loops, generic over the calls of a peer.
 //!
-//! A client supplies closures that make one call each; the loops add warm-up, counting, clocks and the report. All
-//! dispatch is static: a call costs what the peer's own future costs, and a peer that blocks passes
-//! [`std::future::ready`] values. Every built-in peer is timed by these loops, so that a difference between
-//! two results is a difference between two peers.
+//! A client supplies closures that make one call each; the loops add warm-up, counting, clocks and the
+//! report. All dispatch is static: a call costs as much as the peer's own future, and a blocking peer passes
+//! [`std::future::ready`] values. These loops time every built-in peer, so that a difference between two
+//! results is a difference between two peers.
 //!
-//! The returned futures are `Send` if the closures and the futures they return are, so they may run in a spawned task.
+//! The returned futures are `Send` if the closures and the futures they return are, so they may run in a
+//! spawned task.
 
 use std::fs::File;
 use std::future::Future;
@@ -20,12 +21,12 @@ use futures_util::stream::FuturesUnordered;
 use crate::cli::Work;
 use crate::report::Report;
 
-/// A flood ends in an error when sync confirms nothing new for this long.
+/// A flood fails if sync confirms nothing new for this long.
 const STALLED: Duration = Duration::from_secs(10);
 
-/// Test `ttcp`: calls `send`, one buffer of `work.payload_bytes()` user bytes each, until `work.total` bytes are sent,
-/// then `sync` until all of them are confirmed. A server that reorders requests may run `sync` before the last
-/// oneways, hence the repetition. A tenth of the work precedes the counted part.
+/// Test `ttcp`: calls `send`, one buffer of `work.payload_bytes()` user bytes each, until `work.total` bytes
+/// are sent, then `sync` until all of them are confirmed. A server that reorders requests may run `sync`
+/// before the last oneways, hence the repetition. A tenth of the work precedes the counted part.
 ///
 /// # Errors
 /// A call fails; or the server confirms too many bytes, or none for 10 seconds.
@@ -42,7 +43,7 @@ where
     YF: Future<Output = Result<u64, E>>,
     E: Into<anyhow::Error>,
 {
-    // Forget what an earlier client may have left uncounted.
+    // Discard what an earlier client may have left uncounted.
     sync().await.map_err(Into::into)?;
     let bytes = work.payload_bytes();
     flood(bytes, work.total / 10, &mut send, &mut sync).await?;
@@ -50,8 +51,8 @@ where
     Ok(Report::flood(peer, work, flooded.bytes, flooded.time, flooded.syncs))
 }
 
-/// Tests `ping`, `demux` and `echo`: `work.calls()` times one call at a time, each timed. A tenth more come before.
-/// Dropping what a call returns belongs to its time.
+/// Tests `ping`, `demux` and `echo`: `work.calls()` times one call at a time, each timed. A tenth more
+/// precede them. The time of a call includes dropping its result.
 ///
 /// # Errors
 /// A call fails; the file of samples cannot be written.
@@ -76,8 +77,8 @@ where
     Ok(Report::latency(peer, work, samples))
 }
 
-/// Test `pipeline`: `work.calls()` calls, `work.depth` outstanding at a time, all within the calling task. A tenth more
-/// come before.
+/// Test `pipeline`: `work.calls()` calls, `work.depth` outstanding at a time, all within the calling task. A
+/// tenth more precede them.
 ///
 /// # Errors
 /// A call fails.
@@ -93,7 +94,7 @@ where
     Ok(Report::pipeline(peer, work, None, start.elapsed()))
 }
 
-/// What a server counted since it was asked before.
+/// The counts of a server since the previous query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Calls of the last operations of its interfaces.
@@ -102,12 +103,13 @@ pub struct Tally {
     pub others: u64,
 }
 
-/// Test `last`: calls the last operation of an interface `work.calls()` times, one after the other, then asks `tally` until
-/// all are counted: a server that reorders requests may answer before the last oneways are done. A tenth more
-/// come before.
+/// Test `last`: calls the last operation of an interface `work.calls()` times, one after the other, then
+/// queries `tally` until all are counted, because a server that reorders requests may answer before the last
+/// oneways have run. A tenth more precede them.
 ///
 /// # Errors
-/// A call fails; or the server counts calls of another operation, too many calls, or no further one for 10 seconds.
+/// A call fails; or the server counts calls of another operation, too many calls, or no further one for 10
+/// seconds.
 pub async fn last<C, CF, Y, YF, E>(
     peer: &str,
     work: &Work,
@@ -121,28 +123,28 @@ where
     YF: Future<Output = Result<Tally, E>>,
     E: Into<anyhow::Error>,
 {
-    // Forget what an earlier client may have left uncounted.
+    // Discard what an earlier client may have left uncounted.
     tally().await.map_err(Into::into)?;
     counted((work.calls() / 10).max(1), &mut call, &mut tally).await?;
     let times = counted(work.calls(), &mut call, &mut tally).await?;
     Ok(Report::last(peer, work, work.calls().into(), times))
 }
 
-/// The value that test buffers hold at position `i`: small letters in turn.
+/// Returns the value of test buffers at position `i`: lowercase letters in turn.
 pub fn pattern(i: usize) -> u8 {
     b'a' + (i % 26) as u8
 }
 
-/// How a server of the integrity pass ends where something differs from what every client sends.
+/// Exit code of a server of the integrity pass that received unexpected contents.
 pub const DIFFERS: i32 = 4;
 
-/// What it says then.
+/// Returns the message that it prints in this case.
 pub fn differs(kind: &str, at: usize, of: usize) -> String {
     let kind = kind.rsplit("::").next().unwrap_or(kind);
     format!("contents differ: element {at} of a sequence of {of} ({kind}) is not what was sent")
 }
 
-/// Writes the times of calls to a file, nanoseconds, a line each.
+/// Writes the times of calls to a file, nanoseconds, one per line.
 pub(crate) fn keep(path: &Path, samples: &[Duration]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for sample in samples {
@@ -192,7 +194,7 @@ where
     Ok(Flooded { bytes: confirmed, time, syncs })
 }
 
-/// How long so many calls take, and how long it is until they are counted.
+/// Makes `calls` calls, and returns how long these take, and how long until the server has counted them.
 async fn counted<CF, YF, E>(
     calls: u32,
     call: &mut impl FnMut() -> CF,
@@ -231,8 +233,8 @@ where
     Ok([called, confirmed])
 }
 
-/// `depth` loops, each with its share of the calls: nothing is allocated per call, and only loops whose reply came are
-/// polled.
+/// Runs `depth` loops, each with its share of the calls. Nothing is allocated per call, and only loops whose
+/// reply has arrived are polled.
 async fn outstanding<CF, E>(depth: u32, calls: u32, call: &impl Fn() -> CF) -> Result<(), E>
 where
     CF: Future<Output = Result<(), E>>,
@@ -359,7 +361,7 @@ mod tests {
             waiting.set(waiting.get() + 1);
             ready(io::Result::Ok(()))
         };
-        // Half of what is there at a time: some oneways are overtaken.
+        // Counts half of the waiting oneways at a time: some oneways are overtaken.
         let tally = || {
             let some = waiting.get().div_ceil(2).min(30);
             waiting.set(waiting.get() - some);

@@ -1,4 +1,4 @@
-//! Programs with priorities of their own, and beside a load.
+//! Programs with separate priorities, and with an additional load.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -10,13 +10,13 @@ use rustix::process::{getpriority_process, setpriority_process};
 
 use crate::lifeline::LifelineArgs;
 
-/// What the server's nice value has more than the client's.
+/// Difference between the nice values of the server and the client.
 pub(crate) const NICER: i32 = 5;
 /// The largest nice value.
 const NICEST: i32 = 19;
-/// Priorities of client and server among those of real time.
+/// Real-time priorities of client and server.
 pub(crate) const REAL_TIME: [u8; 2] = [20, 10];
-/// The longest life of a load.
+/// Maximum lifetime of a load process.
 const LIFE: Duration = Duration::from_secs(3600);
 
 /// How the client gets a higher priority than the server.
@@ -31,7 +31,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// As on the command line.
+    /// Returns the name on the command line.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Priority::Nice => "nice",
@@ -40,7 +40,8 @@ impl Priority {
         }
     }
 
-    /// This one where the system gives it to this program, else the next best; what is lacking is told on stderr.
+    /// Returns this priority if the system grants it to this program, otherwise the next best. The shortage
+    /// is reported on stderr.
     pub(crate) fn as_far_as_possible(self) -> Priority {
         match self.refused() {
             None => self,
@@ -69,7 +70,7 @@ impl Priority {
     }
 }
 
-/// Gives the thread, and those that it starts from now on, the lowest priority.
+/// Sets the lowest priority for the thread, and for those that it starts from now on.
 ///
 /// # Errors
 /// The system refuses.
@@ -95,7 +96,7 @@ pub struct PrioritiseArgs {
 }
 
 impl PrioritiseArgs {
-    /// `command` by `program prioritise`, where there is anything to change.
+    /// Prefixes `command` with `program prioritise`, if there are options.
     pub(crate) fn wrap(program: &str, options: &[String], command: Vec<String>) -> Vec<String> {
         if options.is_empty() {
             return command;
@@ -105,18 +106,18 @@ impl PrioritiseArgs {
     }
 }
 
-/// Becomes that program.
+/// Replaces this process by that program.
 ///
 /// # Errors
-/// The priority is not to be had, or the program cannot be started.
+/// The priority is not available, or the program cannot be started.
 pub fn prioritise(args: &PrioritiseArgs) -> anyhow::Result<()> {
     if args.load {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        // In the group and with the stdin of what this process becomes: it ends with that.
+        // It shares the process group and the stdin of this process, and therefore ends with it.
         let load = Command::new(program).arg("load").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         load.context("cannot start a load")?;
     }
-    // Before the program starts: its threads take over the priority of this one.
+    // Set before the program starts, because its threads inherit the priority of this one.
     add_to_nice(args.nice)?;
     let Some((program, arguments)) = args.command.split_first() else { bail!("no program") };
     let mut command = match args.fifo {
@@ -139,10 +140,10 @@ fn add_to_nice(more: i32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Burns a core at the lowest priority until stdin ends, for an hour at most.
+/// Occupies a core at the lowest priority until stdin ends, for an hour at most.
 ///
 /// # Errors
-/// The priority cannot be had, or stdin not be watched.
+/// The priority is not available, or stdin cannot be watched.
 pub fn load() -> anyhow::Result<()> {
     LifelineArgs { lifeline: true }.watch()?;
     add_to_nice(NICEST)?;

@@ -32,7 +32,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// The one with a hundred operations, or with a thousand, of that kind.
+    /// Returns the object with a hundred operations, or with a thousand, of that kind.
     pub const fn wide(operations: u32, oneway: bool) -> Object {
         match (operations > 100, oneway) {
             (false, false) => Object::Wide,
@@ -42,7 +42,7 @@ impl Object {
         }
     }
 
-    /// Its key in object URLs.
+    /// Returns its key in object URLs.
     pub const fn key(self) -> &'static str {
         match self {
             Object::Ttcp => "ttcp",
@@ -57,7 +57,7 @@ impl Object {
         }
     }
 
-    /// The file of its IOR: `path` for `Ttcp`, beside it for the others.
+    /// Returns the file of its IOR: `path` for `Ttcp`, next to it for the others.
     fn file(self, path: &Path) -> PathBuf {
         let mut name = path.as_os_str().to_owned();
         if self != Object::Ttcp {
@@ -68,17 +68,18 @@ impl Object {
     }
 }
 
-/// Where a client finds the server: a file or the address part of an object URL.
+/// The way by which a client finds the server: a file or the address part of an object URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// `corbaloc:...` without a key.
     Corbaloc(String),
-    /// The file with the IOR of `Ttcp`; those of the others are beside it, with their keys behind its name: `PATH.wide`.
+    /// The file with the IOR of `Ttcp`. The files of the others are next to it, with their keys appended to
+    /// its name: `PATH.wide`.
     File(PathBuf),
 }
 
 impl Address {
-    /// The object URL (`IOR:...` or `corbaloc:...`) of an object.
+    /// Returns the object URL (`IOR:...` or `corbaloc:...`) of an object.
     ///
     /// # Errors
     /// The file cannot be read or is empty.
@@ -110,11 +111,11 @@ impl FromStr for Address {
     }
 }
 
-/// Writes the IORs to `PATH` and beside it, each whole or not at all, and that of `Ttcp` last: who waits for `PATH` finds all
-/// complete.
+/// Writes the IORs to `PATH` and next to it, each atomically, and that of `Ttcp` last. A client that waits
+/// for `PATH` finds all of them complete.
 ///
 /// # Errors
-/// A file cannot be written; the text names it.
+/// A file cannot be written; the message names it.
 pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::Result<()> {
     let others = others.iter().map(|(object, ior)| (object.file(path), ior.as_str()));
     for (path, ior) in others.chain([(path.to_owned(), ttcp)]) {
@@ -123,17 +124,17 @@ pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::
     Ok(())
 }
 
-/// Writes the references to the objects that are called to [`references_path`], whole or not at all.
+/// Writes the references to the called objects atomically to [`references_path`].
 ///
 /// # Errors
-/// The file cannot be written; the text names it.
+/// The file cannot be written; the message names it.
 pub fn publish_called(ior: &Path, references: &[String]) -> anyhow::Result<()> {
     let path = references_path(ior);
     write_whole(&path, &references.join("\n"))
         .with_context(|| format!("cannot write the references {}", path.display()))
 }
 
-/// Tells the world on stdout that the server may be called: `READY <how to reach it>`.
+/// Announces on stdout that the server is ready for calls: `READY <how to reach it>`.
 ///
 /// # Errors
 /// stdout is closed.
@@ -147,7 +148,7 @@ fn write_whole(path: &Path, line: &str) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(file, "{line}")?;
-    // Temporary files are private; an IOR is for other users too.
+    // Temporary files are private; an IOR must be readable for other users.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(mode)?;
     file.persist(path)?;

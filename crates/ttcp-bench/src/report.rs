@@ -1,4 +1,4 @@
-//! The JSON line a client prints, and the statistics in it.
+//! The JSON line that a client prints, and its statistics.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -42,7 +42,8 @@ pub struct FloodLine {
     pub mbit_s: f64,
     /// Time from the first send to the return of the sync that confirmed the last byte, seconds.
     pub secs: f64,
-    /// How often sync had to be called; absent for once, the rule. More: the server lets sync overtake oneways.
+    /// How often sync had to be called; absent for once, which is usual. More: the server lets sync overtake
+    /// oneways.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syncs: Option<u32>,
 }
@@ -52,7 +53,7 @@ pub struct FloodLine {
 pub struct LatencyLine {
     /// Name of the peer.
     pub peer: String,
-    /// Which of them.
+    /// The test, one of these.
     pub test: Test,
     /// Element type (echo).
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -83,7 +84,8 @@ pub struct PipelineLine {
     pub n: u32,
     /// Threads that made them.
     pub threads: u32,
-    /// 1 if due messages were gathered into one write on request, 0 if not; absent where there is no such option.
+    /// 1 if due messages were gathered into one write on request, 0 if not; absent if there is no such
+    /// option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u8>,
     /// Calls per second.
@@ -121,17 +123,18 @@ pub struct LastLine {
     pub test: Test,
     /// Operations of the interface.
     pub operations: u32,
-    /// Whether no call waited for a reply.
+    /// Whether the calls were oneways.
     pub oneway: bool,
-    /// Times a hundred calls.
+    /// Number of iterations of a hundred calls.
     pub iterations: u32,
-    /// Calls of the last operation that the server counted: all that were made, else there is no result.
+    /// Calls of the last operation that the server counted. They are all that were made, otherwise there is
+    /// no result.
     pub counted: u64,
     /// Time from the first call to the return of the last, seconds.
     pub secs: f64,
-    /// Time from the first call to the answer that all had been counted, seconds.
+    /// Time from the first call until the server confirmed all, seconds.
     pub counted_secs: f64,
-    /// What finding the operation takes by itself, nanoseconds, where the server was asked.
+    /// Time to find the operation by itself, nanoseconds, if it was measured at the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lookup_ns: Option<f64>,
 }
@@ -150,7 +153,7 @@ pub struct Latency {
 }
 
 impl Report {
-    /// The result of a flood that confirmed `bytes` user bytes in `time`.
+    /// Returns the result of a flood that confirmed `bytes` user bytes in `time`.
     pub fn flood(peer: &str, work: &Work, bytes: u64, time: Duration, syncs: u32) -> Report {
         let secs = time.as_secs_f64();
         Report::Flood(FloodLine {
@@ -164,7 +167,7 @@ impl Report {
         })
     }
 
-    /// The result of calls made one at a time.
+    /// Returns the result of calls made one at a time.
     pub fn latency(peer: &str, work: &Work, samples: Vec<Duration>) -> Report {
         let echo = work.test == Test::Echo;
         Report::Latency(LatencyLine {
@@ -178,7 +181,7 @@ impl Report {
         })
     }
 
-    /// The result of calls of so many objects.
+    /// Returns the result with the number of called objects.
     #[must_use]
     pub fn of_objects(mut self, objects: usize) -> Report {
         if let Report::Latency(line) = &mut self {
@@ -187,7 +190,7 @@ impl Report {
         self
     }
 
-    /// The result of calls by `work.depth` clients in `time`.
+    /// Returns the result of calls by `work.depth` clients in `time`.
     pub fn clients(peer: &str, work: &Work, samples: Vec<Duration>, time: Duration) -> Report {
         let secs = time.as_secs_f64();
         Report::Clients(ClientsLine {
@@ -201,7 +204,7 @@ impl Report {
         })
     }
 
-    /// The result of `work.calls()` calls, `work.depth` at a time from one thread, in `time`.
+    /// Returns the result of `work.calls()` calls, `work.depth` at a time from one thread, in `time`.
     pub fn pipeline(peer: &str, work: &Work, batch: Option<bool>, time: Duration) -> Report {
         let secs = time.as_secs_f64();
         Report::Pipeline(PipelineLine {
@@ -216,7 +219,7 @@ impl Report {
         })
     }
 
-    /// The result of calls that took so long until the last returned, and until all were counted.
+    /// Returns the result of calls with the times until the last returned, and until all were counted.
     pub fn last(peer: &str, work: &Work, counted: u64, [called, confirmed]: [Duration; 2]) -> Report {
         Report::Last(LastLine {
             peer: peer.to_owned(),
@@ -244,7 +247,7 @@ impl Report {
 }
 
 impl Latency {
-    /// The figures of `samples`; all zero for none.
+    /// Returns the figures of `samples`; all zero for none.
     pub fn of(mut samples: Vec<Duration>) -> Latency {
         samples.sort_unstable();
         let n = samples.len();
@@ -317,7 +320,7 @@ mod tests {
         );
         let report = Report::flood("zorb", &w, 1_000_000, Duration::from_secs(1), 3);
         assert!(line(&report).ends_with(r#""mbit_s":8.0,"secs":1.0,"syncs":3}"#), "{}", line(&report));
-        // On a slow machine, too, what moved bytes has a rate.
+        // A low rate must not be rounded to zero.
         let report = Report::flood("zorb", &w, 960, Duration::from_secs(10), 1);
         assert!(line(&report).ends_with(r#""mbit_s":0.000768,"secs":10.0}"#), "{}", line(&report));
     }

@@ -1,4 +1,5 @@
-//! The peers that are no part of this program: built by `ttcp peers build` from the sources in `peers/`, each if what it needs is there.
+//! The peers outside of this program: `ttcp peers build` builds them from the sources in `peers/`, each if
+//! its tools are installed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,9 +15,9 @@ use rustix::fs::{FlockOperation, flock};
 use crate::figures::{Column, Table, markdown};
 use crate::run::Peer;
 
-/// How a build script says that something is not installed.
+/// Exit code of a build script if something is not installed.
 const NOT_INSTALLED: i32 = 3;
-/// Lines of a failed build that are shown.
+/// How many lines of a failed build are shown.
 const SHOWN: usize = 20;
 
 /// C sockets that lend their buffers to the kernel.
@@ -25,20 +26,20 @@ pub(crate) const ZERO_COPY: &str = "c-zero-copy";
 /// ONC RPC without XDR.
 const OPAQUE: &str = "rpc-opaque";
 
-/// Those that send what lies in memory, whatever its layout is.
+/// The peers that send the memory representation, whatever its layout is.
 pub(crate) const FLAT: [&str; 4] = ["c", ZERO_COPY, "cxx", OPAQUE];
 
-/// A peer that is built.
+/// A peer that can be built.
 struct Rival {
     /// Its name.
     name: &'static str,
-    /// Its folder in `peers/`.
+    /// Its directory in `peers/`.
     folder: &'static str,
-    /// What it is.
+    /// Its description.
     about: &'static str,
-    /// What its server takes.
+    /// The arguments of its server.
     server: &'static str,
-    /// What its client takes.
+    /// The arguments of its client.
     client: &'static str,
     /// Whether both take `--batch`.
     batch: bool,
@@ -127,10 +128,10 @@ pub struct BuildArgs {
     pub names: Vec<String>,
 }
 
-/// Performs `ttcp peers`. A peer whose tools are not installed is left out, and named.
+/// Performs `ttcp peers`. A peer whose tools are not installed is left out and reported.
 ///
 /// # Errors
-/// A name is none, or the sources are not where this program was built.
+/// A name is unknown, or the sources are not where this program was built.
 pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
     match command {
         PeersCommand::Build(args) => build(&args.names),
@@ -141,20 +142,20 @@ pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Those that are built.
+/// Returns the peers that are built.
 ///
 /// # Errors
-/// This program's own file can not be found.
+/// The path of this program's own file cannot be determined.
 pub(crate) fn built() -> anyhow::Result<Vec<Peer>> {
     let folder = folder()?;
     Ok(RIVALS.iter().filter(|rival| rival.is_built(&folder)).map(|rival| rival.peer(&folder)).collect())
 }
 
-/// Those of `own` and of the peers that are built that `--peers` names; then `extra`. Where it names none, all of `own`, which may have those that
-/// are built.
+/// Returns those of `own` and of the built peers that `--peers` names, then `extra`. Without `--peers`, all
+/// of `own`, which may include built ones.
 ///
 /// # Errors
-/// One that is wanted is none, or two have the same name.
+/// A selected name is unknown, or two have the same name.
 pub(crate) fn chosen<T>(
     own: Vec<T>,
     extra: Vec<T>,
@@ -184,7 +185,8 @@ pub(crate) fn chosen<T>(
     Ok(all)
 }
 
-/// Beside this program's own folder, `release` or `debug`: the same for both.
+/// Returns the directory of the built peers. It is next to this program's `release` or `debug` directory, the
+/// same for both.
 fn folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let target = program.parent().and_then(Path::parent).context("this program's own file has no folder")?;
@@ -192,7 +194,7 @@ fn folder() -> anyhow::Result<PathBuf> {
 }
 
 impl Rival {
-    /// Whether it is no other's programs with other options.
+    /// Returns whether it has programs of its own, instead of those of another peer with other options.
     fn has_folder(&self) -> bool {
         self.folder == self.name
     }
@@ -262,14 +264,14 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// How a build ended.
+/// The result of a build.
 #[derive(Debug, PartialEq, Eq)]
 enum Built {
-    /// Its programs are there.
+    /// Its programs were built.
     Well,
-    /// Something is not installed, which the last line says.
+    /// Something is not installed; the last line of the output names it.
     NotInstalled(String),
-    /// Something else; these are the last lines.
+    /// Another failure; the last lines of the output.
     Badly(String),
 }
 
@@ -277,7 +279,7 @@ impl Rival {
     fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<Built> {
         let to = folder.join(self.folder);
         fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
-        // Two builds at a time would take each other's files away.
+        // Two simultaneous builds would delete each other's files.
         let lock = to.join("build.lock");
         let lock = File::create(&lock).with_context(|| format!("cannot write {}", lock.display()))?;
         flock(&lock, FlockOperation::LockExclusive).context("cannot wait for another build")?;

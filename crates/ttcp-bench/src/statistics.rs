@@ -1,27 +1,27 @@
-//! What is said of samples: means, medians, intervals, lines.
+//! Statistics of samples: means, medians, intervals, lines.
 
 use fastrand::Rng;
 use serde::Serialize;
 
-/// Samples in a few figures. All are in the samples' unit.
+/// A summary of samples. All figures except `n` are in the samples' unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many.
+    /// Number of samples.
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation of the sample (divided by n - 1); 0 for one.
     pub deviation: f64,
-    /// The middle.
+    /// Median.
     pub median: f64,
-    /// The smallest.
+    /// Minimum.
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Summary {
-    /// Of at least one sample.
+    /// Returns the summary of at least one sample.
     pub fn of(samples: &[f64]) -> Option<Summary> {
         let sorted = sorted(samples);
         let n = sorted.len();
@@ -33,12 +33,12 @@ impl Summary {
     }
 }
 
-/// The middle of samples, or the mean of the two in the middle.
+/// Returns the median: the middle sample, or the mean of the two in the middle.
 pub fn median(samples: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted(samples))
 }
 
-/// The sample below which the `q`-th part of the samples is, between two of them in proportion; `q` from 0 to 1.
+/// Returns the `q`-quantile, by linear interpolation; `q` from 0 to 1.
 pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     let sorted = sorted(samples);
     let place = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
@@ -46,7 +46,8 @@ pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * place.fract())
 }
 
-/// Which samples lie far out: more than three times the distance of the quartiles beyond them. Their places in order.
+/// Returns the indices of outliers: samples more than three interquartile ranges below the first or above the
+/// third quartile.
 pub fn outliers(samples: &[f64]) -> Vec<usize> {
     let Some((low, high)) = quantile(samples, 0.25).zip(quantile(samples, 0.75)) else { return Vec::new() };
     let far = 3.0 * (high - low);
@@ -61,14 +62,15 @@ pub struct Line {
     pub slope: f64,
     /// y where x is 0.
     pub intercept: f64,
-    /// Which part of the variance of y it explains; 1 where all points lie on it.
+    /// Coefficient of determination: the fraction of the variance of y that it explains; 1 if all points lie
+    /// on it.
     pub r_squared: f64,
     /// The largest distance of a point from it, along y.
     pub residual: f64,
 }
 
 impl Line {
-    /// Through at least two points that differ in x.
+    /// Returns the line through at least two points that differ in x.
     pub fn through(points: &[(f64, f64)]) -> Option<Line> {
         let n = points.len() as f64;
         let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
@@ -85,18 +87,18 @@ impl Line {
         Some(Line { r_squared, residual, ..line })
     }
 
-    /// Its y there.
+    /// Returns its y at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.intercept + self.slope * x
     }
 }
 
-/// How often a bootstrap draws.
+/// Number of resamples of a bootstrap.
 const DRAWS: usize = 2_000;
-/// Of the numbers that look like chance: the same samples give the same interval.
+/// Seed of the pseudo-random numbers: the same samples give the same interval.
 const SEED: u64 = 1;
 
-/// Where a figure lies with a probability of 95 %, as far as its samples tell.
+/// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// The lower end.
@@ -106,13 +108,13 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Of the median of samples, by bootstrap. The same samples give the same interval.
+    /// Returns the interval of the median of samples, by bootstrap. The same samples give the same interval.
     pub fn of_median(samples: &[f64]) -> Option<Interval> {
         let mut random = Rng::with_seed(SEED);
         Interval::between(|| median(&draw(&mut random, samples)))
     }
 
-    /// Of the quotient of two medians, by bootstrap: drawn from each by itself.
+    /// Returns the interval of the quotient of two medians, by bootstrap, resampled independently.
     pub fn of_ratio(over: &[f64], under: &[f64]) -> Option<Interval> {
         let mut random = Rng::with_seed(SEED);
         Interval::between(|| {
@@ -121,7 +123,7 @@ impl Interval {
         })
     }
 
-    /// Whether it is all on one side of `value`.
+    /// Returns whether `value` is outside of the interval.
     pub fn excludes(&self, value: f64) -> bool {
         value < self.low || self.high < value
     }
@@ -132,7 +134,7 @@ impl Interval {
     }
 }
 
-/// As many as there are, each by chance.
+/// Returns a resample of the same size, with replacement.
 fn draw(random: &mut Rng, samples: &[f64]) -> Vec<f64> {
     samples.iter().filter_map(|_| random.choice(samples).copied()).collect()
 }
@@ -197,7 +199,8 @@ mod tests {
         assert_eq!(line.at(3.0), 7.0);
     }
 
-    /// The published lines of the call-and-return series come out of the published series, to every digit printed.
+    /// The published lines of the call-and-return series follow from the published series, in every printed
+    /// digit.
     #[test]
     fn published_lines_come_out_of_their_series() {
         let series = Published::of("rtorb00.f1").unwrap();
@@ -212,7 +215,7 @@ mod tests {
                 };
                 let mut points = series.points("message_size_bytes", &column);
                 if column == "tao_na_record_ms" {
-                    // Two means that one sample each spoils: the source leaves them out.
+                    // A single sample each distorts the last two means: the source leaves them out.
                     points.truncate(9);
                 }
                 let line = Line::through(&points).unwrap();
@@ -227,7 +230,7 @@ mod tests {
         assert_eq!(lines, 9);
     }
 
-    /// So do the refitted lines, which hold for the one-way series too.
+    /// The refitted lines, which include the one-way series, follow from the published series too.
     #[test]
     fn refitted_lines_come_out_of_their_series() {
         let refit = Published::of("rtorb00.refit").unwrap();

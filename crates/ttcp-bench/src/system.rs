@@ -1,12 +1,12 @@
-//! What the system says of a process, and how many files it lets one open.
+//! Resources of a process, and the limit of open files.
 
 use std::fs;
 
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Bytes of memory that a process has for itself, with its share of what it shares with others (PSS); where the system does not tell that,
-/// all that is resident.
+/// Returns the memory of a process in bytes: its private memory and its share of shared memory (PSS). Where
+/// PSS is not available, all resident memory.
 ///
 /// # Errors
 /// There is no such process, or no `/proc`.
@@ -19,7 +19,8 @@ pub(crate) fn memory(process: u32) -> anyhow::Result<u64> {
     resident(process)
 }
 
-/// Bytes of a process that are resident. Costs it nothing, unlike [`memory`], which walks all its pages.
+/// Returns the resident memory of a process in bytes. Unlike [`memory`], which walks all pages, it costs the
+/// process nothing.
 ///
 /// # Errors
 /// There is no such process, or no `/proc`.
@@ -29,7 +30,7 @@ pub(crate) fn resident(process: u32) -> anyhow::Result<u64> {
     Ok(field(&text, "VmRSS:").with_context(|| format!("{path} has no VmRSS"))? << 10)
 }
 
-/// Open descriptors of a process.
+/// Returns the number of open descriptors of a process.
 ///
 /// # Errors
 /// There is no such process, or no `/proc`, or it is another user's.
@@ -38,7 +39,7 @@ pub(crate) fn files(process: u32) -> anyhow::Result<u64> {
     Ok(fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?.count() as u64)
 }
 
-/// Threads of a process.
+/// Returns the number of threads of a process.
 ///
 /// # Errors
 /// There is no such process, or no `/proc`.
@@ -48,13 +49,14 @@ pub(crate) fn threads(process: u32) -> anyhow::Result<u64> {
     field(&text, "Threads:").with_context(|| format!("{path} has no Threads"))
 }
 
-/// The number behind a name at the start of a line.
+/// Returns the number after a name at the start of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Lets this process, and those that it starts, open as many files as the hard limit allows; how many these are.
+/// Raises the limit of open files to the hard limit, for this process and those that it starts. Returns the
+/// limit.
 pub(crate) fn raise_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

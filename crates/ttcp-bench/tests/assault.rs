@@ -1,4 +1,5 @@
-//! `ttcp assault` as a user sees it: a second of each attack, servers that err, and nothing left behind. Times are nobody's business here.
+//! `ttcp assault` from a user's view: a second of each attack, servers with injected faults, and no processes
+//! left. Measured times are not checked.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -93,8 +94,8 @@ fn attackers_of_one_address_get_as_many_connections_as_one_may_have() {
     assert!(number(slow, &["server", "limits", "max_connections_per_address"]) > 0, "{slow}");
     let (all, of_address) = (1024, 64);
     assert_eq!(result["connections"], serde_json::json!([all, of_address]));
-    // Two connections are of another address: that of the client that behaves, and that of a new client. Evicted connections stay open until
-    // their peers have read the goodbye, at most an eighth of all.
+    // Two connections come from another address: those of the well-behaved client and of a new client.
+    // Evicted connections, at most an eighth of all, stay open until their peers have read the goodbye.
     let connections = number(slow, &["most", "connections"]);
     assert!((of_address..=of_address + 2 + all / 8).contains(&connections), "{connections}: {slow}");
 }
@@ -131,7 +132,7 @@ fn an_interrupted_assault_tells_what_it_found_so_far_and_leaves_nothing() {
     assert_eq!(out.status.code(), Some(130), "{}", said(&out));
     assert!(said(&out).contains("interrupted: this is not all of it"), "{}", said(&out));
     for pid in children.split_whitespace() {
-        // They were waited for before it ended.
+        // The program waits for its children before it ends.
         assert!(!fs::exists(format!("/proc/{pid}")).unwrap(), "{pid}");
     }
 }

@@ -1,4 +1,4 @@
-//! `ttcp run` as a user sees it: real processes, tiny work.
+//! `ttcp run` from a user's view: real processes, tiny work.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -43,7 +43,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn gone(pid: &str) -> bool {
     let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-    // An orphan may stay as a corpse until init buries it.
+    // An orphan may remain as a zombie until init reaps it.
     test_kill_process(pid).is_err()
         || fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
             .is_ok_and(|s| s.contains(") Z "))

@@ -1,4 +1,5 @@
-//! `ttcp soak` as a user sees it: some seconds over each transport, servers that err, and nothing left behind.
+//! `ttcp soak` from a user's view: some seconds over each transport, servers with injected faults, and no
+//! processes left.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -68,7 +69,7 @@ fn nothing_is_lost_hung_or_leaked_over_io_uring_on_threads() {
     some_seconds_over("uring-threads");
 }
 
-/// It takes more than ten seconds: a soak for each of the errors, one after the other.
+/// It takes more than ten seconds: a soak for each fault, one after the other.
 #[test]
 fn a_server_that_errs_is_found() {
     for (sabotage, told) in [
@@ -89,7 +90,7 @@ fn a_server_that_errs_is_found() {
     }
 }
 
-/// The processes that one has started.
+/// Returns the children of a process.
 fn children(of: u32) -> Vec<Pid> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().map_while(Result::ok) {
@@ -105,7 +106,7 @@ fn children(of: u32) -> Vec<Pid> {
 
 fn is_gone(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-    // An orphan may stay as a corpse until init buries it.
+    // An orphan may remain as a zombie until init reaps it.
     test_kill_process(pid).is_err() || stat.contains(") Z ")
 }
 

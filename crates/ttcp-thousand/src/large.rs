@@ -1,4 +1,4 @@
-//! The interfaces, private: what nobody can name, such as nearly all of their stubs, costs no code.
+//! The interfaces. They are private, because unused stubs, which are nearly all, then generate no code.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::Calls;
 
 include!(concat!(env!("OUT_DIR"), "/names.rs"));
 
-/// What `idl!` makes of the contract.
+/// The code that `idl!` generates for the contract.
 #[allow(unreachable_pub)]
 mod idl {
     zorb::idl!("../ttcp-bench/idl/thousand.idl", include = ["../ttcp-bench/idl"]);
 }
 
-/// A servant of `Thousand`, or of `ThousandOneway`, that counts its calls there.
+/// Returns a servant of `Thousand`, or of `ThousandOneway`, that counts its calls in `calls`.
 pub fn servant(oneway: bool, calls: &Arc<Calls>) -> Servant {
     let counted = Counted(calls.clone());
     if oneway { Servant::of::<ThousandOnewayRef, _>(counted) } else { Servant::of::<ThousandRef, _>(counted) }
 }
 
-/// An object of a thousand operations.
+/// An object with a thousand operations.
 #[derive(Debug)]
 pub struct Last(Kind);
 
@@ -35,10 +35,10 @@ enum Kind {
 }
 
 impl Last {
-    /// The object at that address: `Thousand`, or `ThousandOneway`.
+    /// Resolves the object at that address: `Thousand`, or `ThousandOneway`.
     ///
     /// # Errors
-    /// As [`Orb::resolve`] has them.
+    /// Those of [`Orb::resolve`].
     pub async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, ResolveError> {
         Ok(Last(if oneway {
             Kind::Oneway(orb.resolve(url).await?)
@@ -67,7 +67,7 @@ macro_rules! table {
     }};
 }
 
-/// The number of the operation of that name, found in that way.
+/// Returns the index of the operation of that name, found with that look-up strategy.
 pub fn find(way: OperationDemux, name: &[u8]) -> Option<usize> {
     thousand!(table).find_by(way, name)
 }

@@ -1,5 +1,6 @@
-//! The interfaces of a thousand operations of the `ttcp` experiments, in a crate of their own: rustc takes minutes for them, so they are to be
-//! compiled seldom. Debug builds, and builds without the feature `thousand`, have nothing here but [`Calls`].
+//! The interfaces with a thousand operations for the `ttcp` experiments. They are in a crate of their own
+//! because rustc takes minutes to compile them. Debug builds, and builds without the feature `thousand`,
+//! contain only [`Calls`].
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +10,7 @@ mod large;
 #[cfg(all(feature = "thousand", not(debug_assertions)))]
 pub use large::{Last, find, servant};
 
-/// Calls that servants counted, since they were last taken.
+/// Calls that servants have counted since the last [`take`](Calls::take).
 #[derive(Debug, Default)]
 pub struct Calls {
     last: AtomicU64,
@@ -17,13 +18,13 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Counts one, of the last operation or of another.
+    /// Counts a call, of the last operation or of another.
     #[inline]
     pub fn count(&self, is_last: bool) {
         if is_last { &self.last } else { &self.others }.fetch_add(1, Relaxed);
     }
 
-    /// Those of the last operations, and those of all others.
+    /// Returns the numbers of calls of the last operations and of all others, and resets them.
     pub fn take(&self) -> (u64, u64) {
         (self.last.swap(0, Relaxed), self.others.swap(0, Relaxed))
     }

@@ -1,4 +1,4 @@
-//! `ttcp assault-attackers`: the process of those who want to keep a server from serving others.
+//! `ttcp assault-attackers`: the process that runs the attacks against a server.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,13 +17,13 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::attacks;
 use crate::run::child::{orders, say};
 
-/// How long a connection may take to come about.
+/// Timeout for establishing a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two attempts that the own system refuses, and two of whoever was closed at once.
+/// Pause after a failed attempt to connect, and after a connection that the server closed at once.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Between two looks at whether attacks are under way.
+/// Polling interval while attacks start.
 const LOOK: Duration = Duration::from_millis(5);
-/// How much of its time a pace that was held up makes good.
+/// Maximum delay that a late pace makes up for.
 const MADE_GOOD: Duration = Duration::from_millis(20);
 
 /// Options of `ttcp assault-attackers`.
@@ -47,20 +47,20 @@ pub struct AssaultAttackersArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Attack {
-    /// Headers and messages that come octet by octet, for ever.
+    /// Headers and messages that arrive byte by byte, for ever.
     Slowloris,
-    /// Messages that promise much.
+    /// Messages that declare huge lengths or counts.
     Bombs,
-    /// CancelRequests and LocateRequests of nothing.
+    /// CancelRequests and LocateRequests for requests and objects that do not exist.
     Cancels,
-    /// Connections that nobody uses.
+    /// Connections without requests.
     Connects,
 }
 
 impl Attack {
     pub(super) const ALL: [Attack; 4] = [Attack::Slowloris, Attack::Bombs, Attack::Cancels, Attack::Connects];
 
-    /// Its name in results.
+    /// Returns the attack's name in results.
     pub(super) fn name(self) -> &'static str {
         match self {
             Attack::Slowloris => "slowloris",
@@ -71,22 +71,22 @@ impl Attack {
     }
 }
 
-/// What attackers did and met.
+/// What attackers did and how the server reacted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Met {
     /// Connections that they opened.
     pub(super) opened: u64,
     /// Connections that they could not open.
     pub(super) refused: u64,
-    /// Of those opened, those that the server closed.
+    /// Opened connections that the server closed.
     pub(super) cut: u64,
-    /// Messages that they sent, or began.
+    /// Messages that they sent or began.
     pub(super) messages: u64,
-    /// Octets that they sent.
+    /// Bytes that they sent.
     pub(super) octets: u64,
 }
 
-/// The same while it is counted.
+/// Atomic counters of [`Met`], updated during an attack.
 #[derive(Debug, Default)]
 pub(super) struct Meeting {
     opened: AtomicU64,
@@ -103,7 +103,7 @@ impl Meeting {
         self.octets.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    /// Whether every peer has tried to connect and the attack has sent what makes it one.
+    /// Returns whether every peer has tried to connect and has sent the first messages of the attack.
     fn is_under_way(&self, attack: Attack, peers: u32) -> bool {
         let met = self.read();
         met.opened + met.refused >= u64::from(peers)
@@ -122,7 +122,7 @@ impl Meeting {
     }
 }
 
-/// So many turns a second for all peers of an attack together.
+/// Pace of turns per second that all peers of an attack share.
 #[derive(Debug)]
 pub(super) struct Pace {
     between: Duration,
@@ -130,7 +130,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// 0: as many as there are takers for.
+    /// `rate` is in turns a second; 0 means unlimited.
     fn new(rate: u32) -> Pace {
         let between = Duration::from_secs(1).checked_div(rate).unwrap_or_default();
         Pace { between, next: Mutex::new(Instant::now()) }
@@ -144,7 +144,7 @@ impl Pace {
         sleep_until(self.take(Instant::now()).into()).await;
     }
 
-    /// When the next turn is.
+    /// Reserves the next turn and returns its time.
     fn take(&self, now: Instant) -> Instant {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = (*next).max(now.checked_sub(MADE_GOOD).unwrap_or(now));
@@ -153,7 +153,7 @@ impl Pace {
     }
 }
 
-/// What the peers of an attack have in common.
+/// State shared by the peers of an attack.
 pub(super) struct Front {
     pub(super) pace: Pace,
     pub(super) meeting: Meeting,
@@ -162,7 +162,7 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// A connection of that peer. It is reset when it is dropped: nothing of it stays behind.
+    /// Opens a connection for peer `number`. It is reset when dropped, so that none stays in TIME_WAIT.
     async fn open(&self, number: u32) -> Option<TcpStream> {
         let host = 2 + (number % u32::from(self.addresses.max(1))) as u8;
         let connect = async {
@@ -181,10 +181,10 @@ impl Front {
     }
 }
 
-/// Attacks as it is told to, until its orders end.
+/// Runs the attacks that its orders name, until the orders end.
 ///
 /// # Errors
-/// Its threads can not be started.
+/// Its threads cannot be started.
 pub fn assault_attackers(args: &AssaultAttackersArgs) -> anyhow::Result<()> {
     crate::system::raise_files();
     crate::priority::lowest().context("attackers at the lowest priority")?;
@@ -226,14 +226,15 @@ async fn serve(
                     begun.push((attack, count, Arc::clone(&front)));
                     fronts.insert(attack, front);
                 }
-                // Beside the orders: "rest" may come first.
+                // In a task of its own, so that the order "rest" can arrive before all attacks run.
                 peers.spawn(async move {
                     for (attack, count, front) in begun {
                         while !front.meeting.is_under_way(attack, count) {
                             sleep(LOOK).await;
                         }
                     }
-                    // A parent that is gone ends this process by its orders.
+                    // A failed write is ignored: when the parent is gone, the end of the orders ends this
+                    // process.
                     let _ = say("UNDER_WAY", &());
                 });
             }
@@ -250,7 +251,7 @@ async fn serve(
 }
 
 async fn attack_for_ever(attack: Attack, number: u32, front: Arc<Front>) {
-    // So that one peer does not do the same with each of its connections.
+    // Turns start at `number`, so that a peer does not do the same with each of its connections.
     for turn in number.. {
         front.pace.turn().await;
         let Some(mut stream) = front.open(number).await else {
@@ -260,7 +261,7 @@ async fn attack_for_ever(attack: Attack, number: u32, front: Arc<Front>) {
         let begun = Instant::now();
         if attacks::once(attack, number, turn, &mut stream, &front).await.is_err() {
             front.meeting.cut.fetch_add(1, Ordering::Relaxed);
-            // Whoever is not let in does not knock without a pause.
+            // Pause before reconnecting if the server closed the connection at once.
             if begun.elapsed() < PAUSE && !front.pace.between.is_zero() {
                 sleep(PAUSE).await;
             }

@@ -11,25 +11,25 @@ use super::attackers::{Attack, Front};
 use super::contract::TARGET;
 use crate::giop;
 
-/// Octets of the message that a slow peer begins.
+/// Size of the message that a slow peer begins, bytes.
 const LARGE: usize = 1 << 20;
-/// How long a peer with a bomb waits for what the server says to it.
+/// How long a peer waits for the server's answer to a message with a wrong length or count.
 const FUSE: Duration = Duration::from_millis(200);
-/// How long one waits that promised what is allowed.
+/// How long a peer waits that declared a message of an allowed size.
 const LONG_FUSE: Duration = Duration::from_secs(2);
 /// Messages of a burst of CancelRequests and LocateRequests.
 const BURST: usize = 100;
-/// How long a connection that nobody uses is there.
+/// Lifetime of a connection without requests.
 const HELD: Duration = Duration::from_millis(50);
 
-/// Where a request of GIOP 1.0 says its size, how many service contexts it has, and how long its key is.
+/// Offsets in a GIOP 1.0 request: message size, number of service contexts, and length of the object key.
 const SIZE: usize = 8;
 const CONTEXTS: usize = 12;
 const KEY: usize = 24;
-/// Octets of a message that is just not too large for a server.
+/// Declared size of a message just below the server's limit, bytes.
 const ALLOWED: u32 = 15 << 20;
 
-/// Peers of an attack; those that are slow are as many as one likes.
+/// Returns the number of peers of an attack. The number of slow peers is configurable.
 pub(super) fn peers(attack: Attack, slow: u32) -> u32 {
     match attack {
         Attack::Slowloris => slow,
@@ -38,11 +38,11 @@ pub(super) fn peers(attack: Attack, slow: u32) -> u32 {
     }
 }
 
-/// Messages after which an attack of so many peers has begun in earnest: one of each peer that begins with a message.
+/// Messages after which an attack of `peers` peers has begun: one from each peer that starts with a message.
 pub(super) fn opening_messages(attack: Attack, peers: u32) -> u64 {
     let peers = u64::from(peers);
     match attack {
-        // Of four peers, two send what counts as a message at once.
+        // Of four peers, two immediately send what counts as a message.
         Attack::Slowloris => peers / 2,
         Attack::Bombs => peers,
         Attack::Cancels => 2 * peers * BURST as u64,
@@ -51,10 +51,10 @@ pub(super) fn opening_messages(attack: Attack, peers: u32) -> u64 {
     }
 }
 
-/// An attack by one connection. Ends well where the peer has done all it wanted.
+/// Attacks over one connection. Returns `Ok` if the peer could do all that it intended.
 ///
 /// # Errors
-/// The server closed the connection before.
+/// The server closed the connection earlier.
 pub(super) async fn once(
     attack: Attack,
     number: u32,
@@ -71,7 +71,8 @@ pub(super) async fn once(
     }
 }
 
-/// One of a header, of a message, of the header behind a good request, and one that says nothing.
+/// Stalls in one of four ways: within a header, within a message, within the header after a valid request, or
+/// without sending anything.
 async fn slow(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
     let message = request(LARGE);
     let small = request(1);
@@ -85,7 +86,7 @@ async fn slow(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<
     for octet in slowly {
         front.pace.turn().await;
         send(stream, &[*octet], 0, front).await?;
-        // What comes is thrown away, that nothing else comes is seen.
+        // Discards replies, and detects the end of the connection.
         let mut answer = [0; 256];
         match stream.try_read(&mut answer) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -93,11 +94,11 @@ async fn slow(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<
             _ => {}
         }
     }
-    // All that may be sent without ending it is: now it waits.
+    // Everything was sent that does not complete a header: from here on the peer only waits.
     until_the_end(stream).await
 }
 
-/// A message that is as long as one may be, of which the first part comes.
+/// Declares a message of the largest allowed size and sends its first part.
 async fn promise(stream: &mut TcpStream, front: &Front) -> io::Result<()> {
     let mut message = request(1 << 20);
     put(&mut message, SIZE, ALLOWED);
@@ -105,14 +106,14 @@ async fn promise(stream: &mut TcpStream, front: &Front) -> io::Result<()> {
     timeout(LONG_FUSE, until_the_end(stream)).await.unwrap_or(Ok(()))
 }
 
-/// A header or a length in a message that promises what never comes.
+/// Sends a header or a length in a message that declares bytes which never come.
 async fn bomb(turn: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
     let most = u32::MAX - 16;
     let mut message = request(4);
     match turn % 7 {
-        // Of this version a message that is too long is an error of its own.
+        // In this version, a message that is too long is an error of its own.
         0 => put(&mut message, SIZE, most),
-        // A request of this one is skipped: its header is whole.
+        // The server skips a request of this version that is too long, because its header is complete.
         1 => {
             message = b"GIOP\x01\x02\x00\x00\xff\xff\xff\xef\x00\x00\x00\x07\x03\x00\x00\x00".to_vec();
             message.extend(
@@ -121,25 +122,25 @@ async fn bomb(turn: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()
             message.extend([0, 0, 0, 0]);
             message.resize(64 << 10, 0x41);
         }
-        // Service contexts, octets of the key, and elements of the argument.
+        // Service contexts, bytes of the key, and elements of the argument.
         2 => put(&mut message, CONTEXTS, most),
         3 => put(&mut message, KEY, most),
         4 => {
             let argument = message.len() - 8;
             put(&mut message, argument, most);
         }
-        // Messages of which fragments are missing.
+        // Messages without their last fragments.
         5 => {
             message = (0..32_u32).flat_map(open_message).collect();
         }
-        // No GIOP.
+        // Not GIOP.
         _ => message = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
     }
     send(stream, &message, 1, front).await?;
     timeout(FUSE, until_the_end(stream)).await.unwrap_or(Ok(()))
 }
 
-/// The first fragment of a request that is to have more of them.
+/// Returns the first fragment of a request that announces further fragments.
 fn open_message(id: u32) -> Vec<u8> {
     let mut message = b"GIOP\x01\x02\x02\x00\x00\x00\x04\x00".to_vec();
     message.extend(id.to_be_bytes());
@@ -147,7 +148,8 @@ fn open_message(id: u32) -> Vec<u8> {
     message
 }
 
-/// CancelRequests of calls that nobody made, and LocateRequests of objects that are not there. One half of the peers reads the answers.
+/// Sends CancelRequests for calls that were never made, and LocateRequests for objects that do not exist.
+/// Half of the peers read the answers.
 async fn cancels(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
     let cancel = b"GIOP\x01\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x07";
     let locate = b"GIOP\x01\x00\x00\x03\x00\x00\x00\x0c\x00\x00\x00\x07\x00\x00\x00\x04none";
@@ -167,7 +169,8 @@ async fn cancels(number: u32, stream: &mut TcpStream, front: &Front) -> io::Resu
     }
 }
 
-/// A connection that is gone at once, one that is held for a moment, and one that says what no ORB does.
+/// Opens a connection that is closed at once, one that is held briefly, or one that sends a message which no
+/// ORB sends.
 async fn connect(turn: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
     match turn % 3 {
         0 => return Ok(()),
@@ -177,12 +180,12 @@ async fn connect(turn: u32, stream: &mut TcpStream, front: &Front) -> io::Result
     timeout(HELD, until_the_end(stream)).await.unwrap_or(Ok(()))
 }
 
-/// A good request with so many octets.
+/// Returns a valid request with an argument of `octets` bytes.
 fn request(octets: usize) -> Vec<u8> {
     giop::request(TARGET.as_bytes(), b"echo\0", &vec![0x41; octets])
 }
 
-/// Writes over what stands there.
+/// Overwrites four bytes at `place` with `number`.
 fn put(message: &mut [u8], place: usize, number: u32) {
     if let Some(place) = message.get_mut(place..place + 4) {
         place.copy_from_slice(&number.to_le_bytes());
@@ -195,7 +198,7 @@ async fn send(stream: &mut TcpStream, octets: &[u8], messages: usize, front: &Fr
     Ok(())
 }
 
-/// Reads until the server closes.
+/// Reads and discards until the server closes the connection.
 async fn until_the_end(stream: &mut TcpStream) -> io::Result<()> {
     let mut answer = [0; 1024];
     while stream.read(&mut answer).await? > 0 {}

@@ -1,4 +1,5 @@
-//! `ttcp assault-client`: the client that behaves. It calls at a fixed rate, whatever becomes of the calls before.
+//! `ttcp assault-client`: the well-behaved client. It calls at a fixed rate, regardless of the outcome of
+//! earlier calls.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -16,13 +17,13 @@ use super::contract::{TARGET, TargetRef};
 use crate::cli::Transport;
 use crate::run::child::{orders, say};
 
-/// Octets of an argument: no two calls have the same.
+/// Size of an argument in bytes. Each call has a different argument.
 const OCTETS: usize = 32;
-/// How long a call may take: far longer than anything that counts as well.
+/// Timeout of a call, far longer than any latency that is a violation.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two clients that come anew: seldom enough to leave no mark on the 99th percentile of the calls.
+/// Interval between new clients, long enough not to affect the 99th percentile of the calls.
 const NEWCOMERS: Duration = Duration::from_millis(500);
-/// How many different failures are told.
+/// How many different failures are reported at most.
 const TOLD: usize = 5;
 
 /// Options of `ttcp assault-client`.
@@ -39,36 +40,38 @@ pub struct AssaultClientArgs {
     pub calls: u32,
 }
 
-/// What came of the calls of some time. Times are microseconds from the moment at which the call was to be made, whether it was made
-/// then or not: a client that waits for a slow server before it calls again would not see how slow it is.
+/// The results of the calls of a time span.
+///
+/// Times are microseconds from the moment at which a call was scheduled, even if it was made later. A client
+/// that measured from the actual start would hide the delays of a slow server.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// Calls that were to be made, all of which were.
+    /// Calls that were scheduled. All of them were made.
     pub(super) calls: u64,
-    /// Those that were answered, with what was sent.
+    /// Calls that were answered with what was sent.
     pub(super) answered: u64,
-    /// Those that failed, or were answered by something else.
+    /// Calls that failed, or were answered with something else.
     pub(super) failed: u64,
-    /// Half of the calls took no longer.
+    /// Median.
     pub(super) p50_us: f64,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub(super) p99_us: f64,
-    /// 999 of 1,000 took no longer.
+    /// 99.9th percentile.
     pub(super) p999_us: f64,
-    /// The longest.
+    /// The longest call.
     pub(super) max_us: f64,
-    /// Clients that came anew meanwhile, connected, called once and went.
+    /// New clients in that time: each connected, called once and disconnected.
     pub(super) newcomers: u64,
-    /// Those of them that were not answered.
+    /// New clients that got no answer.
     pub(super) turned_away: u64,
-    /// How calls failed, some of them.
+    /// Samples of the failures.
     pub(super) failures: Vec<String>,
 }
 
-/// Calls as it is told to, until its orders end.
+/// Makes calls as its orders say, until the orders end.
 ///
 /// # Errors
-/// The server is not to be had at the start.
+/// The server is not reachable at the start.
 pub fn assault_client(args: &AssaultClientArgs) -> anyhow::Result<()> {
     let orders = orders(|line| {
         let (word, time) = line.split_once(' ')?;
@@ -76,7 +79,7 @@ pub fn assault_client(args: &AssaultClientArgs) -> anyhow::Result<()> {
         time.parse().ok().map(Duration::from_millis)
     })?;
     let args = args.clone();
-    // One thread: there are few cores, and who calls has none for himself.
+    // One thread: there are few cores, and a caller rarely has one to itself.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { tokio::spawn(serve(args, orders)).await? })
 }
@@ -106,7 +109,7 @@ async fn target(orb: &Orb, args: &AssaultClientArgs) -> anyhow::Result<TargetRef
     Ok(orb.resolve(&format!("corbaloc::{}/{TARGET}", args.server)).await?)
 }
 
-/// Makes all calls of that time, each at its moment, and waits for their ends.
+/// Makes all calls of `time`, each at its scheduled moment, and awaits their ends.
 async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Result<Measured> {
     let mut moments = moments(rate, time)?;
     let mut times = Histogram::<u64>::new_with_bounds(1_000, 100_000_000_000, 3)?;
@@ -151,8 +154,8 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
     Ok(measured)
 }
 
-/// The moments at which calls are to be made, each when it has come. A thread of its own keeps them: timers of a runtime are good to a
-/// millisecond.
+/// Yields the scheduled moments of calls, each when it has come. A dedicated thread keeps them, because
+/// timers of a runtime have a resolution of a millisecond.
 fn moments(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver<(u64, Instant)>> {
     let (sender, moments) = mpsc::unbounded_channel();
     let between = Duration::from_secs(1) / rate.max(1);
@@ -170,7 +173,7 @@ fn moments(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver
     Ok(moments)
 }
 
-/// Clients that come one after the other; how many did, and how those failed that did.
+/// Runs new clients one after the other. Returns their number and the failures.
 async fn newcomers(args: AssaultClientArgs, time: Duration) -> (u64, Vec<String>) {
     let end = Instant::now() + time;
     let (mut came, mut failures) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! What `idl!` makes of the interface that is called.
+//! The code that `idl!` generates for the interface that is called.
 
 #[allow(missing_docs)]
 mod idl {

@@ -1,16 +1,16 @@
-//! `ttcp assault`: what a client that behaves gets from a server that others attack.
+//! `ttcp assault`: the service that a well-behaved client gets from a server under attack.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | `phases` | the phases: before, each attack, all at once, after; and what is right |
-//! | `report` | what was found |
+//! | `phases` | the phases: before, each attack, all at once, after; and the criteria |
+//! | `report` | the results |
 //! | `server`, `contract` | the process that is attacked |
-//! | `client` | the process that behaves |
-//! | `attackers`, `attacks` | the process that does not |
+//! | `client` | the well-behaved process |
+//! | `attackers`, `attacks` | the attacking process |
 //!
-//! Server, client and attackers are processes of their own. On a machine with few cores an attacker takes processor time from the others
-//! without any help of the server, which he would not have if he came over a network. So attackers run at the lowest priority, and have a pace,
-//! which is told, unless none is wanted.
+//! Server, client and attackers are separate processes. On a machine with few cores an attacker takes
+//! processor time from the others, which an attacker from the network could not do. Therefore attackers run
+//! at the lowest priority and at a limited rate, which the report states. The limit can be disabled.
 
 mod attackers;
 mod attacks;
@@ -74,7 +74,7 @@ pub struct AssaultArgs {
 }
 
 impl AssaultArgs {
-    /// What was asked for, or how much it is without.
+    /// Returns the requested amount, or the default of a full or quick run.
     fn or<T>(&self, wanted: Option<T>, full: T, quick: T) -> T {
         wanted.unwrap_or(if self.quick { quick } else { full })
     }

@@ -1,4 +1,4 @@
-//! The phases of an assault, and what is right.
+//! The phases of an assault, and its criteria.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,21 +22,22 @@ use crate::run::processor::of_process;
 use crate::run::progress::Progress;
 use crate::system;
 
-/// How long a process may take to begin, to say something, or to let go of what it had.
+/// Timeout for a process to start, to print something, or to release its resources.
 ///
-/// Attackers run at the lowest priority: on a busy machine they need most of it to connect.
+/// Attackers run at the lowest priority: on a busy machine they need most of this time to connect.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the server is looked at: seldom enough to leave no mark on the 99th percentile of the calls.
+/// Interval at which the server's state is read, long enough not to affect the 99th percentile of the calls.
 const LOOK: Duration = Duration::from_secs(1);
-/// The latest that a server which errs may be: its client waits longer.
+/// Largest delay of a server with an injected fault. The client's timeout is longer.
 const LATEST: Duration = Duration::from_secs(5);
-/// How long to listen to a child before the user's interrupt is looked for.
+/// How long to wait for output of a child before the user's interrupt is checked.
 const SLICE: Duration = Duration::from_millis(100);
-/// Calls before the first phase, milliseconds: connection and buffers are there when it counts.
+/// Duration of the calls before the first phase, milliseconds: they establish the connection and its buffers.
 const WARM: u64 = 500;
-/// Memory that attackers may cost, octets: the pool of receive buffers, and something for each of their connections.
+/// Memory that attackers may cost, bytes: the pool of receive buffers, and an allowance for each of their
+/// connections.
 const MEMORY: u64 = 384 << 20;
-/// Connections that a quiet server has: those of the client that behaves, and of one that comes anew.
+/// Connections of an idle server: those of the well-behaved client, and of one new client.
 const QUIET: u64 = 2;
 
 /// The phases, in order.
@@ -50,10 +51,11 @@ const PHASES: [(&str, &[Attack]); 7] = [
     ("after", &[]),
 ];
 
-/// Attacks a server, prints what its client got, and fails if that is not what it should be.
+/// Attacks a server, prints the service that its client got, and returns a failure code if a criterion is
+/// violated.
 ///
 /// # Errors
-/// It can not begin, a process ends, or the result can not be written.
+/// It cannot begin, a process ends, or the result cannot be written.
 pub fn assault(args: &AssaultArgs) -> anyhow::Result<ExitCode> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
@@ -100,14 +102,14 @@ pub fn assault(args: &AssaultArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// An assault under way.
+/// A running assault.
 struct Assault {
     seconds: u64,
     interrupted: Arc<AtomicBool>,
     server: Child,
     client: Child,
     attackers: Child,
-    /// What the server held before all.
+    /// The server's resources before the first phase.
     start: Held,
     sabotage: Option<Sabotage>,
     report: Report,
@@ -164,13 +166,13 @@ impl Assault {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// What came of the phase, in a few words; `None` where the user has ended it.
+    /// Runs a phase and returns a short summary; `None` if the user ended it.
     fn phase(&mut self, name: &'static str, attacks: &[Attack]) -> anyhow::Result<Option<String>> {
         let before = self.counted()?;
         let (server_s, attackers_s) = (of_process(self.server.pid()), of_process(self.attackers.pid()));
         let begun = Instant::now();
         self.attackers.order(&format!("attack {}", serde_json::to_string(attacks)?));
-        // What is measured is a server under attack: calls before that would count as good ones.
+        // Only a server under attack is measured: earlier calls would improve the result.
         let deadline = Instant::now() + PATIENCE;
         while self.attackers.try_hear::<()>("UNDER_WAY", SLICE).context("the attackers")?.is_none() {
             if self.is_over() {
@@ -184,7 +186,7 @@ impl Assault {
         let deadline = Instant::now() + Duration::from_secs(self.seconds) + PATIENCE;
         let client: Measured = loop {
             let time = LOOK.min(Duration::from_millis(self.seconds * 250));
-            // In short pieces: the user may end it.
+            // In short slices, so that the user can interrupt it.
             if let Some(measured) = self.client.try_hear("MEASURED", time).context("the client")? {
                 break measured;
             }
@@ -223,7 +225,7 @@ impl Assault {
             phase.client.answered, phase.client.calls, phase.client.p99_us
         );
         if self.sabotage == Some(Sabotage::Slow) && self.report.phases.is_empty() {
-            // However slow this machine is by itself.
+            // Relative to this machine's own latency.
             let late = Duration::from_secs_f64(phase.client.p99_us / 1e6 * self.report.most * 2.0);
             self.server.order(&format!("late {}", late.clamp(LATE, LATEST).as_millis()));
         }
@@ -247,7 +249,7 @@ impl Assault {
         }
     }
 
-    /// Waits until the server has let go of all that attackers had.
+    /// Waits until the server has released all resources of the attackers.
     fn calm_down(&mut self, name: &str) -> anyhow::Result<()> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -278,7 +280,7 @@ impl Assault {
         })
     }
 
-    /// Ends the server in order, and the others with it.
+    /// Shuts the server down, and the other processes with it.
     fn end(mut self) -> Report {
         self.report.interrupted = self.is_over();
         if !self.report.interrupted {

@@ -1,4 +1,4 @@
-//! What an assault found.
+//! The results of an assault.
 
 use std::collections::BTreeMap;
 
@@ -13,66 +13,66 @@ use crate::run::environment::Environment;
 /// The result, as `--json` writes it.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Where and how.
+    /// The machine and the configuration.
     pub(super) environment: Environment,
-    /// How connections were read and written.
+    /// Transport of the connections.
     pub(super) transport: String,
     /// Slow peers.
     pub(super) peers: u32,
-    /// Addresses that attackers came from.
+    /// Number of addresses that attackers used.
     pub(super) addresses: u8,
-    /// What each attack did a second; 0: as much as it could.
+    /// Rate of each attack a second; 0: unlimited.
     pub(super) rate: u32,
-    /// Calls a second of the client that behaves.
+    /// Calls a second of the well-behaved client.
     pub(super) calls_s: u32,
-    /// Connections that the server takes, and how many from one address.
+    /// Connections that the server accepts in all, and from one address.
     pub(super) connections: (usize, usize),
-    /// How much the 99th percentile might grow.
+    /// Largest allowed growth of the 99th percentile, as a factor.
     pub(super) most: f64,
     /// The phases, in order.
     pub(super) phases: Vec<Phase>,
-    /// Whether the user ended it.
+    /// Whether the user interrupted it.
     pub(super) interrupted: bool,
-    /// What is not right.
+    /// The violated criteria.
     pub(super) violations: Vec<String>,
 }
 
-/// Some time with attacks, or without.
+/// A time span with or without attacks.
 #[derive(Debug, Serialize)]
 pub(super) struct Phase {
-    /// Which.
+    /// Its name.
     pub(super) name: &'static str,
     /// How long the client called.
     pub(super) seconds: f64,
-    /// What the client that behaves got.
+    /// The service that the well-behaved client got.
     pub(super) client: Measured,
     /// The 99th percentile, as a multiple of that before all attacks.
     pub(super) ratio: f64,
-    /// What the server counted meanwhile.
+    /// What the server counted in this phase.
     pub(super) server: Counted,
-    /// The most that it held at a time, where it was looked at.
+    /// The server's largest sampled use of resources.
     pub(super) most: Held,
-    /// Processor time of the server, seconds, where the system tells.
+    /// Processor time of the server, seconds, if the system provides it.
     pub(super) server_s: Option<f64>,
-    /// Processor time of the attackers.
+    /// Processor time of the attackers, likewise.
     pub(super) attackers_s: Option<f64>,
-    /// What the attackers did and met.
+    /// What the attackers did and how the server reacted.
     pub(super) attackers: BTreeMap<Attack, Met>,
 }
 
-/// What a server holds.
+/// The resources of a server.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Held {
     /// Connections.
     pub(super) connections: u64,
-    /// Octets that are resident.
+    /// Resident memory in bytes.
     pub(super) memory: u64,
-    /// Descriptors.
+    /// File descriptors.
     pub(super) files: u64,
 }
 
 impl Held {
-    /// The greater of each.
+    /// Returns the larger value of each resource.
     pub(super) fn or_more(self, other: Held) -> Held {
         Held {
             connections: self.connections.max(other.connections),
@@ -83,7 +83,7 @@ impl Held {
 }
 
 impl Report {
-    /// The tables, and the verdict.
+    /// Returns the tables and the verdict as text.
     pub(super) fn text(&self) -> String {
         let mut client = table(&[
             "phase",
@@ -201,7 +201,7 @@ impl Report {
         text
     }
 
-    /// Whether the server did what it is to do, from the first phase to the last.
+    /// Returns whether the server met all criteria in all phases.
     pub(super) fn holds(&self) -> bool {
         self.violations.is_empty() && !self.interrupted
     }
@@ -214,7 +214,7 @@ fn table(heads: &[&str]) -> Table {
     table
 }
 
-/// Figures stand on the right.
+/// Aligns figures to the right.
 fn right(table: &mut Table) {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);

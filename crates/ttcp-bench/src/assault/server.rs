@@ -1,4 +1,4 @@
-//! `ttcp assault-server`: the process that is attacked, and what it counts meanwhile.
+//! `ttcp assault-server`: the process that is attacked, and its counters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::contract::{TARGET, TargetRef, TargetServant};
 use crate::cli::Transport;
 use crate::run::child::{orders, say};
 
-/// Connections that it takes, and how many from one address: the ORB's defaults.
+/// Connections that it accepts in all, and from one address: the ORB's defaults.
 pub(super) const CONNECTIONS: (usize, usize) = (1_024, 64);
-/// Connections with which a server that is made to err still does well.
+/// Connections up to which a server with an injected fault behaves correctly.
 const FEW: usize = 10;
-/// By how much one that is slow is late, until it is told what is late on this machine.
+/// Initial delay of a server that is made slow, before the delay is adapted to this machine.
 pub(super) const LATE: Duration = Duration::from_millis(500);
 
 /// How a server is made to err, to see that it is found.
@@ -41,20 +41,20 @@ pub struct AssaultServerArgs {
     pub sabotage: Option<Sabotage>,
 }
 
-/// What a server holds now, and what it counted so far.
+/// The current resources of a server, and its counters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Counted {
     /// Open connections.
     pub(super) connections: u64,
-    /// Octets that the pool of receive buffers holds.
+    /// Bytes that the pool of receive buffers holds.
     pub(super) pooled: u64,
     /// How often each limit was hit, by the names of metrics.
     pub(super) limits: BTreeMap<String, u64>,
     /// Messages received.
     pub(super) messages: u64,
-    /// Octets received.
+    /// Bytes received.
     pub(super) octets: u64,
-    /// Connections that use epoll where io_uring was asked for.
+    /// Connections that fell back from io_uring to epoll.
     pub(super) fallbacks: u64,
 }
 
@@ -73,7 +73,7 @@ impl Counted {
         }
     }
 
-    /// What was counted since then. What is held stays what it is.
+    /// Returns the counts since `before`. Current resources stay as they are.
     pub(super) fn since(mut self, before: &Counted) -> Counted {
         for (limit, times) in &mut self.limits {
             *times -= before.limits.get(limit).copied().unwrap_or_default().min(*times);
@@ -88,19 +88,19 @@ impl Counted {
 /// Serves until its orders end.
 ///
 /// # Errors
-/// It can not listen.
+/// It cannot listen.
 pub fn assault_server(args: &AssaultServerArgs) -> anyhow::Result<()> {
     crate::system::raise_files();
     let orders = orders(Order::of)?;
     let args = args.clone();
-    // A task of the runtime, not its root: as servers are.
+    // Runs as a task of the runtime rather than as its root future, as servers usually do.
     crate::soak::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args, orders)).await? })
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Order {
     State,
-    /// How late one that is slow is from now on.
+    /// The delay of a slow server from now on.
     Late(Duration),
     End,
 }

@@ -1,5 +1,5 @@
-//! Calls of the system that a flood takes, and what goes over the wire beside the user's octets: counted for any peer alike by
-//! `strace`, in a pass of its own, because a process that is watched is slow.
+//! System calls of a flood, and the bytes on the wire beside the user's. `strace` counts them in the same way
+//! for any peer, in a separate pass, because a traced process is slow.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,9 +19,9 @@ use crate::figures::{Column, Section, Table, bytes, published_rows, shown};
 use crate::literature::Published;
 use crate::run::Peer;
 
-/// What the setting [`PASS`] of a cell has here.
+/// Value of the setting [`PASS`] of these cells.
 const CALLS: &str = "calls";
-/// The size of buffers, which is that of the published counts, and how many are sent: 64 MiB in all.
+/// Size of the buffers, as in the published counts. 64 MiB are sent in all.
 const SIZE: u64 = 128 << 10;
 const REQUESTS: u64 = 512;
 const REQUESTS_QUICK: u64 = 32;
@@ -31,10 +31,10 @@ const READS: [&str; 5] = ["read", "readv", "recv", "recvfrom", "recvmsg"];
 const POLLS: [&str; 8] =
     ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "io_uring_enter"];
 
-/// Whether calls can be counted here.
+/// Checks whether calls can be counted here.
 ///
 /// # Errors
-/// Why not.
+/// The reason why they cannot.
 pub(crate) fn available() -> Result<(), String> {
     let mut words = watched("/dev/null").into_iter();
     let program = words.next().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) fn available() -> Result<(), String> {
     }
 }
 
-/// A flood of that type whose calls are counted.
+/// Returns a flood of that type whose system calls are counted.
 pub(crate) fn count(peer: &Peer, element: Element, sent: Element, quick: bool) -> Step {
     let mut watched_peer = peer.clone();
     for (side, command) in [("server", &mut watched_peer.server), ("client", &mut watched_peer.client)] {
@@ -69,10 +69,11 @@ pub(crate) fn count(peer: &Peer, element: Element, sent: Element, quick: bool) -
     }
 }
 
-/// How a program is watched: calls that move data or wait, with the kinds of their sockets and without the data.
+/// Returns the command that traces a program: calls that move data or wait, with the kinds of their sockets
+/// and without the data.
 fn watched(file: &str) -> Vec<String> {
     let trace = [&WRITES[..], &READS, &POLLS].concat();
-    // Some names are no calls of this processor, which `?` allows.
+    // Some names are not system calls of this processor, which `?` allows.
     let trace =
         format!("trace={}", trace.iter().map(|name| format!("?{name}")).collect::<Vec<_>>().join(","));
     ["strace", "-f", "--seccomp-bpf", "-qq", "-yy", "-s", "0", "-e", "signal=none", "-e", &trace, "-o", file]
@@ -80,7 +81,7 @@ fn watched(file: &str) -> Vec<String> {
         .to_vec()
 }
 
-/// What one side did.
+/// The counts of one side.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     writes: u64,
@@ -101,7 +102,8 @@ impl Counted {
         }
     }
 
-    /// Lines such as `7 writev(5<TCP:[...]>, [...], 2) = 65544`; where another thread came between, in two parts.
+    /// Parses lines such as `7 writev(5<TCP:[...]>, [...], 2) = 65544`. Where another thread interrupted a
+    /// call, it is in two parts.
     fn of_lines(lines: impl Iterator<Item = String>) -> Counted {
         let mut counted = Counted::default();
         let mut begun: HashMap<String, (String, bool)> = HashMap::new();
@@ -149,12 +151,12 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
     of_counted(said.line, &client?, &server?)
 }
 
-/// Everything is per request, those of the tenth before the counted part among them.
+/// Computes figures per request. The tenth of requests before the measured part is included.
 fn of_counted(line: &Value, client: &Counted, server: &Counted) -> Result<Figures, String> {
     let word = |name: &str| line.get(name).and_then(Value::as_str).ok_or_else(|| format!("it has no {name}"));
     let element = Element::from_str(word("type")?, false)?;
     let payload = (SIZE / element.bytes() * element.bytes()) as f64;
-    // The line's figures are rounded, but not by as much as half a request.
+    // The line's figures are rounded, but by less than half a request.
     let counted = (of_line(line, "mbit_s")? * of_line(line, "secs")? / 8e-6 / payload).round();
     let requests = counted + (counted / 10.0).ceil();
     let mut figures = Figures::new();
@@ -177,7 +179,7 @@ fn of_counted(line: &Value, client: &Counted, server: &Counted) -> Result<Figure
     Ok(figures)
 }
 
-/// The tables of a section: what was counted, and what was published.
+/// Adds the tables of a section: the counts, and the published counts.
 pub(crate) fn section(data: &Data, experiment: &str, section: &mut Section) {
     const SHOWN: [(&str, &str); 7] = [
         ("client_writes_per_request", "sender: writes"),
@@ -212,7 +214,7 @@ pub(crate) fn section(data: &Data, experiment: &str, section: &mut Section) {
     section.table(published_rows("sigcomm96.text", "What was published of such calls", is_of_calls));
 }
 
-/// Rows that the text has of calls and control octets.
+/// Returns whether a published row is about calls or control bytes.
 pub(crate) fn is_of_calls(table: &Published, row: &[&'static str]) -> bool {
     let quantity = table.text(row, "quantity").unwrap_or_default();
     [
@@ -254,7 +256,7 @@ mod tests {
 
     #[test]
     fn figures_are_of_a_request() {
-        // Ten requests and one before, each with 28 octets more than the user's.
+        // Ten requests and one before, each with 28 bytes more than the user's.
         let payload = 131_064.0;
         let line = json!({"type": "struct", "size": SIZE, "mbit_s": 10.0 * payload * 8e-6, "secs": 1.0});
         let written = 11 * (131_064 + 28);
@@ -265,7 +267,7 @@ mod tests {
         assert_eq!((figure("requests"), figure("control_bytes_per_request")), (11.0, 28.0));
         assert_eq!((figure("client_writes_per_request"), figure("server_reads_per_request")), (2.0, 3.0));
         assert_eq!((figure("bytes_per_write"), figure("server_polls_per_request")), (65_546.0, 1.0));
-        // Through a ring nothing is seen.
+        // The calls of an io_uring are not traced.
         let none = Counted { polls: 5, ..Counted::default() };
         assert!(!of_counted(&line, &none, &server).unwrap().contains_key("control_bytes_per_request"));
     }

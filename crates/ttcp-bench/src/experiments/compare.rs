@@ -1,4 +1,4 @@
-//! `ttcp compare`: what differs between two results, and whether that is more than chance.
+//! `ttcp compare`: the differences between two results, and whether they are significant.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,7 +23,7 @@ pub struct CompareArgs {
     pub figure: Option<String>,
 }
 
-/// Prints a line for each figure that both have.
+/// Prints a line for each figure that both results have.
 ///
 /// # Errors
 /// A directory has no results, or they have nothing in common.
@@ -49,7 +49,7 @@ fn table(a: &Data, b: &Data, wanted: Option<&str>) -> Table {
     let mut seen = BTreeSet::new();
     for sample in a.samples() {
         let Outcome::Figures { figures, .. } = &sample.outcome else { continue };
-        // How much was checked says nothing of who is better.
+        // The number of checked bytes is no measure of performance.
         let of_interest =
             |name: &&String| *name != CHECKED && wanted.is_none_or(|wanted| name.contains(wanted));
         for name in figures.keys().filter(of_interest) {
@@ -86,7 +86,7 @@ fn verdict(figure: &str, interval: Option<Interval>) -> &'static str {
     }
 }
 
-/// Whether a larger figure of that name is the better one: of rates it is.
+/// Returns whether a larger figure of that name is better, which is true for rates.
 pub(crate) fn more_is_better(figure: &str) -> bool {
     figure.ends_with("bit_s") || figure.ends_with("calls_s")
 }

@@ -1,4 +1,4 @@
-//! Who takes part: sockets, zorb in its ways, and the rivals that are built.
+//! The participants: sockets, zorb in several configurations, and the other ORBs that are built.
 
 use super::Common;
 use crate::cli::Element;
@@ -6,20 +6,20 @@ use crate::rivals;
 use crate::run::place::HOST;
 use crate::run::{BuiltIn, Peer};
 
-/// One that is measured.
+/// A participant.
 #[derive(Debug, Clone)]
 pub(crate) struct Contender {
     /// Its programs.
     pub(crate) peer: Peer,
-    /// How it sends structs.
+    /// The element type with which it sends structs.
     pub(crate) structs: Element,
-    /// Whether it differs from another only in structs: there is nothing to measure with other types.
+    /// Whether it differs from another participant only in structs. Then other types are not measured.
     pub(crate) only_structs: bool,
-    /// Whether it sends what lies in memory: structs that are padded too.
+    /// Whether it sends the memory representation of structs, padding included.
     pub(crate) flat: bool,
 }
 
-/// A way of zorb: its name, and what server and client take for it.
+/// A configuration of zorb: its name, and the options of server and client.
 type Way = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const WAYS: &[Way] = &[
@@ -30,7 +30,7 @@ const WAYS: &[Way] = &[
     ("zorb-uring", &["--transport", "uring"], &["--transport", "uring"]),
 ];
 
-/// The one that sends structs as they lie in memory.
+/// The configuration that sends structs as they are in memory.
 const ZERO_COPY: &str = "zorb-zero-copy";
 
 impl Contender {
@@ -38,7 +38,7 @@ impl Contender {
         Contender { peer, structs: Element::Struct, only_structs: false, flat: false }
     }
 
-    /// What it sends for elements of that type; `None` where another has measured the same.
+    /// Returns what it sends for elements of that type; `None` where another participant measures the same.
     pub(crate) fn sends(&self, element: Element) -> Option<Element> {
         match element {
             Element::Struct | Element::Zstruct => Some(self.structs),
@@ -49,10 +49,10 @@ impl Contender {
     }
 }
 
-/// All, or those that are wanted, in the order of the tables; further peers last.
+/// Returns all participants, or the selected ones, in the order of the tables; further peers last.
 ///
 /// # Errors
-/// One that is wanted is none, or two have the same name.
+/// A selected name is unknown, or two have the same name.
 pub(crate) fn contenders(common: &Common, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Contender>> {
     let program = std::env::current_exe()?;
     let mut all = Vec::new();
@@ -77,7 +77,7 @@ fn ways(zorb: &Peer) -> Vec<Contender> {
         .iter()
         .map(|(name, server, client)| {
             let mut peer = Peer { name: (*name).to_owned(), ..zorb.clone() };
-            // Its socket is a file: where a link is slow, it goes beside it.
+            // Its socket is a file, so it bypasses a link that is slow.
             if server.contains(&"--unix") {
                 peer.server.retain(|word| word != "--host" && word != HOST);
             }

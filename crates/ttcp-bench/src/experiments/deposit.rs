@@ -1,4 +1,4 @@
-//! Bulk octets into their final place: what copies cost, and what it saves to make none.
+//! Bulk transfer into final memory: the cost of copies, and what is saved by avoiding them.
 
 use std::process::ExitCode;
 
@@ -37,7 +37,7 @@ const SIZES: [u64; 13] = [
 ];
 const SIZES_QUICK: [u64; 2] = [1 << 12, 1 << 20];
 
-/// Who takes part, and what it stands for.
+/// The participants, and what each stands for.
 const PARTS: [(&str, &str); 7] = [
     ("raw", "TCP sockets, Rust"),
     ("c", "TCP sockets, C"),
@@ -66,7 +66,7 @@ pub struct DepositArgs {
 }
 
 impl DepositArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
     /// It cannot begin, or its results cannot be written.
@@ -74,13 +74,13 @@ impl DepositArgs {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Everything.
+    /// Arguments for the whole experiment.
     pub(crate) fn of(common: Common) -> DepositArgs {
         DepositArgs { common, sizes: None, total: None }
     }
 }
 
-/// The measurements of a round.
+/// Returns the measurements of a round.
 pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let sizes = args.sizes.as_deref().unwrap_or(if quick { &SIZES_QUICK } else { &SIZES });
@@ -108,7 +108,7 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
     Plan { name: NAME, links: Vec::new(), rounds: 7, checks, steps }
 }
 
-/// The client's arguments for a flood.
+/// Returns the client's arguments for a flood.
 fn flood(size: u64, total: u64) -> Vec<String> {
     let words = ["ttcp", "--type", "octet", "--size", &size.to_string(), "--total", &total.to_string()];
     words.map(String::from).to_vec()
@@ -127,7 +127,7 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// Processor time over the time of the measured part and of the tenth before it, percent of a core.
+/// Returns the processor time divided by the time of the measured part and its warm-up, percent of a core.
 fn share(sample: &Sample, side: fn(Processor) -> f64) -> Option<f64> {
     match &sample.outcome {
         Outcome::Figures { figures, processor: Some(used), .. } => {
@@ -225,7 +225,8 @@ fn section(data: &Data) -> Section {
     section
 }
 
-/// What each stands for, its best, and how much of what was lent to the kernel it copied all the same.
+/// Adds the table of participants: what each stands for, its best rate, and how much of the data lent to the
+/// kernel the kernel copied nevertheless.
 fn parts(seen: &Seen<'_>, section: &mut Section) {
     let columns = vec![
         Column::words("peer"),

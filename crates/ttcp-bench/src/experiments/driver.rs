@@ -1,4 +1,4 @@
-//! Runs plans: rounds, peers in turn, progress, signals; and keeps what comes out.
+//! Runs plans: rounds, peers in turn, progress and signals; and stores the results.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,15 +21,15 @@ use crate::run::pin::Pins;
 use crate::run::place::Place;
 use crate::run::progress::Progress;
 
-/// What a client left behind.
+/// The output of a client.
 pub(crate) struct Said<'s> {
-    /// Its line.
+    /// The line that it printed.
     pub(crate) line: &'s Value,
     /// The directory that `{dir}` stands for.
     pub(crate) dir: &'s Path,
 }
 
-/// Measures what the plans want and the directory lacks, and prints the sections.
+/// Performs the measurements of the plans that the directory does not have yet, and prints the sections.
 ///
 /// # Errors
 /// The run cannot begin, or its results cannot be written.
@@ -71,7 +71,7 @@ pub(crate) fn run(common: &Common, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// How much the plans want.
+/// Returns a table of the number of measurements.
 fn amount(common: &Common, plans: &[Plan]) -> Table {
     let row = |name: &str, [before, round, all]: [usize; 3], rounds: String| {
         vec![name.to_owned(), before.to_string(), round.to_string(), rounds, all.to_string()]
@@ -98,7 +98,7 @@ fn amount(common: &Common, plans: &[Plan]) -> Table {
     Table { caption: String::new(), columns, rows }
 }
 
-/// Rounds of a plan.
+/// Returns the number of rounds of a plan.
 fn rounds(common: &Common, plan: &Plan) -> u32 {
     common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds })
 }
@@ -108,7 +108,7 @@ enum End {
     Interrupted,
 }
 
-/// A directory that no other run has.
+/// Returns a directory that no other run uses.
 fn fresh(plans: &[Plan]) -> PathBuf {
     let name = match plans {
         [plan] => plan.name,
@@ -194,7 +194,7 @@ fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result
     Ok(End::Whole)
 }
 
-/// Measures a step where its cell says.
+/// Performs a step over the link that its cell names.
 fn perform(plan: &Plan, step: &Step, laid: &mut Laid, site: &mut Site<'_>) -> Result<Outcome, Failure> {
     let name = step.cell.word(LINK);
     let link = plan.links.iter().find(|link| name == Some(&link.name())).unwrap_or(&Link::Loopback);
@@ -202,7 +202,7 @@ fn perform(plan: &Plan, step: &Step, laid: &mut Laid, site: &mut Site<'_>) -> Re
     (step.perform)(step, site)
 }
 
-/// The steps of a round: another peer begins each cell than in the round before.
+/// Returns the steps of a round. In each round, a different peer begins each cell.
 fn turn(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
     steps.chunk_by(|a, b| a.cell == b.cell).flat_map(move |cell| {
         let (late, first) = cell.split_at(round % cell.len().max(1));
@@ -211,7 +211,7 @@ fn turn(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
 }
 
 impl Step {
-    /// Runs server and client once, as they are.
+    /// Runs server and client once with the step's arguments.
     pub(crate) fn once(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
         let client =
             self.client.iter().map(|word| word.replace("{dir}", &at.dir.to_string_lossy())).collect();
@@ -230,7 +230,7 @@ impl Step {
     }
 }
 
-/// The first figure, or the first line of the failure.
+/// Returns the first figure, or the first line of the failure.
 fn told(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Figures { figures, .. } => {
@@ -247,7 +247,7 @@ fn told(outcome: &Outcome) -> String {
     }
 }
 
-/// The sections of the plans, as text.
+/// Prints the sections of the plans as text.
 fn show(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
     let data = store.data();
     let wanted: BTreeMap<&str, ()> = plans.iter().map(|plan| (plan.name, ())).collect();

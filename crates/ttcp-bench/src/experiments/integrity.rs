@@ -1,42 +1,43 @@
-//! The integrity pass: floods that go before the counted ones, of which servers compare each element with what clients send.
+//! The integrity pass: floods before the measured ones, in which servers compare each element with what
+//! clients send.
 //!
-//! A flood that only counts its bytes would be as fast with wrong contents. To compare takes time, so what is measured is not
-//! compared: it is what the same programs did just before.
+//! A flood that only counts its bytes would be as fast with wrong contents. Comparing takes time, so measured
+//! floods do not compare. The same programs are checked immediately before.
 
 use super::driver::Said;
 use super::store::{Cell, Data};
 use super::{Figures, Plan, Step, of_line};
 use crate::run::Peer;
 
-/// The setting of a cell that says that it is of this pass.
+/// The setting of cells that belong to this pass.
 pub(crate) const PASS: &str = "pass";
-/// What it has.
+/// Its value.
 const INTEGRITY: &str = "integrity";
-/// Its only figure: 10^6 user bytes.
+/// Its only figure: checked user bytes / 10^6.
 pub(crate) const CHECKED: &str = "checked_mb";
-/// Bytes of such a flood at least.
+/// Minimum size of such a flood in bytes.
 pub(crate) const LEAST: u64 = 256 << 10;
-/// How what a server says begins where it finds a difference.
+/// Prefix of a server's message about a difference.
 const DIFFERS: &str = "contents differ: ";
 
-/// A flood whose contents are compared, for all measurements of the peer that have the settings of this cell; none where the
-/// peer's server can not compare.
+/// Returns a flood whose contents are compared, for all measurements of the peer that have the settings of
+/// this cell. `None` if the peer's server cannot compare.
 pub(crate) fn check(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step> {
     let cell = cell.with(PASS, INTEGRITY);
     Some(Step { cell, peer: peer.checking()?, server: Vec::new(), client, figures, perform: Step::once })
 }
 
-/// Whether a cell is one of these.
+/// Returns whether a cell is such a check.
 pub(crate) fn is_check(cell: &Cell) -> bool {
     cell.word(PASS) == Some(INTEGRITY)
 }
 
-/// Whether a passed or failed check is about a measurement.
+/// Returns whether a check, passed or failed, applies to a measurement.
 pub(crate) fn is_about(check: &Cell, peer: &str, step: &Step) -> bool {
     is_check(check) && step.peer.name == peer && check.without(PASS).is_part_of(&step.cell)
 }
 
-/// The peers that are measured in a plan that checks, and that can not check.
+/// Returns the peers that a checking plan measures and that cannot compare contents.
 pub(crate) fn unchecked(plan: &Plan) -> Vec<&str> {
     let mut names = Vec::new();
     let checks: Vec<&Step> = plan.checks.iter().filter(|step| is_check(&step.cell)).collect();
@@ -49,7 +50,7 @@ pub(crate) fn unchecked(plan: &Plan) -> Vec<&str> {
     names
 }
 
-/// Why a measurement is not made after its check has failed like this.
+/// Returns why a measurement is skipped after its check failed with `failure`.
 pub(crate) fn refused(failure: &str) -> String {
     let differs = failure.find(DIFFERS).and_then(|at| failure.get(at..)?.lines().next());
     match differs {
@@ -58,7 +59,7 @@ pub(crate) fn refused(failure: &str) -> String {
     }
 }
 
-/// What a section says of the pass.
+/// Returns a section's text about the pass.
 pub(crate) fn told(data: &Data, experiment: &str) -> String {
     let mut told = Vec::new();
     let mut unchecked = Vec::new();

@@ -1,4 +1,4 @@
-//! How long a call takes: without parameters, and with sequences there and back.
+//! Latency of calls: without parameters, and with sequences in both directions.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,12 +23,12 @@ pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["gigabit97.latency"],
 /// Units of a sequence.
 const UNITS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const UNITS_QUICK: [u64; 2] = [1, 1024];
-/// What sequences are of.
+/// Element types of the sequences.
 const TYPES: [Element; 2] = [Element::Octet, Element::Struct];
-/// Where the client leaves the times of its calls.
+/// The file to which the client writes the times of its calls.
 const TIMES: &str = "times";
 
-/// The longest call that is told from longer ones: a minute, nanoseconds.
+/// The longest call that is distinguished from longer ones: a minute, nanoseconds.
 const LONGEST: u64 = 60_000_000_000;
 
 /// Options of `ttcp latency`.
@@ -46,7 +46,7 @@ pub struct LatencyArgs {
 }
 
 impl LatencyArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
     /// It cannot begin, or its results cannot be written.
@@ -54,13 +54,13 @@ impl LatencyArgs {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Everything.
+    /// Arguments for the whole experiment.
     pub(crate) fn of(common: Common) -> LatencyArgs {
         LatencyArgs { common, units: None, n: None }
     }
 }
 
-/// The measurements of a round.
+/// Returns the measurements of a round.
 pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let units = args.units.as_deref().unwrap_or(if quick { &UNITS_QUICK } else { &UNITS });
@@ -99,7 +99,7 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
     Plan { name: NAME, checks: Vec::new(), links: Vec::new(), rounds: 5, steps }
 }
 
-/// From the time of each call where the client left it; else from its line.
+/// Computes figures from the time of each call if the client wrote the times, otherwise from its line.
 fn figures(said: &Said<'_>) -> Result<Figures, String> {
     let path = said.dir.join(TIMES);
     if path.exists() {
@@ -125,7 +125,8 @@ fn of_times(path: &Path) -> Result<Figures, String> {
     let mut corrected = all.clone();
     for time in times {
         all.saturating_record(time.max(1));
-        // One caller waits for each reply, so a slow call hides those that would have been made meanwhile.
+        // A single caller awaits each reply, so a slow call hides those that would have been made in the
+        // meantime.
         corrected.record_correct(time.clamp(1, LONGEST), usual.max(1.0) as u64).map_err(|e| bad(&e))?;
     }
     let at = |histogram: &Histogram<u64>, quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
@@ -225,7 +226,8 @@ fn by_units(data: &Data, section: &mut Section, peers: &[&str], element: Element
     section.table(Table { caption, columns, rows: cells.iter().map(row).collect() });
 }
 
-/// What the literature has: seconds for 100 calls an iteration, of which that of 1,000 iterations is the steadiest.
+/// Adds the published figures: seconds for 100 calls an iteration. The run of 1,000 iterations is the most
+/// stable one.
 fn published(section: &mut Section, mean: impl Fn(&str) -> Option<f64>, peers: &[&str]) {
     let columns = vec![
         Column::words("version"),
@@ -274,7 +276,7 @@ mod tests {
         near("p99_us", 10.0);
         near("max_us", 10_000.0);
         near("mean_us", 19.99);
-        // 10 ms hide 999 calls, which would have waited for 5 ms on an average: half of all is slow.
+        // 10 ms hide 999 calls, which would have taken 5 ms on average: half of all are slow.
         near("corrected_p99_us", 9_800.0);
         assert!(figures["corrected_p99.9_us"] > figures["corrected_p99_us"]);
     }

@@ -1,7 +1,8 @@
 //! The experiments: what each measures, how it is measured, and its section of the report.
 //!
-//! An experiment is a list of cells, each measured by every peer, in rounds: the peers of a cell stand next to each other in
-//! time, and another begins in each round. Results are stored sample by sample.
+//! An experiment is a list of cells, each measured by every peer, in rounds. The peers of a cell are measured
+//! one directly after the other, and in each round a different one begins. Results are stored sample by
+//! sample.
 
 mod calls;
 pub mod compare;
@@ -80,16 +81,16 @@ pub struct Common {
     pub timeout: u64,
 }
 
-/// The setting of a cell that says what is between client and server; without it: the loopback device.
+/// The setting of a cell that names the link between client and server. Without it: the loopback device.
 pub(crate) const LINK: &str = "link";
 
-/// A kind of experiment, as a report knows it.
+/// A kind of experiment.
 pub(crate) struct Kind {
-    /// Its name: the subcommand, and what its samples say.
+    /// Its name: the subcommand, and the name in its samples.
     pub(crate) name: &'static str,
-    /// What it reproduces: ids of [`literature`](crate::literature).
+    /// The published results that it reproduces: ids of [`literature`](crate::literature).
     pub(crate) covers: &'static [&'static str],
-    /// Its section, from its samples, of which there is at least one.
+    /// Builds its section from its samples, of which there is at least one.
     pub(crate) section: fn(&Data) -> Section,
 }
 
@@ -105,36 +106,36 @@ pub(crate) const KINDS: &[Kind] = &[
     ladder::KIND,
 ];
 
-/// One measurement that an experiment wants, once a round.
+/// One measurement of an experiment, performed once a round.
 pub(crate) struct Step {
-    /// What is measured.
+    /// The cell that is measured.
     pub(crate) cell: Cell,
-    /// Who is.
+    /// The peer that is measured.
     pub(crate) peer: Peer,
-    /// More arguments of the server.
+    /// Additional arguments of the server.
     pub(crate) server: Vec<String>,
     /// The client's arguments.
     pub(crate) client: Vec<String>,
-    /// The figures of what the client said, and left in its directory.
+    /// Computes the figures from what the client printed and wrote to its directory.
     pub(crate) figures: fn(&driver::Said<'_>) -> Result<Figures, String>,
-    /// How it is measured: [`Step::once`], where one run of server and client has all figures.
+    /// Performs the measurement: [`Step::once`] if one run of server and client yields all figures.
     pub(crate) perform: fn(&Step, &mut Site<'_>) -> Result<Outcome, Failure>,
 }
 
 /// Figures by their names, which end in their units.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
-/// An experiment that is about to run.
+/// An experiment that is ready to run.
 pub(crate) struct Plan {
     /// Its name.
     pub(crate) name: &'static str,
-    /// Rounds, where the user does not say.
+    /// Default number of rounds.
     pub(crate) rounds: u32,
-    /// The links that cells name by [`LINK`], those beside the loopback device.
+    /// The links that cells name by [`LINK`], without the loopback device.
     pub(crate) links: Vec<Link>,
-    /// What comes before, once: see [`integrity::check`] and [`calls::count`].
+    /// Steps that are performed once before the rounds: see [`integrity::check`] and [`calls::count`].
     pub(crate) checks: Vec<Step>,
-    /// The measurements of a round; those of one cell next to each other.
+    /// The measurements of a round; those of one cell are adjacent.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -157,7 +158,7 @@ pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode>
     driver::run(&args.common, &plans(&args.common, &contenders)?)
 }
 
-/// Those of all kinds, in the order of [`KINDS`].
+/// Returns the plans of all kinds, in the order of [`KINDS`].
 fn plans(common: &Common, contenders: &[Contender]) -> anyhow::Result<[Plan; KINDS.len()]> {
     Ok([
         throughput::plan(&ThroughputArgs::of(common.clone()), contenders),
@@ -171,7 +172,7 @@ fn plans(common: &Common, contenders: &[Contender]) -> anyhow::Result<[Plan; KIN
     ])
 }
 
-/// A figure of the client's line.
+/// Returns a figure of the client's line.
 fn of_line(line: &Value, name: &str) -> Result<f64, String> {
     let figure = line.get(name).and_then(Value::as_f64).ok_or_else(|| format!("it has no {name}"))?;
     if figure.is_finite() && figure > 0.0 { Ok(figure) } else { Err(format!("its {name} is {figure}")) }
@@ -187,7 +188,7 @@ mod tests {
     use crate::cli::Element;
     use crate::literature::{Published, uncovered};
 
-    /// Published tables that no section has.
+    /// Published tables that no section contains.
     const WITHOUT: &[&str] = &[];
 
     #[test]
@@ -221,7 +222,7 @@ mod tests {
                 for contender in &all {
                     let name = contender.peer.name.as_str();
                     let is_its = |step: &Step| match (plan.name, name) {
-                        // Its last step.
+                        // The last step of the ladder.
                         ("ladder", "zorb") => step.peer.name == crate::ladder::Step::Compiled.title(),
                         _ => step.peer.name.split('-').next() == Some(name),
                     };

@@ -1,4 +1,4 @@
-//! `ttcp report`: a page, or Markdown, of the results in a directory.
+//! `ttcp report`: an HTML page or Markdown of the results in a directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct ReportArgs {
     pub title: String,
 }
 
-/// Writes the report and says where it is.
+/// Writes the report and prints its path.
 ///
 /// # Errors
 /// There are no results, or the report cannot be written.
@@ -69,14 +69,14 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The whole report.
+/// Returns the whole report.
 fn document(data: &Data, title: &str) -> Document {
     let measured = |name: &str| data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
     let sections = KINDS.iter().filter(|kind| measured(kind.name)).map(|kind| section(kind, data)).collect();
     Document { title: title.to_owned(), summary: summary(data), caveats: caveats(data), sections }
 }
 
-/// Each machine, and each run on it that has samples here.
+/// Describes each machine, and each run on it that has samples here.
 fn summary(data: &Data) -> Vec<String> {
     let has_samples = |number: usize| data.samples().iter().any(|sample| sample.run == number);
     let runs: Vec<(usize, &Environment)> =

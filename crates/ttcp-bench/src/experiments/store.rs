@@ -1,7 +1,8 @@
-//! Results as files: a directory with the environments and the samples of an experiment, or of several, a JSON object a line.
+//! Results as files: a directory with the environments and samples of one or more experiments, one JSON
+//! object per line.
 //!
-//! Each sample is on disk when the next is taken, so what was measured before an end of any kind is kept, and a run goes on
-//! where one ended. A line that was cut short is dropped, and measured again.
+//! Each sample is written to disk before the next is taken. Therefore measurements survive any abort, and a
+//! later run continues where one ended. A truncated line is dropped and measured again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -22,7 +23,7 @@ const ENVIRONMENTS: &str = "environments.jsonl";
 /// The file with the samples.
 const SAMPLES: &str = "samples.jsonl";
 
-/// What is measured, by the names of its settings: `type`, `units`, and what else the experiment varies.
+/// The settings of a measurement by name: `type`, `units`, and the other variables of the experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Cell(BTreeMap<String, Setting>);
@@ -42,33 +43,33 @@ pub(crate) enum Setting {
 pub(crate) struct Sample {
     /// The name of the experiment.
     pub(crate) experiment: String,
-    /// What was measured.
+    /// The cell that was measured.
     pub(crate) cell: Cell,
-    /// Who was.
+    /// The name of the peer that was measured.
     pub(crate) peer: String,
-    /// In which round, from 0.
+    /// The round, from 0.
     pub(crate) round: u32,
-    /// In which run: a line of the environments, from 0.
+    /// The run: a line of the environments, from 0.
     pub(crate) run: usize,
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
 }
 
-/// What came of a measurement.
+/// The result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Outcome {
     /// Figures.
     Figures {
-        /// By their names, which end in their units.
+        /// By names, which end in their units.
         figures: BTreeMap<String, f64>,
-        /// Seconds of processor time, where the system told.
+        /// Seconds of processor time, if the system provides them.
         processor: Option<Processor>,
-        /// What the client said.
+        /// The line that the client printed.
         line: Value,
     },
-    /// None, for a reason.
+    /// No figures.
     Failure {
         /// The reason.
         failure: String,
@@ -76,23 +77,23 @@ pub(crate) enum Outcome {
 }
 
 impl Cell {
-    /// With one more setting.
+    /// Returns the cell with one more setting.
     pub(crate) fn with(mut self, name: &str, setting: impl Into<Setting>) -> Cell {
         self.0.insert(name.to_owned(), setting.into());
         self
     }
 
-    /// Without a setting.
+    /// Returns the cell without a setting.
     pub(crate) fn without(&self, name: &str) -> Cell {
         Cell(self.0.iter().filter(|(other, _)| *other != name).map(|(n, s)| (n.clone(), s.clone())).collect())
     }
 
-    /// Whether the other has all settings of this one.
+    /// Returns whether the other cell has all settings of this one.
     pub(crate) fn is_part_of(&self, other: &Cell) -> bool {
         self.0.iter().all(|(name, setting)| other.0.get(name) == Some(setting))
     }
 
-    /// A setting that is a word.
+    /// Returns a setting that is a word.
     pub(crate) fn word(&self, name: &str) -> Option<&str> {
         match self.0.get(name) {
             Some(Setting::Word(word)) => Some(word),
@@ -100,7 +101,7 @@ impl Cell {
         }
     }
 
-    /// A setting that is a count.
+    /// Returns a setting that is a count.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         match self.0.get(name) {
             Some(Setting::Number(number)) => Some(*number),
@@ -108,7 +109,7 @@ impl Cell {
         }
     }
 
-    /// For people: `octet, units 64`.
+    /// Returns a readable name: `octet, units 64`.
     pub(crate) fn name(&self) -> String {
         let setting = |(name, setting): (&String, &Setting)| match setting {
             Setting::Number(number) => format!("{name} {number}"),
@@ -131,7 +132,7 @@ impl From<&str> for Setting {
 }
 
 impl Sample {
-    /// Its figure of that name.
+    /// Returns its figure of that name.
     pub(crate) fn figure(&self, name: &str) -> Option<f64> {
         match &self.outcome {
             Outcome::Figures { figures, .. } => figures.get(name).copied(),
@@ -140,33 +141,33 @@ impl Sample {
     }
 }
 
-/// All that a directory has.
+/// The contents of a results directory.
 #[derive(Debug, Default)]
 pub(crate) struct Data {
-    /// Where and how, one for each run.
+    /// The environments, one for each run.
     pub(crate) environments: Vec<Environment>,
-    /// What came out, in the order in which it did.
+    /// The samples in the order in which they were taken.
     samples: Vec<Sample>,
-    /// The places of the samples of each experiment and peer.
+    /// Indices of the samples of each experiment and peer.
     places: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
 }
 
 impl Data {
-    /// With all samples so far.
+    /// Returns the data of these environments and samples.
     pub(crate) fn new(environments: Vec<Environment>, samples: Vec<Sample>) -> Data {
         let mut data = Data { environments, ..Data::default() };
         samples.into_iter().for_each(|sample| data.push(sample));
         data
     }
 
-    /// With one more.
+    /// Appends a sample.
     pub(crate) fn push(&mut self, sample: Sample) {
         let peers = self.places.entry(sample.experiment.clone()).or_default();
         peers.entry(sample.peer.clone()).or_default().push(self.samples.len());
         self.samples.push(sample);
     }
 
-    /// What came out, in the order in which it did.
+    /// Returns the samples in the order in which they were taken.
     pub(crate) fn samples(&self) -> &[Sample] {
         &self.samples
     }
@@ -174,7 +175,7 @@ impl Data {
     /// Reads a directory.
     ///
     /// # Errors
-    /// There is nothing to read, or a line is not what this program writes; the text says which.
+    /// There is nothing to read, or a line was not written by this program; the message names it.
     pub(crate) fn read(dir: &Path) -> anyhow::Result<Data> {
         let data = Data::new(lines(&dir.join(ENVIRONMENTS))?, lines(&dir.join(SAMPLES))?);
         if data.samples.is_empty() {
@@ -188,7 +189,7 @@ impl Data {
         self.samples.iter().filter(move |sample| sample.experiment == experiment)
     }
 
-    /// The peers of an experiment, in the order in which they came.
+    /// Returns the peers of an experiment, in order of first appearance.
     pub(crate) fn peers(&self, experiment: &str) -> Vec<&str> {
         let mut peers = Vec::new();
         for sample in self.of(experiment) {
@@ -199,14 +200,14 @@ impl Data {
         peers
     }
 
-    /// Every figure of that name that a peer has in a cell.
+    /// Returns all figures of that name that a peer has in a cell.
     pub(crate) fn figures(&self, experiment: &str, peer: &str, cell: &Cell, name: &str) -> Vec<f64> {
         let places = self.places.get(experiment).and_then(|peers| peers.get(peer));
         let samples = places.into_iter().flatten().filter_map(|place| self.samples.get(*place));
         samples.filter(|sample| sample.cell == *cell).filter_map(|sample| sample.figure(name)).collect()
     }
 
-    /// The failures that no later measurement of the same has made good, each once.
+    /// Returns the failures that no later successful measurement of the same key supersedes, each once.
     pub(crate) fn failures(&self) -> Vec<String> {
         let good: BTreeSet<_> = self.samples.iter().filter_map(key_of_good).collect();
         let mut failures = Vec::new();
@@ -221,7 +222,7 @@ impl Data {
     }
 }
 
-/// Which measurement a sample is of: experiment, cell, peer, round.
+/// Key of a measurement: experiment, cell, peer, round.
 type Key = (String, Cell, String, u32);
 
 fn key(sample: &Sample) -> Key {
@@ -240,7 +241,7 @@ fn lines<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<T>> {
     }
 }
 
-/// The objects of the lines that have their ends, and how many bytes these are.
+/// Returns the objects of the complete lines, and the number of bytes of these lines.
 fn whole_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::Result<(Vec<T>, u64)> {
     let is_file = file.metadata().with_context(|| format!("cannot read {}", path.display()))?.is_file();
     ensure!(is_file, "{} is no file", path.display());
@@ -256,21 +257,21 @@ fn whole_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::Res
     Ok((objects, whole as u64))
 }
 
-/// A directory that samples are added to. One run at a time has it.
+/// A directory to which samples are appended. Only one run at a time can open it.
 #[derive(Debug)]
 pub(crate) struct Store {
     dir: PathBuf,
     data: Data,
-    /// What has figures.
+    /// Keys of the measurements that have figures.
     good: BTreeSet<Key>,
     samples: File,
 }
 
 impl Store {
-    /// Opens a directory for a run in this environment; it is made where there is none.
+    /// Opens a directory for a run in this environment, and creates it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be written, another run has it, or it has something that is no result.
+    /// It cannot be written, another run uses it, or it contains something that is not a result.
     pub(crate) fn open(dir: &Path, environment: Environment) -> anyhow::Result<Store> {
         std::fs::create_dir_all(dir)
             .with_context(|| format!("cannot make the directory {}", dir.display()))?;
@@ -282,15 +283,15 @@ impl Store {
         Ok(Store { dir: dir.to_owned(), data: Data::new(environments, known), good, samples })
     }
 
-    /// Whether a round of a cell has been measured.
+    /// Returns whether a round of a cell has been measured.
     pub(crate) fn has(&self, experiment: &str, cell: &Cell, peer: &str, round: u32) -> bool {
         self.good.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
     }
 
-    /// Adds a sample of this run.
+    /// Appends a sample of this run.
     ///
     /// # Errors
-    /// It cannot be written; what was written before stays.
+    /// It cannot be written; earlier samples remain intact.
     pub(crate) fn add(&mut self, mut sample: Sample) -> anyhow::Result<()> {
         sample.run = self.data.environments.len() - 1;
         write(&mut self.samples, &sample).with_context(|| {
@@ -301,13 +302,13 @@ impl Store {
         Ok(())
     }
 
-    /// All of it.
+    /// Returns all data.
     pub(crate) fn data(&self) -> &Data {
         &self.data
     }
 }
 
-/// A file to add lines to, behind the whole ones that it has.
+/// Opens a file for appending lines after its complete ones, and returns these.
 fn added_to<T: DeserializeOwned>(path: &Path) -> anyhow::Result<(File, Vec<T>)> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = opened.with_context(|| format!("cannot open {}", path.display()))?;

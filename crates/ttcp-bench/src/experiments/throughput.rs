@@ -1,4 +1,5 @@
-//! How fast sequences flow one way: every type, every size of the sender's buffer, by socket queues, over fast and slow links.
+//! Throughput of sequences in one direction: every type, every size of the sender's buffer, by socket queues,
+//! over fast and slow links.
 
 use std::process::ExitCode;
 
@@ -32,22 +33,23 @@ const TYPES: [Element; 7] = [
 const SIZES: [u64; 11] =
     [1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
 const SIZES_QUICK: [u64; 2] = [1 << 10, 1 << 16];
-/// Socket queues, bytes; 0: as the kernel sees fit.
+/// Socket queues, bytes; 0: the kernel's automatic sizing.
 const QUEUES: [u64; 3] = [0, 8 << 10, 64 << 10];
-/// What is sent through queues that are so small that some peers stand still between the segments of a message, until a timer of
-/// the kernel goes off: they would take minutes for all that others send in a second.
+/// Bytes of a flood. Through small queues fewer are sent: there some peers stall between the segments of a
+/// message until a kernel timer expires, and would take minutes for this amount.
 const TOTAL: u64 = 64 << 20;
 const SMALL_QUEUE: u64 = 16 << 10;
 const TOTAL_SMALL_QUEUE: u64 = 8 << 20;
-/// The size of which processor time is shown.
+/// The buffer size for which processor time is shown.
 const TYPICAL: u64 = 1 << 16;
 const AUTOMATIC: &str = "automatic";
 const LOOPBACK: &str = "loopback";
-/// Links, in Mbit/s and octets of a packet: those of the published experiments, which were ATM, and an Ethernet.
+/// Links, in Mbit/s and bytes of a packet: those of the published experiments, which were ATM, and an
+/// Ethernet.
 const LINKS: [Link; 4] =
     [Link::Loopback, Link::Shaped(155, 9_180), Link::Shaped(622, 9_180), Link::Shaped(1_000, 1_500)];
 const LINKS_QUICK: [Link; 2] = [Link::Loopback, Link::Shaped(622, 9_180)];
-/// On a slow link neighbours hardly differ.
+/// Fewer sizes on slow links, where adjacent sizes hardly differ.
 const SIZES_SLOW: [u64; 6] = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
 
 /// Options of `ttcp throughput`.
@@ -87,7 +89,7 @@ pub struct ThroughputArgs {
 }
 
 impl ThroughputArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
     /// It cannot begin, or its results cannot be written.
@@ -95,7 +97,7 @@ impl ThroughputArgs {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Everything.
+    /// Arguments for the whole experiment.
     pub(crate) fn of(common: Common) -> ThroughputArgs {
         ThroughputArgs {
             common,
@@ -115,7 +117,7 @@ fn queue(text: &str) -> Result<u64, String> {
 }
 
 impl ThroughputArgs {
-    /// What is measured over, without what cannot be made here.
+    /// Returns the links to measure, without those that cannot be set up here.
     fn links(&self) -> Vec<Link> {
         let usual: &[Link] = match (&self.host, self.common.quick) {
             (Some(_), _) => &[],
@@ -139,7 +141,7 @@ impl ThroughputArgs {
     }
 }
 
-/// The measurements of a round.
+/// Returns the measurements of a round.
 pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(&TYPES);
@@ -164,8 +166,9 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
                         if !(is_loopback || contender.peer.is_mobile()) {
                             continue;
                         }
-                        // Who lends buffers waits for acknowledgements to get them back. Those are sent late where data does
-                        // not go on, and it does not where one buffer fills the queue: that stands still for 40 ms a message.
+                        // A zero-copy sender needs acknowledgements to get its buffers back. These are
+                        // delayed while no data follows, and none follows if one buffer fills the queue: such
+                        // a flood stalls for 40 ms a message.
                         if *queue > 0 && contender.peer.name == rivals::ZERO_COPY {
                             continue;
                         }
@@ -191,7 +194,7 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
     Plan { name: NAME, links, rounds: 10, checks: before, steps }
 }
 
-/// What is measured; over loopback it has no link.
+/// Returns the cell of a measurement. A cell of the loopback device has no link setting.
 fn cell(link: &Link, element: &Element, size: u64, queue: u64) -> Cell {
     let queue = if queue == 0 { AUTOMATIC.to_owned() } else { bytes(queue) };
     let cell = Cell::default()
@@ -201,7 +204,8 @@ fn cell(link: &Link, element: &Element, size: u64, queue: u64) -> Cell {
     if *link == Link::Loopback { cell } else { cell.with(LINK, link.name().as_str()) }
 }
 
-/// A flood whose contents are compared for each peer, type and size; in a quick run only of the largest buffers.
+/// Returns a flood with compared contents for each peer, type and size; in a quick run only for the largest
+/// buffers.
 fn checks(contenders: &[Contender], types: &[Element], sizes: &[u64], quick: bool) -> Vec<Step> {
     let largest = sizes.iter().max().copied().into_iter();
     let sizes: Vec<u64> = if quick { largest.collect() } else { sizes.to_vec() };
@@ -224,7 +228,8 @@ fn checks(contenders: &[Contender], types: &[Element], sizes: &[u64], quick: boo
     checks
 }
 
-/// A flood whose system calls are counted for each peer and type; in a quick run only of one scalar type and of structs.
+/// Returns a flood with counted system calls for each peer and type; in a quick run only for one scalar type
+/// and for structs.
 fn counts(contenders: &[Contender], types: &[Element], quick: bool) -> Vec<Step> {
     if let Err(why) = calls::available() {
         eprintln!("ttcp: {NAME}: system calls are not counted: {why}");
@@ -243,7 +248,7 @@ fn counts(contenders: &[Contender], types: &[Element], quick: bool) -> Vec<Step>
     types.iter().flat_map(of_type).collect()
 }
 
-/// The client's arguments for a flood.
+/// Returns the client's arguments for a flood.
 fn flood(element: Element, size: u64, total: u64) -> Vec<String> {
     let words =
         ["ttcp", "--type", &element.to_string(), "--size", &size.to_string(), "--total", &total.to_string()];
@@ -258,7 +263,7 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
     .into())
 }
 
-/// What samples of this experiment have, in the order of the report.
+/// The samples of this experiment, in the order of the report.
 struct Seen<'d> {
     data: &'d Data,
     peers: Vec<&'d str>,
@@ -306,7 +311,7 @@ impl<'d> Seen<'d> {
         Summary::of(&self.data.figures(NAME, peer, &cell, "mbit_s"))
     }
 
-    /// Medians of a peer over all sizes and queues of these types.
+    /// Returns the medians of a peer over all sizes and queues of these types.
     fn rates(&self, peer: &str, link: &str, types: impl Fn(&str) -> bool) -> Vec<f64> {
         let mut rates = Vec::new();
         for element in self.types.iter().filter(|element| types(element)) {
@@ -360,7 +365,7 @@ fn section(data: &Data) -> Section {
     section
 }
 
-/// The literature's summary: highest and lowest of each system.
+/// Adds the literature's summary: highest and lowest throughput of each system.
 fn summary(seen: &Seen<'_>, section: &mut Section) {
     let kinds = ["scalars, highest", "scalars, lowest", "struct, highest", "struct, lowest"];
     let mut columns = vec![Column::words("system"), Column::words("where")];
@@ -379,7 +384,7 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
         let scalars = ends(seen.rates(peer, link, |element| !is_struct(element)));
         let structs = ends(seen.rates(peer, link, is_struct));
         let figures: Vec<Option<f64>> = scalars.into_iter().chain(structs).collect();
-        // Some do not go over every link.
+        // Some peers do not support every link.
         if figures.iter().any(Option::is_some) {
             let words =
                 [(*peer).to_owned(), (*link).to_owned()].into_iter().chain(figures.into_iter().map(shown));
@@ -403,7 +408,8 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
     section.table(Table { caption, columns, rows });
 }
 
-/// What of a socket's throughput is left, as the literature tells it: peak beside peak.
+/// Adds the percentage of a socket's throughput that each peer reaches, as in the literature: the ratio of
+/// the peaks.
 fn shares(seen: &Seen<'_>, section: &mut Section) {
     let Some(socket) = ["c", "raw"].into_iter().find(|name| seen.peers.contains(name)) else { return };
     let is_struct = |element: &str| element.contains("struct");
@@ -476,7 +482,7 @@ fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, way: Way<'_>) 
     section.table(Table { caption, columns, rows });
 }
 
-/// Processor time a GB, at the typical size.
+/// Adds the processor time per GB, at the typical size.
 fn processor(seen: &Seen<'_>, section: &mut Section) {
     let size =
         if seen.sizes.contains(&TYPICAL) { TYPICAL } else { seen.sizes.last().copied().unwrap_or_default() };

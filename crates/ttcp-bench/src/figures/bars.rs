@@ -1,4 +1,4 @@
-//! Stacked bars as SVG, of the colours that charts have: see [`chart`](super::chart).
+//! Stacked bars as SVG, in the colours of charts: see [`chart`](super::chart).
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -6,25 +6,25 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::Bars;
 use super::chart::{Area, Drawn, GRID, NotDrawn, TEXT, WIDTH, colour, painted, plain};
 
-/// A bar with the space around it, pixels.
+/// Height of a bar with the space around it, pixels.
 const BAR: u32 = 24;
-/// Where bars begin, right of their names.
+/// Left end of the bars, after their names.
 const LEFT: u32 = 200;
-/// The axis with its figures, below the bars.
+/// Height of the axis with its figures, below the bars.
 const AXIS: u32 = 48;
-/// A line of the legend, above the bars.
+/// Height of a legend line, above the bars.
 const LEGEND: u32 = 24;
-/// A column of the legend.
+/// Width of a legend column.
 const COLUMN: u32 = 130;
-/// Right of the bars.
+/// Margin to the right of the bars.
 const MARGIN: u32 = 24;
-/// The least width of a part that has room for its figure.
+/// Minimum width of a part in which its figure fits.
 const FIGURE: f64 = 34.0;
 
-/// An SVG element to stand in a page.
+/// Returns an SVG element for a page.
 ///
 /// # Errors
-/// A part of a bar is negative, or no figure.
+/// A part of a bar is negative, or not a number.
 pub fn inline(bars: &Bars) -> Result<String, NotDrawn> {
     let not_drawn = |reason: String| NotDrawn { caption: bars.caption.clone(), reason };
     let lengths = bars.bars.iter().flat_map(|(name, parts)| parts.iter().map(move |length| (name, length)));
@@ -95,7 +95,8 @@ fn draw(bars: &Bars, area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-/// Between figures of the axis: 1, 2 or 5 with zeros, five to ten of them.
+/// Returns the distance of the axis figures: 1, 2 or 5 times a power of ten, such that there are five to ten
+/// of them.
 fn step(longest: f64) -> f64 {
     if longest <= 0.0 {
         return 1.0;
@@ -141,7 +142,8 @@ mod tests {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         assert!(svg.starts_with("<svg role=\"img\" aria-label=\"Shares\" viewBox="), "{svg}");
-        // Background, grid and text have no rectangle: two of the legend, two of the first bar, one of the second.
+        // Background, grid and text have no rectangle: two of the legend, two of the first bar, one of the
+        // second.
         assert_eq!(svg.matches("<rect ").count(), 5, "{svg}");
     }
 

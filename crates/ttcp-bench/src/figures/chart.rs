@@ -1,5 +1,5 @@
-//! Charts as SVG, of colours that the page around them decides: `var(--s0)` to `var(--s7)` for the lines, `var(--grid)`, and the
-//! text's own colour.
+//! Charts as SVG. The surrounding page defines the colours: `var(--s0)` to `var(--s7)` for the lines,
+//! `var(--grid)`, and the text colour.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Axis, Chart, Scale, Series};
 
-/// Of a chart, in pixels of its own; pages scale it.
+/// Width of a chart in its own pixels; pages scale it.
 pub(super) const WIDTH: u32 = 760;
 const HEIGHT: u32 = 400;
-/// A line of the legend.
+/// Height of a legend line.
 const LINE: u32 = 20;
-/// A column of the legend.
+/// Width of a legend column.
 const COLUMN: u32 = 240;
-/// How many colours lines have in turn.
+/// Number of line colours, which are used in turn.
 const COLOURS: usize = 8;
 
-/// Colours that no page sees: what stands for each is put in their place.
+/// Placeholder colours, which are replaced in the finished SVG.
 pub(super) const TEXT: RGBColor = RGBColor(1, 1, 1);
 pub(super) const GRID: RGBColor = RGBColor(1, 1, 2);
 
@@ -27,13 +27,14 @@ pub(super) fn colour(series: usize) -> RGBColor {
     RGBColor(1, 2, (series % COLOURS) as u8)
 }
 
-/// Of lines that shall be dashed: they are drawn whole, and their elements say the dashes. Drawn dash by dash they would be an
-/// element each, and make a page of published series a megabyte.
+/// Returns the placeholder colour of a dashed line. It is drawn as one solid line whose element then gets a
+/// dash attribute. Drawn dash by dash, each dash would be an element, and a page of published series would
+/// take a megabyte.
 fn dashed(series: usize) -> RGBColor {
     RGBColor(1, 3, (series % COLOURS) as u8)
 }
 
-/// Why a chart could not be drawn.
+/// A chart that could not be drawn, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("the chart \"{caption}\" cannot be drawn: {reason}")]
 pub struct NotDrawn {
@@ -41,15 +42,15 @@ pub struct NotDrawn {
     pub(super) reason: String,
 }
 
-/// The colours of a chart that stands by itself, in light and dark.
+/// The colours of a standalone chart, in light and dark.
 const OWN_COLOURS: &str = "<style>:root{color:#222;--grid:#ddd;--s0:#0072b2;--s1:#d55e00;--s2:#009e73;--s3:#cc79a7;--s4:#b58900;\
 --s5:#56b4e9;--s6:#7a5195;--s7:#666}@media (prefers-color-scheme:dark){:root{color:#ddd;--grid:#444;--s0:#4aa8e0;--s1:#f08040;\
 --s2:#35c79a;--s3:#e29cc4;--s4:#e6c229;--s5:#8fd0f5;--s6:#b48ad0;--s7:#aaa}}</style>";
 
-/// An SVG element to stand in a page.
+/// Returns an SVG element for a page.
 ///
 /// # Errors
-/// A value of it has no place on its axis.
+/// One of its values cannot be placed on its axis.
 pub fn inline(chart: &Chart) -> Result<String, NotDrawn> {
     let legend = (chart.series.len() as u32).div_ceil(WIDTH / COLUMN) * LINE + LINE / 2;
     let mut svg = String::new();
@@ -62,7 +63,7 @@ pub fn inline(chart: &Chart) -> Result<String, NotDrawn> {
     Ok(painted(&svg, HEIGHT + legend, &chart.caption))
 }
 
-/// With the colours of the page, its name, and as wide as the page says.
+/// Applies the page's colours, the accessible name, and the page's width.
 pub(super) fn painted(svg: &str, height: u32, caption: &str) -> String {
     let mut svg = svg.replace("#010101", "currentColor").replace("#010102", "var(--grid)");
     for i in 0..COLOURS {
@@ -75,15 +76,15 @@ pub(super) fn painted(svg: &str, height: u32, caption: &str) -> String {
     svg.replacen(&size, &name, 1)
 }
 
-/// An SVG file by itself, which follows the reader's choice of light or dark.
+/// Returns a standalone SVG file that follows the reader's choice of light or dark.
 ///
 /// # Errors
-/// As for [`inline`].
+/// The errors of [`inline`].
 pub fn file(chart: &Chart) -> Result<String, NotDrawn> {
     inline(chart).map(|svg| alone(&svg))
 }
 
-/// An element as a file.
+/// Returns an element as a standalone file.
 pub(super) fn alone(svg: &str) -> String {
     let end = svg.find('>').map_or(0, |end| end + 1);
     let (start, rest) = svg.split_at(end);
@@ -122,7 +123,7 @@ fn draw(chart: &Chart, area: &Area<'_>) -> Drawn {
         let style = colour(i).stroke_width(2);
         let line = if series.published { dashed(i).stroke_width(2) } else { style };
         plot.draw_series(LineSeries::new(points.clone(), line))?;
-        // The second turn of the colours has empty dots.
+        // When colours repeat, the dots are hollow.
         let dot = if i < COLOURS { colour(i).filled() } else { style };
         plot.draw_series(points.into_iter().map(|point| Circle::new(point, 3, dot)))?;
     }
@@ -149,7 +150,7 @@ fn named(series: &Series) -> String {
     if series.published { format!("{} (published)", series.name) } else { series.name.clone() }
 }
 
-/// An axis in places: values as they are, or their logarithms.
+/// The positions of values on an axis: the values themselves, or their logarithms.
 struct Range {
     scale: Scale,
     low: f64,
@@ -177,7 +178,7 @@ impl Range {
             (range.low, range.high) = (range.low - 0.5, range.high + 0.5);
         }
         if axis.scale != Scale::Linear {
-            // One a step, as far as there is room.
+            // One label per step, as far as they fit.
             range.labels = ((range.high - range.low).ceil() as usize + 1).clamp(2, 24);
         }
         Ok(range)
@@ -204,7 +205,7 @@ impl Range {
     }
 }
 
-/// Without digits that say nothing.
+/// Formats without trailing zeros.
 pub(super) fn plain(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

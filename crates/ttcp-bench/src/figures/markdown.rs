@@ -1,4 +1,4 @@
-//! A report as Markdown, with its charts in files beside it.
+//! A report as Markdown, with its charts in separate files.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use comfy_table::presets::ASCII_MARKDOWN;
 
 use super::{Block, Column, Document, Table};
 
-/// The text. `chart` says where the chart of that place is: section's id, number from 0.
+/// Returns the text. `chart` returns the link to a chart from its section's id and its number, which starts
+/// at 0.
 pub fn markdown(document: &Document, chart: impl Fn(&str, usize) -> String) -> String {
     let mut out = format!("# {}\n", document.title);
     let mut paragraph = |text: &str| {
@@ -36,7 +37,7 @@ pub fn markdown(document: &Document, chart: impl Fn(&str, usize) -> String) -> S
     out
 }
 
-/// A table, whose columns are as wide as their cells: it reads well on a terminal too.
+/// Returns a table whose columns are padded to their widest cells, so that it is readable on a terminal too.
 pub fn of_table(table: &Table) -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let title = |column: &Column| {
@@ -61,7 +62,7 @@ pub fn of_table(table: &Table) -> String {
     out
 }
 
-/// The rule under the header, as Markdown says that figures stand at the right.
+/// Returns the rule below the header, which marks columns of figures as right-aligned.
 fn aligned(rule: &str, columns: &[Column]) -> String {
     let mut columns = columns.iter();
     let ends = rule.trim_matches('|').split('|').map(|part| match columns.next() {

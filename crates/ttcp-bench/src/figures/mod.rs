@@ -1,7 +1,7 @@
-//! What a report is made of: sections of texts, tables and charts, apart from how they are shown.
+//! The elements of a report: sections of texts, tables and charts, independent of the output format.
 //!
-//! [`page`] makes one HTML page of them, [`markdown`] a Markdown file with its charts beside it, [`chart`] and [`bars`] draw
-//! as SVG; [`published_table`] has the tables of the literature as they are.
+//! [`page`] renders them as one HTML page, [`markdown`] as a Markdown file with separate charts, and
+//! [`chart`] and [`bars`] draw as SVG. [`published_table`] contains the tables of the literature unchanged.
 
 pub mod bars;
 pub mod chart;
@@ -16,9 +16,9 @@ pub use published::{published_rows, published_table};
 pub struct Document {
     /// Its title.
     pub title: String,
-    /// What stands above all sections: a paragraph each.
+    /// The paragraphs above all sections.
     pub summary: Vec<String>,
-    /// What a reader must know of the figures.
+    /// Notes on the validity of the figures.
     pub caveats: Vec<String>,
     /// The sections in their order.
     pub sections: Vec<Section>,
@@ -27,11 +27,11 @@ pub struct Document {
 /// A section of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
-    /// What links lead to: a word.
+    /// The target of links: a word.
     pub id: String,
     /// The heading.
     pub title: String,
-    /// What is in it.
+    /// Its contents.
     pub blocks: Vec<Block>,
 }
 
@@ -48,14 +48,14 @@ pub enum Block {
     Bars(Bars),
 }
 
-/// A table. Where a figure is absent it has `-`.
+/// A table. An absent figure is shown as `-`.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// What it shows.
+    /// Its caption.
     pub caption: String,
     /// The columns.
     pub columns: Vec<Column>,
-    /// The cells, a line each.
+    /// The rows of cells.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -64,7 +64,7 @@ pub struct Table {
 pub struct Column {
     /// Its heading, with the unit.
     pub title: String,
-    /// Whether it holds figures, which stand at the right.
+    /// Whether it contains figures, which are right-aligned.
     pub figures: bool,
     /// Whether these are published figures, not measured ones.
     pub published: bool,
@@ -73,20 +73,20 @@ pub struct Column {
 /// A chart of lines.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// What it shows.
+    /// Its caption.
     pub caption: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
     /// The lines.
     pub series: Vec<Series>,
 }
 
-/// A chart of bars that lie below each other, each made of the same parts.
+/// A chart of bars, one below the other, each made of the same parts.
 #[derive(Debug, Clone)]
 pub struct Bars {
-    /// What it shows.
+    /// Its caption.
     pub caption: String,
     /// What the lengths measure, with the unit.
     pub label: String,
@@ -110,18 +110,18 @@ pub enum Drawing<'s> {
 pub struct Axis {
     /// What it measures, with the unit.
     pub label: String,
-    /// How its values lie.
+    /// The spacing of its values.
     pub scale: Scale,
 }
 
-/// How values lie along an axis.
+/// The spacing of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly, from zero.
+    /// Linear, from zero.
     Linear,
-    /// A power of two a step, which are bytes.
+    /// Logarithmic, a power of two per step, for bytes.
     Bytes,
-    /// A power of ten a step.
+    /// Logarithmic, a power of ten per step.
     Decades,
 }
 
@@ -137,7 +137,7 @@ pub struct Series {
 }
 
 impl Block {
-    /// What has to be drawn.
+    /// Returns the block's drawing, if it has one.
     pub fn drawing(&self) -> Option<Drawing<'_>> {
         match self {
             Block::Chart(chart) => Some(Drawing::Chart(chart)),
@@ -148,7 +148,7 @@ impl Block {
 }
 
 impl Drawing<'_> {
-    /// What it shows.
+    /// Returns its caption.
     pub fn caption(&self) -> &str {
         match self {
             Drawing::Chart(chart) => &chart.caption,
@@ -156,10 +156,10 @@ impl Drawing<'_> {
         }
     }
 
-    /// An SVG element to stand in a page.
+    /// Returns an SVG element for a page.
     ///
     /// # Errors
-    /// A value of it has no place.
+    /// One of its values cannot be placed.
     pub fn inline(&self) -> Result<String, chart::NotDrawn> {
         match self {
             Drawing::Chart(chart) => chart::inline(chart),
@@ -167,53 +167,53 @@ impl Drawing<'_> {
         }
     }
 
-    /// An SVG file by itself, which follows the reader's choice of light or dark.
+    /// Returns a standalone SVG file that follows the reader's choice of light or dark.
     ///
     /// # Errors
-    /// As for [`inline`](Self::inline).
+    /// The errors of [`inline`](Self::inline).
     pub fn file(&self) -> Result<String, chart::NotDrawn> {
         self.inline().map(|svg| chart::alone(&svg))
     }
 }
 
 impl Column {
-    /// A column of words.
+    /// Returns a column of words.
     pub fn words(title: impl Into<String>) -> Column {
         Column { title: title.into(), figures: false, published: false }
     }
 
-    /// A column of figures measured.
+    /// Returns a column of measured figures.
     pub fn figures(title: impl Into<String>) -> Column {
         Column { title: title.into(), figures: true, published: false }
     }
 
-    /// A column of figures published.
+    /// Returns a column of published figures.
     pub fn published(title: impl Into<String>) -> Column {
         Column { title: title.into(), figures: true, published: true }
     }
 }
 
 impl Axis {
-    /// An axis.
+    /// Returns an axis.
     pub fn new(label: impl Into<String>, scale: Scale) -> Axis {
         Axis { label: label.into(), scale }
     }
 }
 
 impl Series {
-    /// A line of measured points.
+    /// Returns a line of measured points.
     pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), points, published: false }
     }
 
-    /// A line of published points.
+    /// Returns a line of published points.
     pub fn published(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), points, published: true }
     }
 }
 
 impl Section {
-    /// A section with nothing in it.
+    /// Returns an empty section.
     pub fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
         Section { id: id.into(), title: title.into(), blocks: Vec::new() }
     }
@@ -237,19 +237,19 @@ impl Section {
         }
     }
 
-    /// Adds a chart of bars, unless it has none.
+    /// Adds a chart of bars, unless it has no bars.
     pub fn bars(&mut self, bars: Bars) {
         if !bars.bars.is_empty() {
             self.blocks.push(Block::Bars(bars));
         }
     }
 
-    /// All drawings in it.
+    /// Returns all drawings in it.
     pub fn drawings(&self) -> impl Iterator<Item = Drawing<'_>> {
         self.blocks.iter().filter_map(Block::drawing)
     }
 
-    /// The charts of lines in it.
+    /// Returns the charts of lines in it.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(chart),
@@ -258,7 +258,7 @@ impl Section {
     }
 }
 
-/// A figure with three significant digits, without exponent; `-` for none.
+/// Formats a figure with three significant digits, without exponent; `-` for none.
 pub fn shown(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),
@@ -269,7 +269,7 @@ pub fn shown(figure: Option<f64>) -> String {
     }
 }
 
-/// Bytes in binary units: `64 KiB`.
+/// Formats bytes in binary units: `64 KiB`.
 pub fn bytes(count: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if count >> shift > 0 && count & ((1 << shift) - 1) == 0 {

@@ -1,4 +1,4 @@
-//! A report as one HTML page that needs nothing else: charts inline, no script, light and dark.
+//! A report as one self-contained HTML page: charts inline, no script, light and dark.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -7,10 +7,10 @@ use super::{Block, Document, Drawing, Section, Table};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
+/// Returns the page.
 ///
 /// # Errors
-/// A chart has a value without a place.
+/// A chart has a value that cannot be placed.
 pub fn page(document: &Document) -> Result<String, NotDrawn> {
     let sections = document.sections.iter().map(of_section).collect::<Result<Vec<_>, _>>()?;
     let markup = html! {
@@ -20,7 +20,7 @@ pub fn page(document: &Document) -> Result<String, NotDrawn> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                // Browsers ask for an icon else.
+                // Without this, browsers request an icon.
                 link rel="icon" href="data:,";
                 title { (document.title) }
                 style { (PreEscaped(STYLE)) }
@@ -89,7 +89,7 @@ fn of_table(table: &Table) -> Markup {
         Some(column) if column.figures => "figure",
         _ => "",
     };
-    // No caption element: it would be as wide as the table, and be cut where that is scrolled.
+    // No caption element: it would be as wide as the table, and be cut off where the table is scrolled.
     html! {
         figure {
             figcaption { (table.caption) }

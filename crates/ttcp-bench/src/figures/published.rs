@@ -1,9 +1,9 @@
-//! Published tables as they are, to stand beside the measured ones.
+//! Published tables, unchanged, for display next to measured ones.
 
 use super::{Column, Table};
 use crate::literature::Published;
 
-/// Ends of the literature's column names, and the units that they stand for. `_ms_per_byte` comes before `_byte`.
+/// Suffixes of the literature's column names, and their units. `_ms_per_byte` must precede `_byte`.
 const UNITS: &[(&str, &str)] = &[
     ("_ms_per_byte", "ms/byte"),
     ("_mbps", "Mbit/s"),
@@ -13,13 +13,13 @@ const UNITS: &[(&str, &str)] = &[
     ("_bytes", "bytes"),
 ];
 
-/// A whole published table, its source behind the caption; without rows where the index has no such id, so that
-/// [`Section::table`](super::Section::table) leaves it out.
+/// Returns a whole published table, with its source after the caption. It has no rows if the index has no
+/// such id, so that [`Section::table`](super::Section::table) omits it.
 pub fn published_table(id: &str, caption: &str) -> Table {
     published_rows(id, caption, |_, _| true)
 }
 
-/// The rows of a published table that are wanted.
+/// Returns the selected rows of a published table.
 pub fn published_rows(
     id: &str,
     caption: &str,
@@ -30,7 +30,7 @@ pub fn published_rows(
         published.rows.iter().map(Vec::as_slice).filter(|row| wanted(&published, row)).collect();
     let cells =
         |place: usize| rows.iter().filter_map(move |row| row.get(place)).filter(|cell| !cell.is_empty());
-    // Ranges are shown as one figure, and a column without any cell not at all.
+    // Ranges are shown in one column, and a column without cells is omitted.
     let high = published.column("value_high").filter(|_| published.column("value").is_some());
     let places: Vec<usize> = (0..published.columns.len())
         .filter(|place| Some(*place) != high && cells(*place).next().is_some())
@@ -59,7 +59,7 @@ pub fn published_rows(
     }
 }
 
-/// `share of run, %` for `share_of_run_pct`.
+/// Returns the heading of a column: `share of run, %` for `share_of_run_pct`.
 fn title(name: &str) -> String {
     let of_unit =
         |(end, unit): &(&str, &str)| Some(format!("{}, {unit}", name.strip_suffix(end)?.replace('_', " ")));

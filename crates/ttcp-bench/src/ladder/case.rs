@@ -1,4 +1,4 @@
-//! What is marshalled: sequences of six types, with what they are in octets and in memory.
+//! The marshalled values: sequences of six types, as encoded bytes and in memory.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -46,29 +46,29 @@ pub enum Order {
     Foreign,
 }
 
-/// A sequence, in octets and in memory.
+/// A sequence, as encoded bytes and in memory.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What it is of.
+    /// The element type.
     pub kind: Kind,
-    /// In which order the octets are.
+    /// The byte order of the encoding.
     pub order: Order,
-    /// How many elements.
+    /// The number of elements.
     pub count: usize,
-    /// The type code, in the order of this machine.
+    /// The type code, in this machine's byte order.
     pub code: Bytes,
-    /// What compiled code writes.
+    /// The encoding that compiled code writes.
     pub wire: Bytes,
-    /// The elements as C has them in memory.
+    /// The elements in C's memory layout.
     pub memory: Vec<u8>,
 }
 
 impl Kind {
-    /// All, in the order of the literature.
+    /// All types, in the order of the literature.
     pub const ALL: [Kind; 6] =
         [Kind::Short, Kind::Char, Kind::Long, Kind::Octet, Kind::Double, Kind::BinStruct];
 
-    /// Bytes of an element.
+    /// Returns the size of an element, bytes.
     pub fn bytes(self) -> usize {
         match self {
             Kind::Char | Kind::Octet => 1,
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// As the literature has it.
+    /// Returns the literature's name.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Short => "short",
@@ -91,17 +91,17 @@ impl Kind {
         }
     }
 
-    /// Whether an octet of an element in memory is no part of its value.
+    /// Returns whether a byte of an element in memory is padding.
     fn is_padding(self, place: usize) -> bool {
         self == Kind::BinStruct && matches!(place, 3 | 9..16)
     }
 }
 
 impl Order {
-    /// Both.
+    /// Both orders.
     pub const ALL: [Order; 2] = [Order::Native, Order::Foreign];
 
-    /// For streams.
+    /// Returns the byte order for streams.
     pub fn of_octets(self) -> ByteOrder {
         match (self, ByteOrder::NATIVE) {
             (Order::Native, native) => native,
@@ -112,7 +112,7 @@ impl Order {
 }
 
 impl Case {
-    /// As many elements as fit into so many bytes, at least one.
+    /// Returns a sequence with as many elements as fit into `bytes` bytes, at least one.
     pub fn new(kind: Kind, order: Order, bytes: usize) -> Case {
         let count = (bytes / kind.bytes()).max(1);
         let (code, wire) = match kind {
@@ -134,23 +134,23 @@ impl Case {
         Case { kind, order, count, code, wire, memory }
     }
 
-    /// Whether octets are not in the order of this machine.
+    /// Returns whether the encoding differs from this machine's byte order.
     pub fn swaps(&self) -> bool {
         self.order == Order::Foreign
     }
 
-    /// Bytes of all elements.
+    /// Returns the size of all elements, bytes.
     pub fn bytes(&self) -> usize {
         self.count * self.kind.bytes()
     }
 
-    /// FNV-1a of the octets, by which other ORBs say what theirs are.
+    /// Returns the FNV-1a hash of the encoding, by which the output of other ORBs is compared.
     pub fn digest(&self) -> u64 {
         let step = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
         self.wire.iter().fold(0xcbf2_9ce4_8422_2325, step)
     }
 
-    /// Whether memory has the elements; what is between members, and behind them, may be anything.
+    /// Returns whether `memory` contains the elements. Padding between and after members is ignored.
     pub fn is_in(&self, memory: &[u8]) -> bool {
         let size = self.kind.bytes();
         memory.len() >= self.memory.len()
@@ -194,7 +194,7 @@ pub(super) fn structs(count: usize) -> Vec<BinStruct> {
     (0..count).map(one).collect()
 }
 
-/// As C has it in memory.
+/// Returns the struct in C's memory layout.
 pub(super) fn in_memory(x: &BinStruct) -> [u8; 32] {
     let mut memory = [0; 32];
     memory[..2].copy_from_slice(&x.s.to_ne_bytes());
@@ -206,12 +206,12 @@ pub(super) fn in_memory(x: &BinStruct) -> [u8; 32] {
     memory
 }
 
-/// The type code of a value, and its own octets.
+/// Returns the type code and the encoding of a value.
 fn octets<T: Typed + CdrEncode>(value: &T, order: Order) -> (Bytes, Bytes) {
     (encoded(&T::type_code(), ByteOrder::NATIVE), encoded(value, order.of_octets()))
 }
 
-/// What compiled code writes. Values of these types can all be written.
+/// Returns the encoding that compiled code writes. Values of these types can always be written.
 fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
     let mut encoder = Encoder::new(order, Version::V1_2);
     match value.encode(&mut encoder) {

@@ -1,4 +1,4 @@
-//! Step 7: what `idl!` makes of a type.
+//! Step 7: the code that `idl!` generates for a type.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use zorb::{Bytes, Char, Seq};
 use super::Engine;
 use super::case::{BinStruct, Case, Kind, in_memory};
 
-/// The engine for a type.
+/// Returns the engine for a type.
 pub fn engine(case: &Case) -> Box<dyn Engine> {
     let order = case.order.of_octets();
     match case.kind {
@@ -29,7 +29,7 @@ struct Stub<V> {
     outgoing: Outgoing,
 }
 
-/// A sequence that can say how C has its elements in memory.
+/// A sequence that can return its elements in C's memory layout.
 trait Elements: CdrEncode + CdrDecode {
     fn memory(&self) -> Vec<u8>;
 }
@@ -98,7 +98,7 @@ elements! {
     Vec<BinStruct>, in_memory;
 }
 
-/// Where messages are written, as a connection does it.
+/// The output of messages, written as a connection writes them.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     order: ByteOrder,
@@ -111,14 +111,14 @@ impl Outgoing {
         Self { order, encoder: Encoder::new(order, Version::V1_2), pieces: VecDeque::new() }
     }
 
-    /// Where to write the next one.
+    /// Returns the encoder for the next message.
     pub(super) fn begin(&mut self) -> &mut Encoder {
         self.pieces.clear();
         self.encoder.reset(self.order, Version::V1_2);
         &mut self.encoder
     }
 
-    /// It is ready to be sent: from the encoder's own buffer where it has no other parts.
+    /// Completes a message for sending: it is sent from the encoder's own buffer if it has no other parts.
     pub(super) fn end(&mut self) {
         if self.encoder.chunk_count() == 0 {
             black_box(self.encoder.head());
@@ -128,7 +128,7 @@ impl Outgoing {
         }
     }
 
-    /// The last one.
+    /// Returns the last message.
     pub(super) fn octets(&self) -> Vec<u8> {
         if self.pieces.is_empty() {
             self.encoder.head().to_vec()

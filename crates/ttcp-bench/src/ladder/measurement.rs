@@ -15,7 +15,7 @@ use super::size::{Functions, Size};
 use super::{Engine, Step};
 use crate::cli;
 
-/// A measured part is not shorter, however little there is to do: the work is done again.
+/// Minimum duration of a measured part. The work is repeated until it is reached.
 const LEAST: Duration = Duration::from_millis(20);
 
 /// Who marshals.
@@ -29,7 +29,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const ALL: [Side; 2] = [Side::Sender, Side::Receiver];
 }
 
@@ -59,7 +59,7 @@ pub struct LadderStepArgs {
     pub total: u64,
 }
 
-/// What came out.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Line {
     step: Step,
@@ -67,18 +67,18 @@ struct Line {
     kind: Kind,
     order: Order,
     side: Side,
-    /// Bytes of a sequence.
+    /// Size of a sequence, bytes.
     size: usize,
-    /// Bytes marshalled.
+    /// Number of marshalled bytes.
     bytes: u64,
-    /// How long it took.
+    /// Duration, seconds.
     secs: f64,
     mbit_s: f64,
-    /// Bytes that were compared with what compiled code writes, and with what the elements are in memory.
+    /// Bytes that were compared with the encoding of compiled code, and with the elements in memory.
     checked: usize,
-    /// Elements of a sequence.
+    /// Number of elements of a sequence.
     elements: usize,
-    /// Calls of each routine for one sequence, where they are counted.
+    /// Calls of each routine for one sequence, if they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<BTreeMap<&'static str, u64>>,
 }
@@ -91,10 +91,10 @@ struct CodeLine {
     size: Size,
 }
 
-/// Measures, and prints the line.
+/// Performs the measurement and prints the line.
 ///
 /// # Errors
-/// The engine does not do what it should.
+/// The engine's result is wrong.
 pub fn ladder_step(args: &LadderStepArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.code {
@@ -135,7 +135,7 @@ fn measured(args: &LadderStepArgs) -> anyhow::Result<Line> {
     Ok(Line { step, kind, order, side, size, bytes, secs, mbit_s, checked, elements, calls })
 }
 
-/// What is done with each sequence.
+/// Returns the work that is repeated for each sequence.
 fn prepared<'a>(
     engine: &'a mut dyn Engine,
     side: Side,
@@ -153,7 +153,7 @@ fn prepared<'a>(
     })
 }
 
-/// Takes the value from what compiled code wrote, copies it, and writes it: elements and octets are all compared.
+/// Receives the encoding of compiled code, copies the value, and writes it. Compares all elements and bytes.
 ///
 /// # Errors
 /// They differ.
@@ -169,10 +169,10 @@ pub fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usize> {
     Ok(case.wire.len() + case.memory.len())
 }
 
-/// Calls for one sequence.
+/// Returns the number of calls of each routine for one sequence.
 ///
 /// # Errors
-/// The engine does not know the type.
+/// The engine does not support the type.
 pub fn calls(step: Step, side: Side, case: &Case) -> anyhow::Result<Option<BTreeMap<&'static str, u64>>> {
     let Some(mut engine) = step.counted(case)? else { return Ok(None) };
     let mut work = prepared(engine.as_mut(), side, case)?;

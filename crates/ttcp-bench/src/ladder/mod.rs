@@ -1,19 +1,21 @@
-//! The ladder: interpretive engines for values of types that are known at run time, from that of the first IIOP engines to what
-//! compiled stubs do. Each step is the one before it and one change, as the literature describes it.
+//! The ladder: interpretive engines for values of types that are known at run time, from the design of the
+//! first IIOP engines to compiled stubs. Each step is its predecessor with one change, as described in the
+//! literature.
 //!
 //! | step | | change |
 //! |---|---|---|
-//! | 0 | [`original`](measured::original) | none: a walk over the type code's octets that calls back for each value |
+//! | 0 | [`original`](measured::original) | none: a traversal of the type code's bytes that calls back for each value |
 //! | 1 | [`inlined`](measured::inlined) | small routines are inlined |
-//! | 2 | [`merged`](measured::merged) | sizes worked out once, walk and visits one routine, types handed down, scalars freed at a stroke |
-//! | 3 | [`receiver`](measured::receiver) | the receiver split into small routines, what is rare out of line |
+//! | 2 | [`merged`](measured::merged) | sizes computed once, traversal and visits one routine, types passed down, scalars freed at once |
+//! | 3 | [`receiver`](measured::receiver) | the receiver split into small routines, rare cases out of line |
 //! | 4 | [`sender`](measured::sender) | the sender too |
-//! | 5 | [`typed`](measured::typed) | a routine for numbers in a row: check, turn and copy in one loop |
+//! | 5 | [`typed`](measured::typed) | a routine for consecutive numbers: check, swap and copy in one loop |
 //! | 6 | [`program`] | zorb's own: a type code compiled once to flat steps |
 //! | 7 | [`compiled`] | stubs |
 //!
-//! What a step takes from another is the same file, compiled again: so each has machine code of its own, to be counted ([`size`]) and to
-//! be optimised for it. All are compiled twice: as they are measured, and with calls counted.
+//! A step that reuses code of another compiles the same file again. Therefore each step has machine code of
+//! its own, which can be counted ([`size`]) and optimised separately. All steps are compiled twice: for
+//! measuring, and with counted calls.
 
 pub mod base;
 pub mod case;
@@ -60,48 +62,49 @@ pub enum Step {
     Raw,
 }
 
-/// A way from octets to a value and back, with what it keeps between calls.
+/// A conversion from bytes to a value and back, with its state between calls.
 pub trait Engine {
-    /// Takes a value from its octets, and keeps it.
+    /// Reads a value from its encoding, and stores it.
     ///
     /// # Errors
-    /// They are none of the type.
+    /// The bytes do not encode the type.
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()>;
 
-    /// Ends the value that is kept, with all that it refers to.
+    /// Drops the stored value, with all that it refers to.
     ///
     /// # Errors
-    /// It is no value of the type.
+    /// It is not a value of the type.
     fn release(&mut self) -> anyhow::Result<()>;
 
-    /// Writes the value that is kept, over what was written before.
+    /// Writes the stored value, and overwrites the previous output.
     ///
     /// # Errors
-    /// It is no value of the type.
+    /// It is not a value of the type.
     fn send(&mut self) -> anyhow::Result<()>;
 
-    /// What was written.
+    /// Returns the output.
     fn sent(&mut self) -> Vec<u8>;
 
-    /// The elements that are kept, as C has them in memory; `None` if none are made of the octets.
+    /// Returns the stored elements in C's memory layout; `None` if the engine does not build any.
     fn memory(&mut self) -> Option<Vec<u8>>;
 
-    /// How many buffers are in use, where it has such.
+    /// Returns the number of buffers in use, if the engine has buffers.
     fn buffers(&self) -> usize {
         0
     }
 
-    /// Keeps a copy of the value in its place. Compiled code and programs count references, and keep what they have.
+    /// Replaces the stored value with a copy of it. Compiled code and programs count references, so they keep
+    /// the value.
     ///
     /// # Errors
-    /// It is no value of the type.
+    /// It is not a value of the type.
     fn copy(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 }
 
 impl Step {
-    /// The steps, from the bottom.
+    /// The steps, lowest first.
     pub const ALL: [Step; 8] = [
         Step::Original,
         Step::Inlined,
@@ -113,12 +116,12 @@ impl Step {
         Step::Compiled,
     ];
 
-    /// Its number, from 0.
+    /// Returns its number, from 0.
     pub fn number(self) -> usize {
         self as usize
     }
 
-    /// For tables: `3 receiver split`.
+    /// Returns the title in tables: `3 receiver split`.
     pub fn title(self) -> &'static str {
         match self {
             Step::Original => "0 original",
@@ -133,10 +136,10 @@ impl Step {
         }
     }
 
-    /// Its engine for the type of a case.
+    /// Returns its engine for the type of a case.
     ///
     /// # Errors
-    /// The type is none that the engine knows.
+    /// The engine does not support the type.
     pub fn engine(self, case: &Case) -> anyhow::Result<Box<dyn Engine>> {
         match self {
             Step::Program => Ok(Box::new(program::Interpreter::new(case))),
@@ -146,10 +149,10 @@ impl Step {
         }
     }
 
-    /// Its engine with calls counted; `None` for what is not counted so.
+    /// Returns its engine with counted calls; `None` for steps that are not counted.
     ///
     /// # Errors
-    /// The type is none that the engine knows.
+    /// The engine does not support the type.
     pub fn counted(self, case: &Case) -> anyhow::Result<Option<Box<dyn Engine>>> {
         match self {
             Step::Program | Step::Compiled | Step::Raw => Ok(None),

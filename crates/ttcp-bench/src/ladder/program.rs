@@ -1,4 +1,4 @@
-//! Step 6: zorb's own engine, which runs the program that it made of a type code.
+//! Step 6: zorb's own engine, which runs a program that it compiled from a type code.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use super::Engine;
 use super::case::{BinStruct, Case, Kind};
 use super::compiled::Outgoing;
 
-/// Runs the program between octets and memory as C has it.
+/// Runs the program between encoded bytes and C's memory layout.
 #[derive(Debug)]
 pub struct Interpreter {
     program: Program,
@@ -21,7 +21,7 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// For the type of a case.
+    /// Returns the interpreter for the type of a case.
     pub fn new(case: &Case) -> Self {
         let order = case.order.of_octets();
         let program = Program::of(&type_code(case.kind));

@@ -1,10 +1,10 @@
-//! What sockets do with octets: nothing, but that they are copied into memory that the program has.
+//! The baseline of sockets, which only copy bytes into memory of the program.
 
 use zorb::Bytes;
 
 use super::Engine;
 
-/// Copies octets.
+/// Copies bytes.
 #[derive(Debug, Default)]
 pub struct Copied {
     received: Vec<u8>,

@@ -1,9 +1,11 @@
-//! How much machine code a step is, from the symbols of this program's own file.
+//! The size of each step's machine code, from the symbols of this program's own file.
 //!
-//! Counted for an interpretive step are the routines of its folder's files, in the copy that is measured. Where two steps have the
-//! same routine the compiler may keep one for both: it counts for both. What all interpretive steps share, the heap, is not
-//! counted, nor what the standard library has. Stubs are what is called from the two functions that every type of the ladder has a
-//! copy of: found by the calls in the machine code itself, as the names of generic functions do not tell their types.
+//! * For an interpretive step, the routines of its directory's files are counted, in the measured copy. Where
+//!   two steps have the same routine, the compiler may merge both; it then counts for both. The heap, which
+//!   all interpretive steps share, and the standard library are not counted.
+//! * For stubs, the functions are counted that are called from the two functions of which every type of the
+//!   ladder has a copy. They are found by the call instructions, because the names of generic functions do
+//!   not contain their types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,11 +16,11 @@ use serde::Serialize;
 
 use super::Step;
 
-/// Where the copies of the steps' files are: as they are measured, and with calls counted.
+/// Modules of the copies of the steps' files: for measuring, and with counted calls.
 const MEASURED: &str = "ttcp_bench::ladder::measured::";
 const COUNTED: &str = "ttcp_bench::ladder::counted::";
 
-/// What zorb's engine is made of: the same as in `scripts/interpreter-size.sh`.
+/// The modules of zorb's engine: the same as in `scripts/interpreter-size.sh`.
 const ENGINE: [&str; 5] = [
     "giop_codec::dynamic::program",
     "giop_codec::dynamic::reflect",
@@ -27,21 +29,22 @@ const ENGINE: [&str; 5] = [
     "giop_codec::cdr::swapped::swap_here",
 ];
 
-/// Parts of the names of counted functions, mangled or not. Demangling all names of the program takes seconds without optimisation.
+/// Parts of the names of counted functions, mangled or not. Demangling all names of the program takes seconds
+/// without optimisation.
 const KNOWN: [&str; 2] = ["ladder", "giop_codec"];
 
-/// Where stubs of the ladder's types begin.
+/// Entry points of the stubs of the ladder's types.
 const STUBS: [&str; 2] = ["ttcp_bench::ladder::compiled::encode", "ttcp_bench::ladder::compiled::decode"];
-/// What they call that is theirs: of the codec, and of the types.
+/// Called functions that belong to stubs: those of the codec, and of the types.
 const OF_STUBS: [&str; 2] = ["giop_codec::cdr::", "ttcp_bench::ladder::case::"];
 
 /// The machine code of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Size {
-    /// Bytes of all functions.
+    /// Size of all functions, bytes.
     #[serde(rename = "code_bytes")]
     pub bytes: u64,
-    /// How many they are.
+    /// Number of functions.
     pub functions: usize,
 }
 
@@ -50,7 +53,7 @@ pub struct Size {
 pub struct Functions {
     architecture: Architecture,
     functions: Vec<Function>,
-    /// Their places by where they begin.
+    /// Indices of the functions by start address.
     at: BTreeMap<u64, usize>,
 }
 
@@ -65,7 +68,7 @@ impl Functions {
     /// Reads this program's own file.
     ///
     /// # Errors
-    /// It can not be read, or has no symbols.
+    /// It cannot be read, or has no symbols.
     pub fn of_this_program() -> anyhow::Result<Functions> {
         let path = std::env::current_exe().context("cannot find this program's own file")?;
         let octets = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -88,10 +91,10 @@ impl Functions {
         Ok(Functions { architecture: file.architecture(), functions, at })
     }
 
-    /// The machine code of a step.
+    /// Returns the size of a step's machine code.
     ///
     /// # Errors
-    /// There is none, which is wrong: the names of functions are not what they should be.
+    /// There is none, because the names of functions are not the expected ones.
     pub fn of(&self, step: Step) -> anyhow::Result<Size> {
         let sizes: Vec<u64> = match step {
             Step::Program => self
@@ -112,7 +115,7 @@ impl Functions {
             .map(|(place, function)| (place, function.code.len() as u64))
     }
 
-    /// Stubs, and what of the codec they call.
+    /// Returns the sizes of stubs and of the codec functions that they call.
     fn of_stubs(&self) -> Vec<u64> {
         let mut left: Vec<usize> = self
             .named(|name| STUBS.iter().any(|stub| name.starts_with(stub)))
@@ -137,8 +140,8 @@ impl Functions {
             .collect()
     }
 
-    /// The functions that a function calls or goes on into, of which the address stands in an instruction. Octets that only look like
-    /// one would have to hit a function's very first octet.
+    /// Returns the functions that a function calls or jumps to by an address in an instruction. Bytes that
+    /// only look like such an address are harmless unless they point exactly to the start of a function.
     fn called(&self, function: &Function) -> Vec<usize> {
         let relative =
             |at: usize, offset: i64| function.address.wrapping_add(at as u64).wrapping_add_signed(offset);
@@ -166,13 +169,13 @@ impl Functions {
                 .filter(|(_, word)| matches!(*word as u32 >> 26, 0b00_0101 | 0b10_0101))
                 .map(|(at, word)| relative(at, i64::from(word << 6 >> 4)))
                 .collect(),
-            // Then stubs are what is inlined into them.
+            // On other processors, only what is inlined into the entry points counts as stub.
             _ => Vec::new(),
         };
         targets.iter().filter_map(|target| self.at.get(target).copied()).collect()
     }
 
-    /// The routines of a step's files, by file and name.
+    /// Returns the sizes of the routines of a step's files, by file and name.
     fn of_files(&self, step: Step) -> BTreeMap<(String, usize), u64> {
         let Some((module, files)) = files(step) else { return BTreeMap::new() };
         let mut routines = self.routines(MEASURED, module);
@@ -194,13 +197,14 @@ impl Functions {
         routines
     }
 
-    /// The routines of a module by what follows its name, and how manieth of that name each is: generic ones have several.
+    /// Returns the sizes of a module's routines by the rest of the name, and by an index among equal names:
+    /// generic routines have several instances.
     fn routines(&self, tree: &str, module: &str) -> BTreeMap<(String, usize), u64> {
         let mut routines = BTreeMap::new();
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let prefix = format!("{tree}{module}::");
         for function in &self.functions {
-            // Some manglings tell methods by `<Type>::method`.
+            // Some manglings name methods `<Type>::method`.
             let name = function.name.trim_start_matches('<');
             let Some(routine) = name.strip_prefix(&prefix) else { continue };
             let nth = seen.entry(routine.to_owned()).or_default();
@@ -211,10 +215,10 @@ impl Functions {
     }
 }
 
-/// The files of a step, and whose they are.
+/// The files of a step, and the directory of each.
 type Files = &'static [(&'static str, &'static str)];
 
-/// The module of a step, and its files: their names, and in whose folder they are.
+/// Returns the module of a step, and its files: their names, and the directory that contains them.
 fn files(step: Step) -> Option<(&'static str, Files)> {
     const ORIGINAL: Files =
         &[("cdr", "original"), ("code", "original"), ("traverse", "original"), ("visits", "original")];

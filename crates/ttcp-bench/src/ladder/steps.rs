@@ -14,13 +14,14 @@ use zorb::Bytes;
 use super::base::{self, Environment, Tally, memory};
 use super::{Engine, Step};
 
-/// Octets for a value, outside of the buffers of its sequences.
+/// Space for a value, bytes, without the buffers of its sequences.
 const ROOM: usize = 128;
 
-/// The engine of a step for a type code in the byte order of this machine; `swap` if octets are in the other one.
+/// Returns the engine of a step for a type code in this machine's byte order; `swap` if encoded values are in
+/// the other one.
 ///
 /// # Errors
-/// It is no type code, or of a type that these engines do not know.
+/// The type code is invalid, or of a type that these engines do not support.
 pub fn engine<T: Tally>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<Box<dyn Engine>> {
     Ok(match step {
         Step::Original => Box::new(Original::<T>::new(code, swap)?),

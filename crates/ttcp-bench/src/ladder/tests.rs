@@ -1,4 +1,5 @@
-//! That every step does what compiled code does, with as many calls as were published, and that nothing it reads makes it panic.
+//! Tests that every step gives the results of compiled code, with as many calls as were published, and that
+//! no input makes it panic.
 
 use zorb::__private::v1::{CdrEncode, Encoder};
 use zorb::wire::{ByteOrder, Version};
@@ -24,7 +25,7 @@ use idl::{Colour, Inner, Other, Outer};
 
 const ELEMENTS: usize = 100;
 
-/// The steps that walk type codes.
+/// The steps that traverse type codes.
 const WALKS: [Step; 6] =
     [Step::Original, Step::Inlined, Step::Merged, Step::Receiver, Step::Sender, Step::Typed];
 
@@ -70,7 +71,7 @@ fn every_step_reads_copies_and_writes_what_compiled_code_does() {
     }
 }
 
-/// The check itself: octets of other elements are told from these.
+/// Tests the check itself: it detects other elements and other bytes.
 #[test]
 fn other_elements_and_octets_are_seen() {
     for kind in Kind::ALL {
@@ -118,7 +119,7 @@ fn structs_sequences_and_arrays_within_each_other_are_walked() {
     }
 }
 
-/// Calls for an element, without the few of the sequence itself.
+/// Returns the calls for one element, without the few of the sequence itself.
 fn each(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&'static str, u64)> {
     let case = Case::new(kind, order, ELEMENTS * kind.bytes());
     let calls = calls(step, side, &case).unwrap().unwrap();
@@ -129,8 +130,8 @@ fn each(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&'static str, 
 fn calls_are_those_that_were_published() {
     let (receiver, double, structs) = (Side::Receiver, Kind::Double, Kind::BinStruct);
     for order in Order::ALL {
-        // The struct, its five numbers, the array, its eight octets; the type of these is decoded too. To be freed: the struct and its members
-        // once more. Each walk over the members works out seven sizes.
+        // Decoded per element: the struct, its five numbers, the array, its eight bytes, and the type of
+        // these. Freed: the struct and its members again. Each traversal of the members computes seven sizes.
         for step in [Step::Original, Step::Inlined] {
             let of = |kind| each(step, receiver, kind, order);
             let published = |calls: Vec<(&'static str, u64)>| {
@@ -212,7 +213,7 @@ fn octets_that_end_too_early_or_are_too_many_are_refused() {
                 for value in [1, 0xff] {
                     let mut other = wire.to_vec();
                     other[place] = value;
-                    // Some are values as well.
+                    // Some changed bytes are valid values too.
                     let _ = engine.receive(&other.into());
                 }
             }
@@ -236,7 +237,7 @@ fn types_that_are_none_and_values_that_are_too_long_are_refused() {
             for value in [1, 0xff] {
                 let mut other = code.to_vec();
                 other[place] = value;
-                // Names may be others, and some changes make another type.
+                // Changed names are valid, and some changes result in another valid type.
                 if let Ok(mut engine) = walk(step, &other, ByteOrder::NATIVE) {
                     let _ = engine.receive(&wire);
                 }
@@ -258,7 +259,7 @@ fn every_step_has_machine_code() {
     let case = Case::new(Kind::BinStruct, Order::Foreign, 320);
     let functions = Functions::of_this_program().unwrap();
     for step in Step::ALL {
-        // It is in this program because it is called.
+        // The call ensures that the step is linked into this program.
         assert!(check(step.engine(&case).unwrap().as_mut(), &case).is_ok());
         let size = functions.of(step).unwrap();
         assert!(size.functions >= 4 && size.bytes > 500, "{}: {size:?}", step.title());

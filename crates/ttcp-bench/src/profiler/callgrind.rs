@@ -1,4 +1,5 @@
-//! `callgrind`, a tool of valgrind: instructions outside the kernel and calls of every function, and the chains of calls.
+//! `callgrind`, a tool of valgrind: instructions outside the kernel and calls of every function, and the call
+//! chains.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,38 +10,38 @@ use std::process::{Command, Stdio};
 use super::groups::of_chains;
 use super::{Cost, Profile, last_line, nameless, plain};
 
-/// How many callers tell one chain from another; deeper ones are cut.
+/// Number of callers that distinguish chains; deeper ones are cut off.
 const CALLERS: u32 = 200;
 
-/// The tool, where it works.
+/// The installed, working tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Callgrind;
 
-/// What an execution did.
+/// The profile of an execution.
 #[derive(Debug, Default)]
 pub(crate) struct Execution {
     /// Instructions and calls.
     pub(crate) profile: Profile,
-    /// The chains of calls, where they were asked for.
+    /// The call chains, if they were requested.
     pub(crate) chains: Vec<Chain>,
 }
 
-/// A function with those that led there.
+/// A function with its chain of callers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Chain {
     /// The function, the one that called it, and so on.
     pub(crate) functions: Vec<String>,
-    /// How often it was called so.
+    /// How often it was called by this chain.
     pub(crate) calls: u64,
-    /// Calls of the system that it made itself.
+    /// System calls that it made itself.
     pub(crate) system_calls: u64,
 }
 
 impl Callgrind {
-    /// Whether it works here.
+    /// Checks whether it works here.
     ///
     /// # Errors
-    /// It does not; the text says why.
+    /// It does not; the message contains the reason.
     pub(crate) fn find() -> Result<Callgrind, String> {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
@@ -54,7 +55,7 @@ impl Callgrind {
         }
     }
 
-    /// The words before a command that is to be executed and told of in `file`, with or without chains.
+    /// Returns the words before a command that is to be profiled into `file`, with or without chains.
     pub(crate) fn around(self, file: &str, chains: bool) -> Vec<String> {
         let mut words = vec![
             "valgrind".to_owned(),
@@ -62,19 +63,19 @@ impl Callgrind {
             "--tool=callgrind".to_owned(),
             "--dump-line=no".to_owned(),
             "--separate-recs=1".to_owned(),
-            // Which function makes calls of the system, for not all go through the C library.
+            // Attributes system calls to functions, because not all go through the C library.
             "--collect-systime=nsec".to_owned(),
             format!("--callgrind-out-file={file}"),
         ];
         if chains {
-            // Of all functions it would take long, and much memory.
+            // Only for selected functions: for all of them it would take too much time and memory.
             words
                 .extend(of_chains().iter().map(|function| format!("--separate-callers{CALLERS}={function}")));
         }
         words
     }
 
-    /// What `file` tells.
+    /// Reads the profile in `file`.
     ///
     /// # Errors
     /// It cannot be read.
@@ -92,21 +93,22 @@ impl Callgrind {
     }
 }
 
-/// Its format: lines of cost, each of the function named before; names by numbers, which are told once.
+/// The parser of its format: lines of cost, each of the function named before. Names have numbers, and are
+/// given in full only once.
 #[derive(Debug, Default)]
 struct Lines {
-    /// Places of the events in a line of cost, from 0.
+    /// Column of the event in a line of cost, from 0.
     instructions: usize,
     system_calls: Option<usize>,
     names: HashMap<String, String>,
     objects: HashMap<String, String>,
-    /// By numbers of functions.
+    /// Costs by the number of the function.
     costs: HashMap<String, [u64; 3]>,
     object: String,
     called_object: Option<String>,
     function: String,
     called: String,
-    /// The next line has what a call cost with all that it called.
+    /// Whether the next line is the cost of a call including everything that it called.
     inclusive: bool,
 }
 
@@ -176,11 +178,11 @@ impl Lines {
     }
 }
 
-/// `(12) name`, or `(12)` for a name that was told before: the number.
+/// Resolves `(12) name`, or `(12)` for a name that was given before, to the name.
 fn known(names: &mut HashMap<String, String>, told: &str, object: Option<&String>) -> String {
     let (number, name) = told.split_once(' ').unwrap_or((told, ""));
     if !name.is_empty() {
-        // What has no name has its address, and callers behind it.
+        // A function without a name has its address, followed by its callers.
         let name = match (name.strip_prefix("0x"), object) {
             (Some(address), Some(object)) => {
                 let callers = address.split_once('\'').map(|(_, callers)| format!("'{callers}"));
@@ -193,7 +195,7 @@ fn known(names: &mut HashMap<String, String>, told: &str, object: Option<&String
     number.to_owned()
 }
 
-/// `write'flush'main`: each called by the one behind it. Digits say that it called itself.
+/// Splits `write'flush'main`: each is called by the next one. Digits mark a recursive call.
 fn chain(name: &str) -> Vec<String> {
     name.split('\'').filter(|part| !part.bytes().all(|b| b.is_ascii_digit())).map(plain).collect()
 }

@@ -1,42 +1,43 @@
-//! What functions are for, by their names: the table in `groups.tsv`.
+//! The purposes of functions, by their names: the table in `groups.tsv`.
 
 use std::fmt;
 
-/// Lines of group and pattern; the first that fits counts. A pattern is a part of a name; `^` and `$` stand for its ends.
+/// Lines of group and pattern; the first match counts. A pattern is a part of a name; `^` and `$` stand for
+/// its ends.
 const TABLE: &str = include_str!("groups.tsv");
 
-/// What a function is for.
+/// The purpose of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
-    /// Gives octets to the kernel, which has most of the time of it.
+    /// Passes bytes to the kernel, which takes most of the time.
     Write,
-    /// Takes them from the kernel.
+    /// Takes bytes from the kernel.
     Read,
-    /// Turns values into octets, or octets into values.
+    /// Encodes or decodes values.
     Marshal,
-    /// Copies octets as they are.
+    /// Copies bytes unchanged.
     Copy,
     /// Finds connection, object, operation and servant of a message.
     Demultiplex,
-    /// Gets memory and gives it back.
+    /// Allocates and frees memory.
     Allocate,
-    /// Anything else, of which something is known.
+    /// Any other known purpose.
     Other,
-    /// What no pattern names, shown with the others and told by itself.
+    /// A function that no pattern matches. It is shown with the others, and also listed separately.
     Unnamed,
 }
 
-/// What an end of a chain of calls is.
+/// An end of a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The program that calls stubs.
+    /// The program code that calls stubs.
     Caller,
-    /// The program's code that a request is for.
+    /// The program code that handles a request.
     Servant,
 }
 
 impl Group {
-    /// Those that a table shows, in their order.
+    /// The groups in tables, in their order.
     pub(crate) const SHOWN: [Group; 7] = [
         Group::Write,
         Group::Read,
@@ -47,14 +48,14 @@ impl Group {
         Group::Other,
     ];
 
-    /// That of a function.
+    /// Returns the group of a function.
     pub(crate) fn of(function: &str) -> Group {
         let named =
             |(group, pattern): (&str, &str)| fits(pattern, function).then(|| group_named(group)).flatten();
         entries().find_map(named).unwrap_or(Group::Unnamed)
     }
 
-    /// Where it is shown.
+    /// Returns the group under which it is shown.
     pub(crate) fn shown(self) -> Group {
         if self == Group::Unnamed { Group::Other } else { self }
     }
@@ -76,7 +77,7 @@ impl fmt::Display for Group {
 }
 
 impl End {
-    /// Whether a function is such an end.
+    /// Returns whether a function is such an end.
     pub(crate) fn is(self, function: &str) -> bool {
         let name = match self {
             End::Caller => "caller",
@@ -86,7 +87,7 @@ impl End {
     }
 }
 
-/// The functions of which a chain can end, in the way of callgrind's options: `*` for any part.
+/// Returns the functions that can end a chain, in the syntax of callgrind's options: `*` for any part.
 pub(crate) fn of_chains() -> Vec<String> {
     let mut globs = Vec::new();
     for (_, pattern) in entries().filter(|(kind, _)| matches!(*kind, "write" | "read" | "servant" | "kernel"))
@@ -96,7 +97,7 @@ pub(crate) fn of_chains() -> Vec<String> {
             (if pattern.starts_with('^') { "" } else { "*" }, if pattern.ends_with('$') { "" } else { "*" });
         globs.push(format!("{start}{bare}{end}"));
         if pattern.starts_with('^') && pattern.ends_with('$') && !bare.contains("::") {
-            // Functions of the C library have more names: `__libc_send`.
+            // Functions of the C library have further names: `__libc_send`.
             globs.push(format!("*_{bare}"));
         }
     }

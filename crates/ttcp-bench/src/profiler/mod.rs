@@ -1,8 +1,9 @@
-//! Profilers: where a process spends its time, and what it calls how often.
+//! Profilers: where a process spends its time, and how often it calls what.
 //!
-//! Two are asked, for they know different things. [`perf`] samples where processors are, in the kernel too, in milliseconds, and counts
-//! system calls; it disturbs little. [`callgrind`] executes the program on a machine of its own: it counts every call and every
-//! instruction outside the kernel, and knows the chains of calls, but no time. [`groups`] says what a function is for.
+//! Two are used, because they provide different data. [`perf`] samples processors, in the kernel too, in
+//! milliseconds, and counts system calls; it disturbs little. [`callgrind`] executes the program in a
+//! simulated machine. It counts every call and every instruction outside the kernel, and provides call
+//! chains, but no time. [`groups`] contains the purposes of functions.
 
 pub(crate) mod callgrind;
 pub(crate) mod groups;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Calls of the system that a perf session counts.
+/// System calls that a perf session counts.
 const SYSTEM_CALLS: &[&str] = &[
     "read",
     "readv",
@@ -35,25 +36,26 @@ const SYSTEM_CALLS: &[&str] = &[
     "madvise",
 ];
 
-/// How the names of variants go on.
+/// Prefixes of the suffixes of variants.
 const VARIANTS: &[&str] = &["avx", "sse", "evex", "erms", "unaligned", "generic", "sve", "neon", "a64fx"];
 /// Functions that have variants.
 const STRINGS: &[&str] =
     &["memcpy", "memset", "memcmp", "memchr", "strlen", "strcmp", "strncmp", "strchr", "strcpy"];
 
-/// What functions cost, by their plain names; a call of the system is a function that has the kernel's time.
+/// Costs of functions, by their plain names. A system call is a function that includes the kernel's time.
 pub(crate) type Profile = BTreeMap<String, Cost>;
 
-/// What a function costs, without what it calls.
+/// The cost of a function, without the functions that it calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cost {
-    /// Milliseconds on a processor of perf, instructions of callgrind.
+    /// Milliseconds on a processor (perf), or instructions (callgrind).
     pub(crate) own: f64,
     /// How often it was called; 0 where that is not counted.
     pub(crate) calls: f64,
 }
 
-/// A name as both profilers have it: without what compilers and C libraries add to tell variants of a function apart.
+/// Returns a name that is the same for both profilers: without additions of compilers and C libraries that
+/// distinguish variants of a function.
 fn plain(name: &str) -> String {
     let name = name.split(" [clone").next().unwrap_or_default().trim();
     let name = match name.rsplit_once("::h") {
@@ -72,13 +74,13 @@ fn plain(name: &str) -> String {
     };
     let name = without_arguments(name.split('@').next().unwrap_or_default());
     let bare = name.trim_start_matches("__GI_").trim_start_matches("__libc_").trim_start_matches("__");
-    // The C library has variants for kinds of processors.
+    // The C library has variants for specific processors.
     let variant = |(_, variant): &(&str, &str)| VARIANTS.iter().any(|start| variant.starts_with(start));
     let bare = bare.split_once('_').filter(variant).map_or(bare, |(function, _)| function);
     if STRINGS.contains(&bare) {
         return bare.to_owned();
     }
-    // It has one code for both.
+    // The C library has the same code for both.
     if bare == "memmove" || bare == "mempcpy" {
         return "memcpy".to_owned();
     }
@@ -90,11 +92,12 @@ fn plain(name: &str) -> String {
     if SYSTEM_CALLS.contains(&call) {
         return call.to_owned();
     }
-    // An address is another in each run.
+    // Addresses differ between runs.
     if name.starts_with("0x") { "?".to_owned() } else { name.trim_start_matches("__GI_").to_owned() }
 }
 
-/// `omni::giopStream::put` for `omni::giopStream::put(unsigned char) const`: one profiler has the arguments, the other not.
+/// Returns `omni::giopStream::put` for `omni::giopStream::put(unsigned char) const`: only one profiler shows
+/// arguments.
 fn without_arguments(name: &str) -> &str {
     let bare = name.strip_suffix(" const").unwrap_or(name);
     if !bare.ends_with(')') {
@@ -115,12 +118,12 @@ fn without_arguments(name: &str) -> &str {
     name
 }
 
-/// A function of which only the object is known that has it.
+/// Returns the name of a function of which only the object file is known.
 fn nameless(object: &str) -> String {
     format!("? in {}", object.rsplit('/').next().unwrap_or(object))
 }
 
-/// The last line that is not empty: what a program said why it failed.
+/// Returns the last line that is not empty: usually the reason for which a program failed.
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it does not say why").to_owned()

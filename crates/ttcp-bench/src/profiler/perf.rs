@@ -1,4 +1,4 @@
-//! `perf`: samples of where the processor is, in the program and in the kernel, and counts of system calls.
+//! `perf`: samples of the processor's location, in the program and in the kernel, and counts of system calls.
 
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use super::{Profile, SYSTEM_CALLS, last_line, nameless, plain};
 
-/// Samples a second of a processor, at most.
+/// Maximum number of samples a second of a processor.
 const HERTZ: u64 = 10_000;
-/// What the kernel allows.
+/// The kernel's maximum.
 const HERTZ_ALLOWED: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
-/// The event of the samples. It needs no counter of the processor, which virtual machines often have not.
+/// The event of the samples. It needs no hardware counter, which virtual machines often lack.
 const CLOCK: &str = "cpu-clock";
 const ENTER: &str = "syscalls:sys_enter_";
-/// What the kernel does for perf alone.
+/// Kernel functions that only serve perf.
 const OWN: [&str; 2] = ["perf_", "syscall_trace_enter"];
-/// Addresses from here on are the kernel's.
+/// The first kernel address.
 const KERNEL: u64 = 1 << 63;
 
-/// The program, as it can be used here.
+/// The installed, working program.
 #[derive(Debug, Clone)]
 pub(crate) struct Perf {
     /// Samples a second.
@@ -30,20 +30,20 @@ pub(crate) struct Perf {
 }
 
 impl Perf {
-    /// Whether it works here, and what of it.
+    /// Checks whether it works here, and with which features.
     ///
     /// # Errors
-    /// It is not installed, or may not see the kernel's part; the text says why.
+    /// It is not installed, or may not sample the kernel; the message contains the reason.
     pub(crate) fn find() -> Result<Perf, String> {
         let dir = tempfile::tempdir().map_err(|e| format!("no directory to try it: {e}"))?;
         let file = dir.path().join("probe");
         let allowed = std::fs::read_to_string(HERTZ_ALLOWED).ok().and_then(|text| text.trim().parse().ok());
         let mut perf = Perf { hertz: allowed.unwrap_or(HERTZ).min(HERTZ), calls: Vec::new() };
-        // Asked for the kernel alone, it fails where it would leave the kernel out silently.
+        // With the kernel alone, it fails in cases in which it would otherwise silently omit the kernel.
         let kernel = ["-e".to_owned(), format!("{CLOCK}:k")];
         perf.tried(&file, &kernel)?;
         let there = |call: &&&str| perf.tried(&file, &entries(&[call])).is_ok();
-        // All at once where that goes, which is nearly everywhere: each by itself takes a while.
+        // All at once where possible, which is nearly everywhere: testing each takes a while.
         perf.calls = if perf.tried(&file, &entries(SYSTEM_CALLS)).is_ok() {
             SYSTEM_CALLS.to_vec()
         } else {
@@ -66,15 +66,15 @@ impl Perf {
         }
     }
 
-    /// Whether it counts system calls.
+    /// Returns whether it counts system calls.
     pub(crate) fn counts(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// The words before a command that is to be profiled into `file`.
+    /// Returns the words before a command that is to be profiled into `file`.
     pub(crate) fn around(&self, file: &str) -> Vec<String> {
         let clock = format!("{CLOCK}/freq={}/", self.hertz);
-        // Times as the monotonic clock has them, by which it is known what is counted.
+        // Timestamps of the monotonic clock, which select the samples that count.
         let mut words: Vec<String> =
             ["perf", "record", "-q", "-B", "-N", "-k", "CLOCK_MONOTONIC", "-g", "-o", file, "-e", &clock]
                 .map(String::from)
@@ -84,7 +84,8 @@ impl Perf {
         words
     }
 
-    /// What the processes of `file` spent within a time of the monotonic clock, and on how many samples that rests.
+    /// Returns the cost of the processes of `file` within a span of the monotonic clock, and the number of
+    /// samples.
     ///
     /// # Errors
     /// It cannot be read.
@@ -113,12 +114,13 @@ impl Perf {
     }
 }
 
-/// The events of those calls, without the stacks that led there.
+/// Returns options for the events of those calls, without the call stacks.
 fn entries(calls: &[&str]) -> Vec<String> {
     calls.iter().flat_map(|call| ["-e".to_owned(), format!("{ENTER}{call}/call-graph=no/")]).collect()
 }
 
-/// What `perf script` prints: a line for each event, and behind one of the clock the stack, the innermost function first.
+/// The parser of `perf script` output: a line for each event. A clock event is followed by its stack, the
+/// innermost function first.
 struct Samples {
     within: Range<Duration>,
     profile: Profile,
@@ -129,11 +131,11 @@ struct Samples {
 /// The stack of a sample.
 struct Stack {
     ms: f64,
-    /// The kernel's part, of which the outermost that says something counts.
+    /// The entry point into the kernel: the outermost kernel function that identifies it.
     kernel: Option<String>,
     /// The innermost function outside the kernel.
     user: Option<String>,
-    /// Whether perf itself was at work.
+    /// Whether perf itself was running.
     own: bool,
 }
 
@@ -176,10 +178,10 @@ impl Samples {
 }
 
 impl Stack {
-    /// `ffffffff82 tcp_sendmsg_locked ([kernel.kallsyms])`.
+    /// Parses a line such as `ffffffff82 tcp_sendmsg_locked ([kernel.kallsyms])`.
     fn frame(&mut self, frame: &str) {
         let Some((address, rest)) = frame.split_once(' ') else { return };
-        // Both may have blanks and brackets, but objects begin with a path or `[`.
+        // Both may contain blanks and brackets, but objects begin with a path or `[`.
         let end = [" (/", " (["].iter().filter_map(|start| rest.find(start)).min().unwrap_or(rest.len());
         let (name, object) = rest.split_at(end);
         let object = object.trim_start_matches(" (").trim_end_matches(')');
@@ -198,7 +200,8 @@ impl Stack {
     }
 }
 
-/// Why the kernel runs, if this function of it says so: the name of a call of the system, or a page fault.
+/// Returns why the kernel runs, if this function of it is conclusive: the name of a system call, or a page
+/// fault.
 fn entered(function: &str) -> Option<String> {
     if let Some((machine, call)) = function.split_once("_sys_") {
         // `__x64_sys_sendto`, `__arm64_sys_sendto`; but not `do_sys_poll` or `vm_sys_something`.
@@ -206,7 +209,8 @@ fn entered(function: &str) -> Option<String> {
             return Some(call.to_owned());
         }
     }
-    // What does no more than call another is often not there: `do_writev`, `ksys_read`, `__sys_sendmsg`.
+    // Functions that only call another one are often optimised away: `do_writev`, `ksys_read`,
+    // `__sys_sendmsg`.
     let call = ["do_", "ksys_", "__sys_"].iter().find_map(|start| function.strip_prefix(start));
     if let Some(call) = call.filter(|call| SYSTEM_CALLS.contains(call)) {
         return Some(call.to_owned());

@@ -23,7 +23,7 @@ const NAME: &str = "raw";
 /// Runs the test against the server at `args.host` and `args.port`.
 ///
 /// # Errors
-/// No connection, a broken one, or a reply that does not fit its request.
+/// The connection cannot be opened or is lost, or a reply does not match its request.
 pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
     let work = &args.work;
     work.check()?;
@@ -91,7 +91,7 @@ fn connect(address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<TcpStr
     connected().with_context(|| format!("cannot connect to {address}"))
 }
 
-/// One call over a connection that has nothing under way: what comes back of the octets.
+/// Makes one call over an idle connection and returns the echoed bytes.
 pub(crate) fn echo(stream: &TcpStream, octets: &[u8]) -> io::Result<Vec<u8>> {
     let client = Client { stream, incoming: RefCell::new(Incoming::new(stream)) };
     let mut back = vec![0; octets.len()];
@@ -99,7 +99,7 @@ pub(crate) fn echo(stream: &TcpStream, octets: &[u8]) -> io::Result<Vec<u8>> {
     Ok(back)
 }
 
-/// One of several clients.
+/// Runs one of several clients.
 fn one_of_many(place: Place, address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<Vec<Duration>> {
     let stream = connect(address, sockbuf)?;
     let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
@@ -116,7 +116,7 @@ pub(super) struct Client<'s> {
 }
 
 impl Client<'_> {
-    /// One two-way call whose reply fills `back` exactly.
+    /// Makes a two-way call whose reply fills `back` exactly.
     pub(super) fn call(&self, kind: u32, payload: &[u8], back: &mut [u8]) -> io::Result<()> {
         let mut incoming = self.incoming.borrow_mut();
         let len = self.ask(&mut incoming, kind, payload)?;
@@ -126,14 +126,14 @@ impl Client<'_> {
         incoming.fill(back)
     }
 
-    /// One two-way call with a reply of any size.
+    /// Makes a two-way call with a reply of any size.
     pub(super) fn query(&self, kind: u32) -> io::Result<Vec<u8>> {
         let mut incoming = self.incoming.borrow_mut();
         let len = self.ask(&mut incoming, kind, &[])?;
         incoming.fresh(len as usize)
     }
 
-    /// Sends a request; the length of the reply.
+    /// Sends a request, and returns the length of the reply.
     fn ask(&self, incoming: &mut Incoming<'_>, kind: u32, payload: &[u8]) -> io::Result<u32> {
         const ID: u32 = 1;
         send(self.stream, &call(Header { kind, len: payload.len() as u32 }, ID), payload)?;
@@ -155,7 +155,8 @@ impl Client<'_> {
         Ok(Tally { last: u64::from_ne_bytes(last), others: u64::from_ne_bytes(others) })
     }
 
-    /// Keeps `depth` pings outstanding; with `batch`, requests wait for more of them while replies are at hand.
+    /// Keeps `depth` pings outstanding. With `batch`, requests are delayed while further replies are already
+    /// buffered, so that they are sent together.
     fn pipeline(&self, depth: u32, calls: u32, batch: bool) -> io::Result<Duration> {
         let mut incoming = self.incoming.borrow_mut();
         let ping = |id| call(Header { kind: kind::PING, len: 0 }, id);

@@ -9,14 +9,14 @@ use socket2::SockRef;
 
 use crate::cli::MAX_SIZE;
 
-/// Bytes of an oneway header.
+/// Size of a oneway header, bytes.
 pub(super) const HEADER: usize = 8;
-/// Bytes of a two-way header: an oneway header and the request id.
+/// Size of a two-way header, bytes: a oneway header and the request id.
 pub(super) const CALL: usize = 12;
 /// Bytes read ahead at most.
 const STAGE: usize = 65_536;
-/// What is missing of a payload is read to its final place, with one header behind it, from this size on; below it, the
-/// read takes in as many further messages as fit into the stage.
+/// Minimum missing size at which the rest of a payload is read to its final place, with the following header.
+/// Below it, the read takes as many further messages as fit into the stage.
 const DIRECT: usize = 16_384;
 
 /// Message kinds.
@@ -25,15 +25,16 @@ pub(super) mod kind {
     pub(crate) const SYNC: u32 = 1;
     pub(crate) const PING: u32 = 2;
     pub(crate) const ECHO: u32 = 3;
-    /// Of a series: begin with so many octets of the pattern a message, a call, a oneway, what came.
+    /// Messages of a series: its start, with the number of pattern bytes in each message; a call; a oneway; a
+    /// query for the arrivals.
     pub(crate) const BEGIN: u32 = 4;
     pub(crate) const CALL: u32 = 5;
     pub(crate) const SEND: u32 = 6;
     pub(crate) const ARRIVALS: u32 = 7;
-    /// Gives how often the last of some operations was called, and how often others were.
+    /// Returns how often the last of some operations was called, and how often others were.
     pub(crate) const TALLY: u32 = 8;
 
-    /// The operations of an interface.
+    /// Returns the kinds of the operations of an interface.
     pub(crate) const fn wide(operations: u32, oneway: bool) -> std::ops::Range<u32> {
         match (operations > 100, oneway) {
             (false, false) => 100..200,
@@ -43,13 +44,13 @@ pub(super) mod kind {
         }
     }
 
-    /// Whether such a message has neither number nor reply.
+    /// Returns whether such a message has neither request id nor reply.
     pub(crate) const fn is_oneway(kind: u32) -> bool {
         matches!(kind, ONEWAY | SEND | 200..300 | 2_000..3_000)
     }
 }
 
-/// An oneway header.
+/// A oneway header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: u32,
@@ -80,7 +81,7 @@ pub(super) fn call(header: Header, id: u32) -> [u8; CALL] {
     out
 }
 
-/// The receiving end of a connection: a socket and what was read ahead from it.
+/// The receiving end of a connection: a socket and the bytes that were read ahead from it.
 #[derive(Debug)]
 pub(super) struct Incoming<'s> {
     stream: &'s TcpStream,
@@ -94,12 +95,12 @@ impl<'s> Incoming<'s> {
         Incoming { stream, stage: vec![0; STAGE].into_boxed_slice(), ahead: 0..0 }
     }
 
-    /// Whether nothing was read ahead.
+    /// Returns whether nothing was read ahead.
     pub(super) fn is_drained(&self) -> bool {
         self.ahead.is_empty()
     }
 
-    /// The next header, or `None` where the stream ends between two messages.
+    /// Returns the next header, or `None` if the stream ends between two messages.
     pub(super) fn header(&mut self) -> io::Result<Option<Header>> {
         let mut bytes = [0; HEADER];
         match self.fill(&mut bytes) {
@@ -114,7 +115,7 @@ impl<'s> Incoming<'s> {
         Ok(Some(header))
     }
 
-    /// The request id that follows the header of a two-way message.
+    /// Returns the request id that follows the header of a two-way message.
     pub(super) fn id(&mut self) -> io::Result<u32> {
         let mut bytes = [0; 4];
         self.fill(&mut bytes)?;
@@ -147,8 +148,9 @@ impl<'s> Incoming<'s> {
 
     /// Reads the next `len` bytes into a new buffer.
     ///
-    /// The buffer has room for one header behind the payload, so that a plain `read` into its uninitialised memory does what
-    /// `readv` into payload and header would do: one system call a message, and no byte of it is written twice.
+    /// The buffer has space for one header after the payload. Therefore a plain `read` into its uninitialised
+    /// memory has the effect of a `readv` into payload and header: one system call a message, and no byte is
+    /// written twice.
     pub(super) fn fresh(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         if len == 0 {
@@ -177,14 +179,14 @@ impl<'s> Incoming<'s> {
         Ok(out)
     }
 
-    /// Takes up to `len` bytes of what was read ahead.
+    /// Takes up to `len` bytes from those read ahead.
     fn staged(&mut self, len: usize) -> &[u8] {
         let start = self.ahead.start;
         self.ahead.start += len.min(self.ahead.len());
         self.stage.get(start..self.ahead.start).unwrap_or_default()
     }
 
-    /// Makes `bytes`, at most a stage full, what was read ahead.
+    /// Stores `bytes`, at most a full stage, as read ahead.
     #[inline]
     fn keep(&mut self, bytes: &[u8]) {
         if let Some(stage) = self.stage.get_mut(..bytes.len()) {
@@ -194,11 +196,11 @@ impl<'s> Incoming<'s> {
     }
 }
 
-/// Sends a header and its payload by one system call, or as many as it takes where the socket buffer is full.
+/// Sends a header and its payload by one system call, or by several if the socket buffer is full.
 pub(super) fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io::Result<()> {
     let mut parts = [IoSlice::new(header), IoSlice::new(payload)];
     let mut rest = &mut parts[..];
-    // Drops empty parts in front: a message without payload is one part.
+    // Skips empty leading parts: a message without payload has one part.
     IoSlice::advance_slices(&mut rest, 0);
     while !rest.is_empty() {
         match stream.write_vectored(rest) {
@@ -211,7 +213,7 @@ pub(super) fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io:
     Ok(())
 }
 
-/// Sets both socket buffers to `sockbuf` bytes, if asked for.
+/// Sets both socket buffers to `sockbuf` bytes, if given.
 pub(super) fn tune(socket: SockRef<'_>, sockbuf: Option<u64>) -> io::Result<()> {
     if let Some(bytes) = sockbuf {
         let bytes = usize::try_from(bytes).map_err(|_| ErrorKind::InvalidInput)?;

@@ -1,8 +1,9 @@
-//! The baseline: blocking sockets and nothing else, the least that any middleware over TCP has to do.
+//! The baseline: blocking sockets and nothing else, the minimal work of any middleware over TCP.
 //!
-//! An oneway message is an 8-byte header (kind, payload length) and its payload. A two-way message has a 4-byte request
-//! id between the two, and so has its reply, whose header repeats the kind. All words are in host byte order: nothing is
-//! converted. Each message leaves by one `writev`; each payload arrives in a buffer of its own.
+//! A oneway message is an 8-byte header (kind, payload length) and its payload. A two-way message has a
+//! 4-byte request id between the two. Its reply has the id too, and its header repeats the kind. All words
+//! are in host byte order: nothing is converted. Each message is sent by one `writev`; each payload is
+//! received into a buffer of its own.
 
 mod client;
 mod conn;
@@ -66,7 +67,8 @@ pub struct RawClientArgs {
     pub batch: bool,
 }
 
-/// Runs a future that blocks instead of waiting: those of [`crate::peer`] over [`std::future::ready`] values.
+/// Runs a future that blocks instead of returning `Pending`: those of [`crate::peer`] over
+/// [`std::future::ready`] values.
 pub fn complete<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -1,8 +1,8 @@
 //! The series of the baseline: both sides of it.
 //!
-//! A message's payload is when it was sent (8 bytes), its number (4), how many octets follow (4), and these. A call is answered by when
-//! it arrived (8). What came is a count of those with other contents (4), 4 bytes of nothing, and 24 bytes for each: sent, arrived,
-//! number, nothing.
+//! A message's payload is its sending time (8 bytes), its number (4), the number of pattern bytes (4), and
+//! the pattern bytes. A call is answered with its arrival time (8). The arrivals are a count of messages with
+//! wrong contents (4), 4 bytes of padding, and 24 bytes for each message: sent, arrived, number, padding.
 
 use std::cell::RefCell;
 use std::future::{Future, ready};
@@ -15,24 +15,24 @@ use super::conn::{HEADER, Header, kind, send};
 use crate::peer::pattern;
 use crate::series::{self, Arrival, Arrivals, Calls, Kind, Mode, Notes, SeriesOptions, now};
 
-/// Bytes before the octets of a message.
+/// Size of the fields before the pattern bytes of a message.
 const HEAD: usize = 16;
-/// Bytes of an arrival.
+/// Size of an arrival, bytes.
 const ARRIVAL: usize = 24;
 
 /// The client's side.
 pub(super) struct Series<'c, 's> {
     client: &'c Client<'s>,
     mode: Mode,
-    /// The message, whose beginning changes each time.
+    /// The message, whose head changes each time.
     payload: RefCell<Vec<u8>>,
 }
 
 impl<'c, 's> Series<'c, 's> {
-    /// Sockets know octets only.
+    /// Returns the client's side. Sockets only send bytes.
     ///
     /// # Errors
-    /// Something else is wanted.
+    /// Another kind is requested.
     pub(super) fn new(client: &'c Client<'s>, options: SeriesOptions) -> anyhow::Result<Series<'c, 's>> {
         ensure!(options.kind == Kind::Octets, "sockets take --kind octets, not {}", options.kind);
         let octets = options.elements();
@@ -69,7 +69,7 @@ impl Series<'_, '_> {
     }
 }
 
-// All of it blocks, so the futures are ready when they are made.
+// All operations block, so the futures are ready from the start.
 impl Calls for Series<'_, '_> {
     fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send {
         ready(self.client.call(kind::BEGIN, &elements.to_ne_bytes(), &mut []).map_err(Into::into))
@@ -89,7 +89,7 @@ impl Calls for Series<'_, '_> {
     }
 }
 
-/// Notes a message that came.
+/// Records a received message.
 pub(super) fn note(notes: &mut Notes, payload: &[u8]) -> io::Result<u64> {
     let arrived = now();
     let head = (long(payload, 0), word(payload, 8), word(payload, 12), payload.get(HEAD..));
@@ -103,7 +103,7 @@ pub(super) fn note(notes: &mut Notes, payload: &[u8]) -> io::Result<u64> {
     Ok(arrived)
 }
 
-/// The answer to a request of a series.
+/// Returns the reply to a request of a series.
 pub(super) fn reply(kind: u32, notes: &mut Notes, payload: &[u8]) -> io::Result<Vec<u8>> {
     match kind {
         kind::CALL => Ok(note(notes, payload)?.to_ne_bytes().to_vec()),

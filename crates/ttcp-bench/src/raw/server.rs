@@ -14,19 +14,19 @@ use crate::peer::{self, Tally};
 use crate::reference::ready;
 use crate::series::Notes;
 
-/// Replies to pings are gathered up to this size, bytes.
+/// Maximum size of gathered replies to pings, bytes.
 const GATHERED: usize = 16_384;
 
-/// Serves until killed. Prints `READY HOST:PORT` when it may be called.
+/// Serves until killed. Prints `READY HOST:PORT` when it is ready for calls.
 ///
 /// # Errors
-/// The port cannot be had, or accepting fails.
+/// The port is not available, or accepting fails.
 pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
     args.lifeline.watch()?;
     let address = SocketAddrV4::new(args.host, args.port);
     let listener = listen(address, args.sockbuf).with_context(|| format!("cannot listen on {address}"))?;
     ready(listener.local_addr()?)?;
-    // Called through pointers, as a skeleton's operations are.
+    // Called through pointers, like a skeleton's operations.
     let operations = Arc::new(operations());
     loop {
         let stream = match listener.accept() {
@@ -46,7 +46,7 @@ pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
     }
 }
 
-/// By the kinds of their messages.
+/// The operations by the kinds of their messages.
 type Operations = Vec<Option<fn(&mut Tally)>>;
 
 fn operations() -> Operations {
@@ -137,7 +137,7 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
     Ok(())
 }
 
-/// Ends the process where an octet is not what was sent: the client fails then.
+/// Ends the process if a byte differs from what was sent. The client then fails.
 fn demand(payload: &[u8]) {
     let wrong = payload.iter().enumerate().find(|(i, octet)| **octet != peer::pattern(*i));
     if let Some((i, _)) = wrong {

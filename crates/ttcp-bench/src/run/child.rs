@@ -1,4 +1,4 @@
-//! Children that are this program itself: told what to do over stdin, heard over stdout.
+//! Children that run this program itself: they receive orders on stdin, and report on stdout.
 
 use std::io::{BufRead, Write};
 use std::process::ExitStatus;
@@ -12,12 +12,13 @@ use tokio::sync::mpsc;
 
 use super::children::{Children, Heard, Process, describe};
 
-/// How long one that closed its stdout may take to be gone.
+/// How long a child that closed its stdout may take to exit.
 const END: Duration = Duration::from_secs(1);
 
-/// A child. It ends when its stdin does, which the kernel closes whoever dies; dropping it kills and reaps it.
+/// A child. It ends when its stdin ends, which the kernel closes if this process dies. Dropping it kills and
+/// reaps it.
 ///
-/// It is in a process group of its own, so Ctrl-C is not for it.
+/// It is in a process group of its own, so that Ctrl-C does not reach it.
 pub(crate) struct Child {
     children: Children,
     process: Process,
@@ -25,14 +26,14 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// This program with other arguments.
+    /// Starts this program with other arguments.
     ///
     /// # Errors
-    /// It can not be started.
+    /// It cannot be started.
     pub(crate) fn start(arguments: &[String]) -> anyhow::Result<Child> {
         let program = std::env::current_exe()?.to_string_lossy().into_owned();
         let mut children = Children::new();
-        // Those that are told to end do so in order; those that are dropped need not.
+        // Children that are ordered to end do so in order; dropped ones are killed at once.
         children.allow(Some(Duration::ZERO));
         children.pass_stderr();
         let command: Vec<String> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
@@ -40,28 +41,29 @@ impl Child {
         Ok(Child { children, process, closed: false })
     }
 
-    /// Its number.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> Pid {
         self.process.pid()
     }
 
-    /// Tells it something. One that is gone does not hear it: who waits for its answer learns that.
+    /// Sends it an order. A failed write is ignored: waiting for the answer then reports the end of the
+    /// child.
     pub(crate) fn order(&mut self, line: &str) {
         self.process.tell(line);
     }
 
-    /// Waits for what it says behind a word. Other words are dropped.
+    /// Waits for the value that it prints after `word`. Other words are dropped.
     ///
     /// # Errors
-    /// It says nothing of the kind in time, or ends.
+    /// It does not print `word` in time, or ends.
     pub(crate) fn hear<T: DeserializeOwned>(&mut self, word: &str, time: Duration) -> anyhow::Result<T> {
         self.try_hear(word, time)?.with_context(|| format!("no {word} within {} s", time.as_secs()))
     }
 
-    /// The same; `None` where it said nothing of the kind in time.
+    /// Waits for the value that it prints after `word`; `None` if it does not print it in time.
     ///
     /// # Errors
-    /// It ends, or says something else behind that word.
+    /// It ends, or prints something else after that word.
     pub(crate) fn try_hear<T: DeserializeOwned>(
         &mut self,
         word: &str,
@@ -81,7 +83,7 @@ impl Child {
                 }
                 Heard::Closed => self.closed = true,
                 Heard::Timeout => return Ok(None),
-                // There are no others, and signals are not heeded here.
+                // There are no other processes, and signals are not handled here.
                 Heard::OtherClosed | Heard::Interrupted => {}
             }
         }
@@ -89,7 +91,7 @@ impl Child {
         bail!("it ended before {word}: {how}")
     }
 
-    /// How it ended, if it did.
+    /// Returns its exit status, if it ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.process.wait(Duration::ZERO)
     }
@@ -97,7 +99,7 @@ impl Child {
     /// Waits for its end.
     ///
     /// # Errors
-    /// It goes on, or ended with an error.
+    /// It still runs, or ended with an error.
     pub(crate) fn wait(&mut self, time: Duration) -> anyhow::Result<()> {
         match self.process.wait(time) {
             Some(status) if status.success() => Ok(()),
@@ -106,27 +108,28 @@ impl Child {
         }
     }
 
-    /// Kills it: it can do nothing about it.
+    /// Kills it (SIGKILL).
     pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Stops it where it is.
+    /// Suspends it (SIGSTOP).
     pub(crate) fn stop(&self) {
         self.process.send(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Resumes it (SIGCONT).
     pub(crate) fn go_on(&self) {
         self.process.send(Signal::CONT);
     }
 }
 
-/// The orders that come on stdin, in a child. When that ends, so does the process: the kernel closes it even when who gives them is
-/// killed. One that is stopped at that time hears of no end; where the kernel can, it kills it then.
+/// Returns the orders that a child receives on stdin. The process ends when stdin does: the kernel closes it
+/// even if the parent is killed. A suspended child does not notice that; where the kernel supports it, the
+/// child is killed instead.
 ///
 /// # Errors
-/// The thread can not be started.
+/// The thread cannot be started.
 pub(crate) fn orders<T: Send + 'static>(
     parse: impl Fn(&str) -> Option<T> + Send + 'static,
 ) -> std::io::Result<mpsc::UnboundedReceiver<T>> {
@@ -145,10 +148,10 @@ pub(crate) fn orders<T: Send + 'static>(
     Ok(orders)
 }
 
-/// Says a word and what belongs to it, in a line, as a child.
+/// Prints a word and its value on a line, as a child.
 ///
 /// # Errors
-/// Nobody listens any more.
+/// stdout is closed.
 pub(crate) fn say(word: &str, what: &impl Serialize) -> anyhow::Result<()> {
     let line = format!("{word} {}\n", serde_json::to_string(what)?);
     let mut out = std::io::stdout().lock();

@@ -1,4 +1,4 @@
-//! Processes: started in groups of their own, bounded in time, always killed and reaped.
+//! Processes: started in groups of their own, limited in time, always killed and reaped.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,14 +13,14 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::pin::{Cores, confined};
 
-/// How long a process usually may take to end when asked to, and to give up its pipes after its end.
+/// Default time for a process to end on request, and to close its pipes after its end.
 const GRACE: Duration = Duration::from_secs(2);
-/// Bytes of stderr kept, the last ones.
+/// How many bytes of stderr are kept, the last ones.
 const STDERR_KEPT: usize = 8 << 10;
-/// Bytes of a line that are looked at.
+/// How many bytes of a line are read.
 const LINE_MAX: u64 = 64 << 10;
 
-/// Starts processes and hears from all of them.
+/// Starts processes and receives their output.
 pub(crate) struct Children {
     events: Receiver<Event>,
     sender: SyncSender<Event>,
@@ -35,18 +35,18 @@ enum Event {
     Interrupted,
 }
 
-/// What a process did.
+/// An event of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// It wrote this line to stdout.
     Line(String),
     /// It closed stdout, as at its end.
     Closed,
-    /// The process one listens for is silent, and this other one closed stdout.
+    /// There is no event of the process itself, and the other one closed stdout.
     OtherClosed,
-    /// Time is up.
+    /// The deadline has passed.
     Timeout,
-    /// The user wants to stop.
+    /// The user interrupts the program.
     Interrupted,
 }
 
@@ -61,27 +61,28 @@ pub(crate) struct Process {
 }
 
 impl Children {
-    /// Nothing runs yet.
+    /// Returns an instance without processes.
     pub(crate) fn new() -> Children {
-        // Bounded: a child that writes without end waits for the reader instead of filling the memory.
+        // Bounded: a child that writes without end is blocked by the reader instead of exhausting memory.
         let (sender, events) = sync_channel(64);
         Children { events, sender, started: 0, grace: GRACE, passing: false }
     }
 
-    /// Lets those that are started from now on write to this program's stderr: nothing of it is kept.
+    /// Lets processes that are started from now on write to this program's stderr. Their stderr is not kept.
     pub(crate) fn pass_stderr(&mut self) {
         self.passing = true;
     }
 
-    /// How long those that are started from now on may take to end when asked to; `None`: as usual.
+    /// Sets how long processes that are started from now on may take to end on request; `None`: the default.
     pub(crate) fn allow(&mut self, grace: Option<Duration>) {
         self.grace = grace.unwrap_or(GRACE);
     }
 
-    /// Makes SIGINT, SIGTERM and SIGHUP events of their own: [`Heard::Interrupted`]. For the whole program, for good.
+    /// Turns SIGINT, SIGTERM and SIGHUP into events: [`Heard::Interrupted`]. Affects the whole program,
+    /// permanently.
     ///
     /// # Errors
-    /// The signals or the thread that takes them cannot be had.
+    /// The signal handlers or their thread cannot be set up.
     pub(crate) fn heed_signals(&self) -> io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -96,8 +97,9 @@ impl Children {
         Ok(())
     }
 
-    /// Starts `command` with both outputs captured, unless stderr is passed on. Its stdin stays open until the process is dropped, and the kernel
-    /// closes it if this program dies before. It runs on `cores` only, if any are given.
+    /// Starts `command` with both outputs captured, unless stderr is passed on. Its stdin stays open until
+    /// the process is dropped; the kernel closes it if this program dies earlier. It runs on `cores` only, if
+    /// given.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -135,8 +137,8 @@ impl Children {
         Ok(process)
     }
 
-    /// Waits until `deadline` for the next thing `process` does. Lines of other processes are dropped; that `other` closed
-    /// its stdout is told.
+    /// Waits until `deadline` for the next event of `process`. Lines of other processes are dropped; the end
+    /// of `other`'s stdout is reported.
     pub(crate) fn listen(&self, process: &Process, other: Option<&Process>, deadline: Instant) -> Heard {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -153,26 +155,27 @@ impl Children {
 }
 
 impl Process {
-    /// Its number.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// Writes a line to its stdin. One that is gone does not read it: who waits for its answer learns that.
+    /// Writes a line to its stdin. A failed write is ignored: waiting for the answer then reports the end of
+    /// the process.
     pub(crate) fn tell(&mut self, line: &str) {
         if let Some(stdin) = &mut self.child.stdin {
             let _ = stdin.write_all(format!("{line}\n").as_bytes());
         }
     }
 
-    /// Sends a signal to its whole group, unless it was reaped: then its number may be another's.
+    /// Sends a signal to its whole group, unless it was reaped: then its id may belong to another process.
     pub(crate) fn send(&self, signal: Signal) {
         if self.ended.is_none() {
             self.signal(signal);
         }
     }
 
-    /// Kills it and its whole group: they can do nothing about it.
+    /// Kills its whole group (SIGKILL).
     pub(crate) fn kill(&mut self) {
         if self.ended.is_none() {
             self.reap();
@@ -187,7 +190,7 @@ impl Process {
         self.ended
     }
 
-    /// Ends the process and its whole group: asks, then kills. Returns how it ended.
+    /// Ends the process and its whole group: SIGTERM first, then SIGKILL. Returns its exit status.
     pub(crate) fn stop(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.signal(Signal::TERM);
@@ -197,7 +200,7 @@ impl Process {
         self.ended
     }
 
-    /// The end of what the process wrote to stderr. Complete once it was reaped.
+    /// Returns the end of what the process wrote to stderr. Complete once it was reaped.
     pub(crate) fn stderr(&mut self) -> String {
         if self.ended.is_some() {
             // Not joined: a process that left the group may hold the pipe.
@@ -208,20 +211,20 @@ impl Process {
         String::from_utf8_lossy(&kept).trim_end().to_owned()
     }
 
-    /// Whether the process ends in time. It is not reaped, so that its number and group stay its own.
+    /// Returns whether the process ends in time. It is not reaped, so that its id and group are not reused.
     fn ends_within(&self, time: Duration) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         poll(time, || !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None)))
     }
 
-    /// Kills what is left of the group and takes the exit status.
+    /// Kills what is left of the group and collects the exit status.
     fn reap(&mut self) {
         self.signal(Signal::KILL);
         self.ended = self.child.wait().ok();
     }
 
     fn signal(&self, signal: Signal) {
-        // Fails only if nobody is left to be signalled.
+        // Fails only if the group is empty.
         let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
@@ -232,7 +235,7 @@ impl Drop for Process {
     }
 }
 
-/// `status 1` or `signal 9`.
+/// Formats an exit status: `status 1` or `signal 9`.
 pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("status {code}"),
@@ -241,7 +244,7 @@ pub(crate) fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Asks again and again, with growing pauses, until the answer is yes or time is up.
+/// Polls with growing pauses until `done` returns true or the time is over.
 fn poll(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + time;
     let mut pause = Duration::from_micros(100);
@@ -330,7 +333,7 @@ mod tests {
         let stat = format!("/proc/{pid}/stat");
         assert!(std::fs::exists(&stat).unwrap());
         drop(p);
-        // What is left of the orphan, if anything, is a corpse that init has not buried yet.
+        // The orphan may be a zombie that init has not reaped yet.
         let dead = || std::fs::read_to_string(&stat).map_or(true, |s| s.contains(") Z "));
         assert!(poll(Duration::from_secs(20), dead), "{stat}");
     }

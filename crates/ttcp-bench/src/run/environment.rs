@@ -1,4 +1,4 @@
-//! Where a run took place: numbers mean nothing without it.
+//! The environment of a run, without which its figures are meaningless.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Machine, system, versions and command of a run. What cannot be found out is absent.
+/// Machine, system, versions and command of a run. Unknown values are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Environment {
     /// Start of the run, seconds since 1970 UTC.
@@ -21,9 +21,9 @@ pub(crate) struct Environment {
     pub(crate) cores: usize,
     /// TCP congestion control.
     pub(crate) congestion_control: Option<String>,
-    /// Load averages over 1, 5 and 15 minutes at the start: what else ran.
+    /// Load averages over 1, 5 and 15 minutes at the start, which show other activity.
     pub(crate) load: Option<String>,
-    /// Commit of the source tree that this program was built in, if that is there.
+    /// Commit of the source tree in which this program was built, if available.
     pub(crate) commit: Option<String>,
     /// Whether the tree has changes on top of the commit.
     pub(crate) modified: Option<bool>,
@@ -31,12 +31,12 @@ pub(crate) struct Environment {
     pub(crate) version: String,
     /// Compiler that built this program.
     pub(crate) rustc: String,
-    /// Whether the compiler optimised; figures of a debug build mean nothing.
+    /// Whether the compiler optimised; figures of a debug build are meaningless.
     pub(crate) optimised: bool,
 }
 
 impl Environment {
-    /// What holds now.
+    /// Returns the current environment.
     pub(crate) fn of_now() -> Environment {
         let uname = rustix::system::uname();
         let part = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
@@ -58,12 +58,12 @@ impl Environment {
         }
     }
 
-    /// A few lines for people.
+    /// Returns a summary of a few lines.
     pub(crate) fn summary(&self) -> String {
         format!("{}\n{}", self.machine(), self.run())
     }
 
-    /// What does not differ between runs of one program on one machine.
+    /// Describes what is the same for all runs of one program on one machine.
     pub(crate) fn machine(&self) -> String {
         let unknown = || "unknown".to_owned();
         let commit = match (&self.commit, self.modified) {
@@ -82,7 +82,7 @@ impl Environment {
         )
     }
 
-    /// What does.
+    /// Describes what differs between runs.
     pub(crate) fn run(&self) -> String {
         let load = self.load.clone().unwrap_or_else(|| "unknown".to_owned());
         format!("load: {load}; command: {}", self.command.join(" "))
@@ -98,7 +98,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(model.trim().to_owned())
 }
 
-/// What git says about the source tree of this program.
+/// Returns the output of git for the source tree of this program.
 fn git(arguments: &[&str]) -> Option<String> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("git");

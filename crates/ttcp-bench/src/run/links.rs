@@ -1,8 +1,9 @@
-//! Links that are slower than this machine's loopback device: a pair of virtual devices, each in a network namespace of its
-//! own, held at a rate. And machines beside this one.
+//! Links that are slower than this machine's loopback device: a pair of virtual devices, each in a network
+//! namespace of its own, with a limited rate. Also links to other machines.
 //!
-//! A namespace is there as long as a process is in it. Those here have one each, which ends when its stdin does: the kernel
-//! closes that with this program, however it ends, and removes the namespaces and the devices in them. They have no names.
+//! A namespace exists as long as it has a process. Each namespace here has one process, which ends when its
+//! stdin does. The kernel closes that when this program ends, in whatever way, and removes the namespaces and
+//! their devices. They have no names.
 
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -12,29 +13,29 @@ use super::children::{Children, Heard, Process};
 use super::peers::Failure;
 use super::place::Place;
 
-/// The addresses of both ends, which are set aside for benchmarks (RFC 2544).
+/// The addresses of both ends, which are reserved for benchmarks (RFC 2544).
 const NEAR: &str = "198.18.0.1";
 const FAR: &str = "198.18.0.2";
-/// How long a namespace may take to be there.
+/// Timeout for a namespace to be created.
 const START: Duration = Duration::from_secs(10);
-/// What a process of a namespace says when it is in it, and does then.
+/// The shell command of a namespace's process: it reports its start, then waits for the end of stdin.
 const HELD: &str = "echo HELD; exec cat";
-/// Least and largest MTU of IPv4 over such devices.
+/// Smallest and largest MTU of IPv4 over such devices.
 const MTU: std::ops::RangeInclusive<u32> = 576..=65_535;
 
-/// What is between client and server.
+/// The link between client and server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
     /// The loopback device.
     Loopback,
-    /// A pair of devices with this rate, in Mbit/s, and packets of at most so many octets.
+    /// A pair of devices with this rate, in Mbit/s, and packets of at most so many bytes.
     Shaped(u32, u32),
-    /// Whatever is between this machine and that host; behind it what runs a line of a shell there.
+    /// The network between this machine and that host, and the command that runs a shell line there.
     Away(String, Vec<String>),
 }
 
 impl Link {
-    /// As cells have it.
+    /// Returns its name in cells.
     pub(crate) fn name(&self) -> String {
         match self {
             Link::Loopback => "loopback".to_owned(),
@@ -43,7 +44,8 @@ impl Link {
         }
     }
 
-    /// User bytes that it carries in about a quarter of a second, if that is known to be few.
+    /// Returns the user bytes that it carries in about a quarter of a second, for links that are known to be
+    /// slow.
     pub(crate) fn carries(&self) -> Option<u64> {
         match self {
             Link::Shaped(rate, _) => Some(1 << (u64::from(*rate) * 1_000_000 / 32).ilog2()),
@@ -55,7 +57,7 @@ impl Link {
 impl FromStr for Link {
     type Err = String;
 
-    /// `loopback`, a rate in Mbit/s, or rate and MTU with a colon between.
+    /// Parses `loopback`, a rate in Mbit/s, or rate and MTU separated by a colon.
     fn from_str(text: &str) -> Result<Link, String> {
         if text == "loopback" {
             return Ok(Link::Loopback);
@@ -64,7 +66,7 @@ impl FromStr for Link {
             || format!("'{text}' is no link: write loopback, or MBIT_S or MBIT_S:MTU, such as 155:9180");
         let (rate, mtu) = match text.split_once(':') {
             Some((rate, mtu)) => (rate, mtu.parse().map_err(|_| bad())?),
-            // Those of the published experiments were ATM, which carries larger packets than an Ethernet.
+            // The links of the published experiments were ATM, which carries larger packets than an Ethernet.
             None => (text, if ["155", "622"].contains(&text) { 9_180 } else { 1_500 }),
         };
         match rate.parse() {
@@ -74,17 +76,18 @@ impl FromStr for Link {
     }
 }
 
-/// The link that is there now.
+/// The link that is set up now.
 #[derive(Default)]
 pub(crate) struct Laid {
     now: Option<(Link, Wire)>,
 }
 
 impl Laid {
-    /// Where processes run that are to have this link between them. It stays until there is another.
+    /// Returns the place of processes that are connected by this link. The link remains until another is
+    /// requested.
     ///
     /// # Errors
-    /// [`Failure::Link`], or the user wants to stop.
+    /// [`Failure::Link`], or the user interrupts.
     pub(crate) fn place(&mut self, link: &Link, children: &mut Children) -> Result<Place, Failure> {
         match link {
             Link::Loopback => Ok(Place::loopback()),
@@ -100,15 +103,15 @@ impl Laid {
     }
 }
 
-/// Whether shaped links can be made here.
+/// Checks whether shaped links can be set up here.
 ///
 /// # Errors
-/// Why not.
+/// The reason why they cannot.
 pub(crate) fn available() -> Result<(), String> {
     Right::find().map(drop)
 }
 
-/// How this user gets network namespaces.
+/// The privilege by which this user creates network namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Right {
     /// As root.
@@ -118,7 +121,7 @@ enum Right {
 }
 
 impl Right {
-    /// What works: making, in a new namespace, what a link takes.
+    /// Finds a privilege that works, by setting up the parts of a link in a new namespace.
     fn find() -> Result<Right, String> {
         let devices = "ip link add near type veth peer name far && tc qdisc replace dev near root tbf rate 1mbit burst 32kb latency 50ms";
         let mut refused = String::new();
@@ -143,7 +146,7 @@ impl Right {
     }
 }
 
-/// A pair of devices, and what keeps their namespaces.
+/// A pair of devices, and the processes that keep their namespaces.
 struct Wire {
     place: Place,
     _ends: [Process; 2],
@@ -155,7 +158,7 @@ impl Wire {
         let right = Right::find().map_err(failed)?;
         let near = hold(children, right.unshare(), failed)?;
         let near_pid = near.pid().as_raw_nonzero();
-        // A user has no right in the namespaces of others: the second is made in the first one's.
+        // A user has no rights in the namespaces of others, so the second one is created within the first.
         let user: Vec<String> = match right {
             Right::Root => vec!["nsenter".into()],
             Right::User => {
@@ -178,12 +181,14 @@ impl Wire {
             run(into.iter().cloned().chain(line.split(' ').map(String::from)).collect()).map_err(failed)
         };
         tool(&into_near, format!("ip link add near type veth peer name far netns {far_pid}"))?;
-        // The queue's burst is what may go at once, so a few packets; `latency` is how long one may wait in it.
+        // The burst of the queue, sent at once, is a few packets; `latency` is how long a packet may stay in
+        // the queue.
         let burst = (rate * 32).max(4 * mtu).max(16 << 10);
         for (into, device, address) in [(&into_near, "near", NEAR), (&into_far, "far", FAR)] {
             tool(into, format!("ip addr add {address}/30 dev {device}"))?;
             tool(into, "ip link set lo up".into())?;
-            // Each segment is a packet of its own, as on a wire: such devices would hand over 64 KiB at a time.
+            // Each segment is a packet of its own, as on a real network: by default such devices pass 64 KiB
+            // at a time.
             tool(into, format!("ip link set {device} up mtu {mtu} gso_max_segs 1"))?;
             tool(
                 into,
@@ -194,7 +199,7 @@ impl Wire {
     }
 }
 
-/// A process in a namespace that these words make, once it is there.
+/// Starts a process in a namespace that these words create, and waits until it is there.
 fn hold(
     children: &mut Children,
     unshare: Vec<String>,
@@ -243,7 +248,7 @@ mod tests {
         assert_eq!(Link::Loopback.carries(), None);
     }
 
-    /// What is held at 10 Mbit/s takes its time, whoever sends; and nothing is left behind.
+    /// A link of 10 Mbit/s limits any sender, and everything is removed afterwards.
     #[test]
     fn a_link_is_as_slow_as_it_says_and_goes_with_its_holders() {
         if let Err(why) = available() {
@@ -269,7 +274,7 @@ mod tests {
         assert!(device.contains("mtu 1500") && device.contains("state UP"), "{device}");
         let queue = shown("tc qdisc show dev near");
         assert!(queue.contains("tbf") && queue.contains("rate 10Mbit"), "{queue}");
-        // The same link is not made twice, another replaces it.
+        // The same link is not set up twice; another one replaces it.
         let again = laid.place(&Link::Shaped(10, 1_500), &mut children).unwrap();
         assert_eq!(again.of_client(vec![]), place.of_client(vec![]));
         drop(laid);

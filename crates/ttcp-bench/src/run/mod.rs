@@ -37,7 +37,7 @@ use crate::experiments::Common;
 use crate::figures::shown;
 use crate::rivals;
 
-/// How long `--quick` may take.
+/// Time limit of `--quick`.
 const QUICK: Duration = Duration::from_secs(55);
 /// The exit code of an interrupted run, as a shell gives it after Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -75,8 +75,8 @@ pub struct RunArgs {
     pub processor: bool,
 }
 
-/// Measures `built_in` and further peers, prints the table on stdout, and returns the exit code: success only if every
-/// measurement succeeded.
+/// Measures `built_in` and further peers, prints the table on stdout, and returns the exit code: success only
+/// if every measurement succeeded.
 ///
 /// # Errors
 /// The run cannot begin, or its results cannot be written.
@@ -97,7 +97,7 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     let peers = chosen(args, built_in)?;
     let cells = Cell::all(args);
     ensure!(!cells.is_empty(), "nothing to measure: no test of --tests has a type of --types");
-    // Before the work of minutes, not after it.
+    // Fails before minutes of measurements rather than afterwards.
     let json = args.common.json.as_deref().map(create).transpose()?;
     let repeat = args.common.repeat.unwrap_or(if args.common.quick { 3 } else { 5 });
     let mut results = Results::new(Environment::of_now(), repeat, peers, cells);
@@ -133,7 +133,7 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The peers in column order: built-in ones as far as wanted, then further ones.
+/// Returns the peers in column order: the selected built-in ones, then further ones.
 fn chosen(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut own: Vec<Peer> = built_in.iter().map(|p| Peer::built_in(&program, p)).collect();
@@ -149,7 +149,7 @@ fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
     Ok((file, path))
 }
 
-/// All rounds. Returns the failures, each once, with where they happened.
+/// Performs all rounds. Returns the failures, each once, with where they happened.
 fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<String>> {
     let pins = args.common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();
@@ -174,7 +174,8 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
         }
         for row in 0..rows {
             for place in 0..columns {
-                // Another one begins in each round: who comes first may find the machine in another state.
+                // A different peer begins in each round, because the state of the machine may depend on the
+                // position.
                 let column = (place + round as usize) % columns;
                 let (Some(cell), Some(peer)) = (results.cells.get(row), results.peers.get(column)) else {
                     continue;

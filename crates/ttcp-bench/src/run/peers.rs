@@ -1,4 +1,4 @@
-//! The peers of a run: how to start a server, and a client against it.
+//! The peers of a run: their servers, and the clients that call them.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -16,17 +16,20 @@ use super::place::{HOST, Place};
 use super::plan::Cell;
 use super::processor::{Meter, Processor};
 
-/// How long a server may take to say READY, where clients may take no longer.
+/// Minimum timeout of a server for READY.
 const START: Duration = Duration::from_secs(30);
-/// How long a client may take to end after its last line.
+/// Timeout of a client for its exit after its last line.
 const END: Duration = Duration::from_secs(5);
 
-/// The word of a server's command in whose place it is asked to check contents.
+/// The placeholder in a server's command for the option to check contents.
 const CHECK: &str = "{check}";
 
-/// A peer by its commands. In the words of both, `{dir}` stands for a directory of this run's own and `{host}` for the address
-/// that servers listen at; in the client's also `{ready}` for what the server said after READY, `{port}` for the digits at its end, `{pid}` for its process, and a word
-/// `{args}` for the test and its options, which else come last. In the server's `{check}` stands for nothing, or for `--check`.
+/// A peer by its commands.
+///
+/// In the words of both, `{dir}` stands for a directory of this run's own and `{host}` for the address at
+/// which servers listen. In the client's, `{ready}` stands for the server's output after READY, `{port}` for
+/// the digits at its end, and `{pid}` for its process id. A word `{args}` stands for the test and its
+/// options, which otherwise come last. In the server's, `{check}` stands for nothing, or for `--check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Peer {
     /// The column's title.
@@ -37,7 +40,8 @@ pub struct Peer {
     pub client: Vec<String>,
     /// Whether both take `--batch`.
     pub batch: bool,
-    /// Whether the client takes `--type zstruct`. One that does not sends plain structs, whose octets are the same.
+    /// Whether the client takes `--type zstruct`. A client without it sends plain structs, which have the
+    /// same encoding.
     pub zero_copy: bool,
     /// Whether the client takes `--samples`.
     pub samples: bool,
@@ -51,7 +55,7 @@ pub(crate) enum Failure {
     Start {
         /// `server` or `client`.
         role: &'static str,
-        /// What should have been started.
+        /// The program.
         program: String,
         /// The system's reason.
         source: std::io::Error,
@@ -59,7 +63,7 @@ pub(crate) enum Failure {
     /// The server ended, or closed stdout, before READY.
     #[error("the server ended with {status} before it was ready{stderr}")]
     NotReady {
-        /// How it ended.
+        /// Its exit status.
         status: String,
         /// The end of its stderr, on lines of its own.
         stderr: String,
@@ -67,7 +71,7 @@ pub(crate) enum Failure {
     /// No READY in time.
     #[error("the server was not ready within {} s{stderr}", .waited.as_secs_f64())]
     StartTimeout {
-        /// How long it had.
+        /// The timeout.
         waited: Duration,
         /// The end of its stderr, on lines of its own.
         stderr: String,
@@ -75,15 +79,15 @@ pub(crate) enum Failure {
     /// The server ended while the client ran.
     #[error("the server ended with {status} during the test{stderr}")]
     ServerDied {
-        /// How it ended.
+        /// Its exit status.
         status: String,
         /// The end of its stderr, on lines of its own.
         stderr: String,
     },
-    /// The client ended badly.
+    /// The client failed.
     #[error("the client ended with {status}{stderr}{server_stderr}")]
     ClientFailed {
-        /// How it ended.
+        /// Its exit status.
         status: String,
         /// The end of its stderr, on lines of its own.
         stderr: String,
@@ -93,45 +97,45 @@ pub(crate) enum Failure {
     /// The client did not end in time.
     #[error("the client was not done within {} s{stderr}", .waited.as_secs_f64())]
     ClientTimeout {
-        /// How long it had.
+        /// The timeout.
         waited: Duration,
         /// The end of its stderr, on lines of its own.
         stderr: String,
     },
-    /// The client's line is not what the contract says.
+    /// The client's line does not follow the contract.
     #[error("the client's last line is no result: {reason}: {line:?}")]
     BadLine {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
         /// The line.
         line: String,
     },
-    /// The link between client and server could not be made.
+    /// The link between client and server could not be set up.
     #[error("no link of {link}: {reason}")]
     Link {
         /// Its name.
         link: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// What a server on another machine wrote could not be had.
+    /// The files that a server wrote on another machine could not be fetched.
     #[error("no references from {host}: {reason}")]
     Fetch {
         /// The machine.
         host: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// The profiler did not tell what it should have.
+    /// The profiler did not provide the expected data.
     #[error("the profiler: {reason}")]
     Profiler {
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// The time for the whole run is up.
+    /// The time limit of the whole run is exceeded.
     #[error("not measured: the time for the whole run is up")]
     NoTime,
-    /// The user wants to stop.
+    /// The user interrupts the program.
     #[error("interrupted")]
     Interrupted,
 }
@@ -143,12 +147,12 @@ pub(crate) struct Sample {
     pub(crate) figure: f64,
     /// The client's whole line.
     pub(crate) line: Value,
-    /// What it cost, where the system tells.
+    /// Processor time, if the system provides it.
     pub(crate) processor: Option<Processor>,
 }
 
 impl Peer {
-    /// A peer made of subcommands of this program, `program`.
+    /// Returns a peer made of subcommands of this program, `program`.
     pub(crate) fn built_in(program: &Path, peer: &BuiltIn) -> Peer {
         let command = |words: &[String]| {
             std::iter::once(program.to_string_lossy().into_owned()).chain(words.iter().cloned()).collect()
@@ -163,8 +167,8 @@ impl Peer {
         }
     }
 
-    /// The same, with a server that compares each element of a flood with what clients send, and ends where one differs;
-    /// `None` where its server can not.
+    /// Returns the same peer, with a server that compares each element of a flood with what clients send, and
+    /// ends at the first difference; `None` if its server cannot.
     pub(crate) fn checking(&self) -> Option<Peer> {
         let mut peer = self.clone();
         let word = peer.server.iter_mut().find(|word| *word == CHECK)?;
@@ -172,7 +176,8 @@ impl Peer {
         Some(peer)
     }
 
-    /// Whether its server listens where it is told to, so that its client may be elsewhere.
+    /// Returns whether its server listens at a configurable address, so that its client may be on another
+    /// machine.
     pub(crate) fn is_mobile(&self) -> bool {
         self.server.iter().any(|word| word.contains(HOST))
     }
@@ -190,8 +195,8 @@ impl Peer {
         Ok(Sample { figure, line, processor })
     }
 
-    /// Starts the server with `server` behind its own arguments, runs the client with `client` in the place of its
-    /// arguments, until `deadline` at most, ends both.
+    /// Starts the server with `server` appended to its own arguments, runs the client with the arguments
+    /// `client` until `deadline` at most, and ends both.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -229,7 +234,7 @@ impl Peer {
         serde_json::from_str(&line).map_err(bad)
     }
 
-    /// What the server takes for a cell, and the client.
+    /// Returns the server's and the client's arguments for a cell.
     fn arguments(&self, cell: &Cell) -> (Vec<String>, Vec<String>) {
         let batch = (cell.batch && self.batch).then(|| "--batch".to_owned());
         let client = cell.arguments().into_iter().chain(batch.clone()).collect();
@@ -261,8 +266,8 @@ impl Peer {
     }
 }
 
-/// A peer that this program contains: names of subcommands and their arguments, with the same placeholders as in
-/// [`Peer`].
+/// A peer that this program contains: names of subcommands and their arguments, with the same placeholders as
+/// in [`Peer`].
 #[derive(Debug, Clone)]
 pub struct BuiltIn {
     /// The column's title.
@@ -280,7 +285,7 @@ pub struct BuiltIn {
 }
 
 impl BuiltIn {
-    /// A peer by two command lines, split at blanks.
+    /// Returns a peer of two command lines, split at blanks.
     pub fn new(name: &'static str, server: &str, client: &str) -> BuiltIn {
         let words = |line: &str| line.split_whitespace().map(String::from).collect();
         BuiltIn {
@@ -293,34 +298,34 @@ impl BuiltIn {
         }
     }
 
-    /// The same peer, whose client takes `--type zstruct`.
+    /// Returns the same peer, whose client takes `--type zstruct`.
     pub fn with_zero_copy(self) -> BuiltIn {
         BuiltIn { zero_copy: true, ..self }
     }
 
-    /// The same peer, whose client takes `--samples`.
+    /// Returns the same peer, whose client takes `--samples`.
     pub fn with_samples(self) -> BuiltIn {
         BuiltIn { samples: true, ..self }
     }
 
-    /// The same peer, whose server and client take `--batch`.
+    /// Returns the same peer, whose server and client take `--batch`.
     pub fn with_batch(self) -> BuiltIn {
         BuiltIn { batch: true, ..self }
     }
 }
 
-/// What came of a client's run.
+/// The result of a client's run.
 #[derive(Debug)]
 pub(crate) struct Performed {
     /// The client's whole line.
     pub(crate) line: Value,
-    /// What it cost, where the system tells.
+    /// Processor time, if the system provides it.
     pub(crate) processor: Option<Processor>,
-    /// When the client said so, by the system's monotonic clock: profilers have times by it.
+    /// When the client printed its line, by the system's monotonic clock, which profilers use too.
     pub(crate) ended: Duration,
 }
 
-/// Where and how long a measurement takes place.
+/// The environment and the time limits of a measurement.
 pub(crate) struct Site<'a> {
     /// Starts the processes.
     pub(crate) children: &'a mut Children,
@@ -330,20 +335,20 @@ pub(crate) struct Site<'a> {
     pub(crate) place: Place,
     /// Cores for the processes.
     pub(crate) pins: Option<&'a Pins>,
-    /// How long a client may take.
+    /// Timeout of a client.
     pub(crate) timeout: Duration,
-    /// When everything has to be over.
+    /// When the whole run has to end.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl Site<'_> {
-    /// `time` from now, or what is left of it.
+    /// Returns the time `time` from now, or the run's deadline if that is earlier.
     fn bounded(&self, time: Duration) -> Instant {
         let end = Instant::now() + time;
         self.deadline.map_or(end, |d| d.min(end))
     }
 
-    /// How a wait that began at `start` and ended in a timeout failed.
+    /// Returns the failure for a timeout: [`Failure::NoTime`] if the run's deadline has passed.
     fn timed_out(&self, failure: Failure) -> Failure {
         if self.deadline.is_some_and(|d| Instant::now() >= d) { Failure::NoTime } else { failure }
     }
@@ -381,9 +386,9 @@ fn start(at: &mut Site<'_>, role: &'static str, command: &[String]) -> Result<Pr
     })
 }
 
-/// What the server says after READY.
+/// Waits for READY, and returns the text after it.
 fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
-    // One that has a million objects to make takes as long as a client.
+    // A server that creates a million objects needs as much time as a client.
     let waited = START.max(at.timeout);
     let deadline = at.bounded(waited);
     loop {
@@ -408,7 +413,7 @@ fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
     }
 }
 
-/// The client's last line, after its good end, and when it came.
+/// Waits for the client's successful end, and returns its last line and when that was printed.
 fn wait_line(
     at: &Site<'_>,
     client: &mut Process,
@@ -430,7 +435,7 @@ fn wait_line(
                     Failure::ClientTimeout { waited: at.timeout, stderr: indented("client", client) };
                 return Err(at.timed_out(failure));
             }
-            // Some close stdout after READY; only a real end spoils the test.
+            // Some servers close stdout after READY; only their exit is a failure.
             Heard::OtherClosed => {
                 if let Some(server) = &mut server
                     && let Some(status) = server.wait(Duration::from_millis(100))
@@ -465,7 +470,7 @@ fn told(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "an unknown status".to_owned(), describe)
 }
 
-/// What a process wrote to stderr, ready to follow a message.
+/// Returns what a process wrote to stderr, formatted to follow a message.
 fn indented(role: &str, process: &mut Process) -> String {
     process.stderr().lines().map(|line| format!("\n    {role}: {line}")).collect()
 }

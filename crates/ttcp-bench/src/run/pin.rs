@@ -1,7 +1,8 @@
 //! Processors for the processes of a run.
 //!
-//! A scheduler may put server and client on one core or on two, and change its mind: a call then takes a third or all of
-//! its time, whatever the middleware does. Pinned to two cores, peers are compared under the same conditions.
+//! A scheduler may place server and client on one core or on two, and change that at any time. A call then
+//! takes a third of its time or all of it, regardless of the middleware. Pinned to two cores, peers are
+//! compared under the same conditions.
 
 pub(crate) use system::{Cores, confined};
 
@@ -22,7 +23,7 @@ mod system {
     pub(crate) type Cores = CpuSet;
 
     impl Pins {
-        /// The first two cores that this program may use.
+        /// Chooses the first two cores that this program may use.
         ///
         /// # Errors
         /// There are fewer.
@@ -38,7 +39,8 @@ mod system {
         }
     }
 
-    /// Calls `start` while the calling thread is confined to `cores`: a process started meanwhile stays there.
+    /// Calls `start` while the calling thread is confined to `cores`. A process that is started in this time
+    /// stays there.
     pub(crate) fn confined<T>(
         cores: Option<&Cores>,
         start: impl FnOnce() -> std::io::Result<T>,
@@ -56,11 +58,11 @@ mod system {
 mod system {
     use super::Pins;
 
-    /// A set of cores; there is none.
+    /// A set of cores; uninhabited.
     pub(crate) enum Cores {}
 
     impl Pins {
-        /// Never succeeds.
+        /// Returns an error, because pinning is not supported.
         ///
         /// # Errors
         /// Always.

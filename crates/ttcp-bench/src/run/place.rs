@@ -1,65 +1,70 @@
-//! Where servers and clients run: on this machine, with a slow link between them, or servers on another one.
+//! The places of servers and clients: on this machine, with a slow link between them, or servers on another
+//! machine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::peers::Failure;
 
-/// The word in whose place servers are told where to listen, and clients where to connect.
+/// The placeholder for the address at which servers listen and to which clients connect.
 pub(crate) const HOST: &str = "{host}";
 
-/// Where the processes of a measurement run.
+/// The place of a measurement's processes.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// The address that servers listen at.
+    /// The address at which servers listen.
     pub(crate) host: String,
-    /// The words that go before a server's command.
+    /// The prefix of a server's command.
     server: Vec<String>,
-    /// Those that go before a client's.
+    /// The prefix of a client's command.
     client: Vec<String>,
-    /// What runs a line of a shell where servers are, if that is not here.
+    /// The command that runs a shell line on the servers' machine, if that is another one.
     shell: Option<Vec<String>>,
 }
 
 impl Place {
-    /// Both on this machine, over its loopback device.
+    /// Returns a place with both on this machine, over its loopback device.
     pub(crate) fn loopback() -> Place {
         Place { host: "127.0.0.1".to_owned(), server: Vec::new(), client: Vec::new(), shell: None }
     }
 
-    /// Servers at that address of this machine, where each side is entered by those words.
+    /// Returns a place with servers at that address of this machine, where each side's commands have these
+    /// prefixes.
     pub(crate) fn apart(host: &str, server: Vec<String>, client: Vec<String>) -> Place {
         Place { host: host.to_owned(), server, client, shell: None }
     }
 
-    /// Servers at that address of another machine, where `shell`, with a line as its last argument, runs that line.
+    /// Returns a place with servers at that address of another machine, where `shell` runs a line that is its
+    /// last argument.
     pub(crate) fn away(host: &str, shell: Vec<String>) -> Place {
         Place { host: host.to_owned(), server: Vec::new(), client: Vec::new(), shell: Some(shell) }
     }
 
-    /// Whether servers are processes of this machine, so that the system tells what they used.
+    /// Returns whether servers are processes of this machine, so that the system provides their processor
+    /// time.
     pub(crate) fn is_here(&self) -> bool {
         self.shell.is_none()
     }
 
-    /// A server's command as it is started here; `dir` is the run's own directory.
+    /// Returns a server's command as it is started here; `dir` is the run's own directory.
     ///
     /// # Errors
-    /// It cannot be said to a shell.
+    /// It cannot be quoted for a shell.
     pub(crate) fn of_server(&self, command: Vec<String>, dir: &Path) -> Result<Vec<String>, Failure> {
         let Some(shell) = &self.shell else { return Ok([self.server.clone(), command].concat()) };
         Ok(shell.iter().cloned().chain([guarded(&command, dir)?]).collect())
     }
 
-    /// A client's.
+    /// Returns a client's command as it is started here.
     pub(crate) fn of_client(&self, command: Vec<String>) -> Vec<String> {
         [self.client.clone(), command].concat()
     }
 
-    /// Brings the files that a server wrote to its directory into the same one here, where clients look for references.
+    /// Copies the files that a server wrote to its directory into the same directory here, where clients read
+    /// references.
     ///
     /// # Errors
-    /// They cannot be had.
+    /// They cannot be fetched.
     pub(crate) fn fetch(&self, dir: &Path) -> Result<(), Failure> {
         let Some((program, words)) = self.shell.as_deref().and_then(|shell| shell.split_first()) else {
             return Ok(());
@@ -91,8 +96,9 @@ impl Place {
     }
 }
 
-/// A line that runs a server in a directory that is made for it and removed behind it, and ends it where stdin ends: a shell
-/// on another machine may be gone without a signal.
+/// Returns a shell line that runs a server in a directory that is created for it and removed afterwards. It
+/// ends the server when stdin ends, because the shell's connection to another machine may be lost without a
+/// signal.
 fn guarded(command: &[String], dir: &Path) -> Result<String, Failure> {
     let (command, dir) = (quoted(command.iter().map(String::as_str))?, quoted([&*dir.to_string_lossy()])?);
     Ok(format!(
@@ -145,7 +151,7 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
             .unwrap();
         assert_eq!(line, "READY\n");
-        // What is fetched is what is there already, as both machines are this one.
+        // Both machines are this one, so the fetched files are those that already exist.
         place.fetch(&dir).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("x.ior")).unwrap(), "IOR: a  b\n");
         drop(child.stdin.take());

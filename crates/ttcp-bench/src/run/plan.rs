@@ -1,4 +1,4 @@
-//! What is to be measured: the cells of the result table.
+//! The plan of a run: the cells of the result table.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -19,13 +19,13 @@ const ELEMENTS: [Element; 7] = [
 ];
 /// The buffer sizes of the flood, bytes.
 const SIZES: [u64; 4] = [1 << 10, 8 << 10, 64 << 10, 1 << 20];
-/// What echo sends: 64 KiB of octets, 1,000 structs.
+/// The payloads of echo: 64 KiB of `octet`s, 1,000 structs.
 const ECHOES: [(Element, u64); 3] =
     [(Element::Octet, 65_536), (Element::Struct, 24_000), (Element::Zstruct, 24_000)];
 /// The tests, in table order.
 const TESTS: [Test; 5] = [Test::Ping, Test::Demux, Test::Echo, Test::Pipeline, Test::Ttcp];
 
-/// One experiment, done by every peer.
+/// One experiment, performed by every peer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Cell {
     /// Kind of experiment.
@@ -45,12 +45,13 @@ pub(crate) struct Cell {
     /// Calls outstanding (pipeline).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) depth: Option<u32>,
-    /// Whether peers with such an option gather due messages into one write (pipeline). The others do as ever.
+    /// Whether peers with such an option gather due messages into one write (pipeline). It has no effect on
+    /// others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) batch: bool,
 }
 
-/// The unit of a figure, which also tells whether more is better.
+/// The unit of a figure, which also determines whether more is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Unit {
     /// 10^9 user bits per second.
@@ -65,7 +66,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// As printed.
+    /// Returns the printed name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::GbitPerSecond => "Gbit/s",
@@ -74,14 +75,14 @@ impl Unit {
         }
     }
 
-    /// Whether a larger figure is the better one.
+    /// Returns whether a larger figure is better.
     pub(crate) fn more_is_better(self) -> bool {
         self != Unit::Microseconds
     }
 }
 
 impl Cell {
-    /// The cells that `args` asks for, in table order.
+    /// Returns the cells that `args` selects, in table order.
     pub(crate) fn all(args: &RunArgs) -> Vec<Cell> {
         let types = args.types.as_deref().unwrap_or(&ELEMENTS);
         let sizes = args.sizes.as_deref().unwrap_or(&SIZES);
@@ -111,14 +112,15 @@ impl Cell {
                         cells.extend(sizes.iter().map(|&size| Cell::flood(element, size, args)));
                     }
                 }
-                // An experiment of its own, whose figures have no place in one row.
+                // An experiment of its own, whose figures do not fit into one row.
                 Test::Series => {}
             }
         }
         cells
     }
 
-    /// How many GB (of 10^9 bytes) or millions of calls a client sends in all, the warm-up of a tenth included.
+    /// Returns how many GB (of 10^9 bytes) or millions of calls a client sends in all, the warm-up of a tenth
+    /// included.
     pub(crate) fn work(&self) -> f64 {
         let counted = match (self.total, self.n) {
             (Some(total), _) => total as f64 / 1e9,
@@ -141,7 +143,7 @@ impl Cell {
     }
 
     fn flood(element: Element, size: u64, args: &RunArgs) -> Cell {
-        // Long enough that the socket's windows have opened and a clock tick does not matter.
+        // Long enough for the socket's windows to open, and for the clock's resolution to be negligible.
         let (full, quick) = match size {
             0..4_096 => (64 << 20, 16 << 20),
             4_096..32_768 => (256 << 20, 32 << 20),
@@ -159,13 +161,13 @@ impl Cell {
         }
     }
 
-    /// The same cell for a peer that has only plain structs.
+    /// Returns the same cell for a peer that has only plain structs.
     pub(crate) fn of_plain_structs(&self) -> Cell {
         let plain = |element| if element == Element::Zstruct { Element::Struct } else { element };
         Cell { element: self.element.map(plain), ..self.clone() }
     }
 
-    /// The client's arguments by the contract: the test and its options.
+    /// Returns the client's arguments by the contract: the test and its options.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut out = vec![self.test.to_string()];
         let mut option = |name: &str, value: Option<String>| {
@@ -181,7 +183,7 @@ impl Cell {
         out
     }
 
-    /// The row's name: test, type, size.
+    /// Returns the row's name: test, type, size.
     pub(crate) fn name(&self) -> String {
         let mut out = self.test.to_string();
         for part in [
@@ -199,7 +201,7 @@ impl Cell {
         out
     }
 
-    /// The unit of this cell's figure.
+    /// Returns the unit of this cell's figure.
     pub(crate) fn unit(&self) -> Unit {
         match self.test {
             Test::Ttcp => Unit::GbitPerSecond,
@@ -210,10 +212,10 @@ impl Cell {
         }
     }
 
-    /// This cell's figure in a client's line.
+    /// Extracts this cell's figure from a client's line.
     ///
     /// # Errors
-    /// The line belongs to another experiment, or lacks the figure; the text says which.
+    /// The line belongs to another experiment, or lacks the figure; the message contains the details.
     pub(crate) fn figure(&self, line: &Value) -> Result<f64, String> {
         let differs = |name: &str, wanted: Value| match line.get(name) {
             Some(told) if *told != wanted => Err(format!("it tells of {name} {told}, not {wanted}")),

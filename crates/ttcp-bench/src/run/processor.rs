@@ -1,4 +1,4 @@
-//! Processor time of the processes that are measured.
+//! Processor time of the measured processes.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 /// Seconds of processor time, in user and kernel mode together, of one test: start and warm-up included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Processor {
-    /// Of the server while the client ran.
+    /// Processor time of the server while the client ran.
     pub(crate) server: f64,
-    /// Of the client's whole life.
+    /// Processor time of the client's whole life.
     pub(crate) client: f64,
 }
 
 impl Processor {
-    /// Both sides.
+    /// Returns the sum of both sides.
     pub(crate) fn all(self) -> f64 {
         self.server + self.client
     }
 }
 
-/// Where the count begins.
+/// The starting point of a measurement of processor time.
 pub(crate) struct Meter {
     server: Pid,
     used: Option<Duration>,
@@ -31,12 +31,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Begins to count. No child may end between here and [`read`](Self::read) but the client.
+    /// Starts measuring. Between this call and [`read`](Self::read), no child may end except the client.
     pub(crate) fn start(server: Pid) -> Meter {
         Meter { server, used: of_process(server), children: of_children() }
     }
 
-    /// What was used since, once the client has ended and was waited for; `None` where the system does not tell.
+    /// Returns the time used since the start, after the client has ended and was waited for; `None` if the
+    /// system does not provide it.
     pub(crate) fn read(&self) -> Option<Processor> {
         let server = of_process(self.server)?.saturating_sub(self.used?);
         let client = of_children()?.saturating_sub(self.children?);
@@ -44,7 +45,7 @@ impl Meter {
     }
 }
 
-/// All children that have ended and were waited for.
+/// Returns the time of all children that have ended and were waited for.
 fn of_children() -> Option<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
     let micros = |t: nix::sys::time::TimeVal| {
@@ -53,8 +54,8 @@ fn of_children() -> Option<Duration> {
     Some(micros(usage.user_time())? + micros(usage.system_time())?)
 }
 
-/// All threads of a process, to the nanosecond, with those that have ended: a server with a thread for each connection has
-/// none of them left when its client is gone.
+/// Returns the time of all threads of a process, in nanoseconds. It includes ended threads, because a server
+/// with a thread per connection has none of these left after its client's end.
 pub(crate) fn of_process(pid: Pid) -> Option<Duration> {
     let pid = nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get());
     Some(clock_getcpuclockid(pid).ok()?.now().ok()?.into())
@@ -67,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// In a process of its own: the children of other tests are children of the process too.
+    /// Runs in a process of its own, because the children of other tests are children of this process too.
     #[test]
     fn busy_processes_are_charged_and_idle_ones_are_not() {
         const ALONE: &str = "TTCP_TEST_ALONE";
@@ -107,7 +108,7 @@ mod tests {
         assert!(of_process(own).unwrap() - before >= took, "{took:?}");
     }
 
-    /// Of this thread's processor time.
+    /// Processor time of this thread.
     struct ThreadTime(Duration);
 
     impl ThreadTime {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How far a run has come. Draws only between measurements: a ticking bar would be measured too.
+/// The progress of a run. Draws only between measurements, because a ticking bar would affect them.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
@@ -14,7 +14,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// At the start of `total` measurements.
+    /// Starts a progress display of `total` measurements.
     pub(crate) fn new(total: u64) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total);
@@ -28,7 +28,7 @@ impl Progress {
         Progress { bar, started: Instant::now(), total, done: 0 }
     }
 
-    /// A measurement begins.
+    /// Shows the start of a measurement.
     pub(crate) fn begin(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// It ended.
+    /// Shows the end of a measurement.
     pub(crate) fn end(&mut self, what: &str, outcome: &str) {
         self.done += 1;
         match &self.bar {
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Shows a text that has to stay.
+    /// Prints a text that remains visible.
     pub(crate) fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
@@ -58,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! What was measured: samples, medians, ratios; as a table and as JSON.
+//! The results of a run: samples, medians, ratios; as a table and as JSON.
 
 use serde::Serialize;
 
@@ -10,25 +10,25 @@ use crate::figures::markdown::of_table;
 use crate::figures::{Column, Table, shown};
 use crate::statistics::{Summary, median};
 
-/// The peer that the others are compared with.
+/// The peer with which the others are compared.
 pub(crate) const BASELINE: &str = "raw";
 
-/// All of a run.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     /// Version of this format.
     pub(crate) format: u32,
-    /// Where and how.
+    /// The machine and the configuration.
     pub(crate) environment: Environment,
-    /// Rounds wanted.
+    /// Rounds requested.
     pub(crate) repeat: u32,
-    /// Rounds done whole.
+    /// Rounds completed.
     pub(crate) rounds: u32,
-    /// Whether the user ended it early.
+    /// Whether the user interrupted it.
     pub(crate) interrupted: bool,
-    /// Who was measured.
+    /// The measured peers.
     pub(crate) peers: Vec<Peer>,
-    /// What came out, in table order.
+    /// The results, in table order.
     pub(crate) cells: Vec<Row>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Row {
     pub(crate) cell: Cell,
     /// Unit of the figures.
     pub(crate) unit: Unit,
-    /// Whether a larger figure is the better one.
+    /// Whether a larger figure is better.
     pub(crate) more_is_better: bool,
     /// One entry per peer, in the order of [`Results::peers`].
     pub(crate) results: Vec<Entry>,
@@ -59,23 +59,23 @@ pub(crate) struct Entry {
     pub(crate) min: Option<f64>,
     /// Largest figure.
     pub(crate) max: Option<f64>,
-    /// Median of the ratios to the baseline in the same round, which stands next to it in time: above 1 is better for
-    /// throughput, below 1 for latency.
+    /// Median of the ratios to the baseline's figure in the same round, which is measured close to it in
+    /// time. Above 1 is better for throughput, below 1 for latency.
     pub(crate) ratio: Option<f64>,
     /// Median of the processor time of server and client together: seconds per GB, microseconds per call.
     pub(crate) processor: Option<f64>,
-    /// The same of each, client first.
+    /// The processor time of each, client first.
     pub(crate) sides: Option<[f64; 2]>,
     /// Every result.
     pub(crate) samples: Vec<Sample>,
-    /// The round of each of them.
+    /// The round of each sample.
     pub(crate) rounds: Vec<usize>,
-    /// Why others failed.
+    /// The failures of the other measurements.
     pub(crate) failures: Vec<String>,
 }
 
 impl Results {
-    /// Nothing measured yet.
+    /// Returns results without measurements.
     pub(crate) fn new(environment: Environment, repeat: u32, peers: Vec<Peer>, cells: Vec<Cell>) -> Results {
         let row = |cell: Cell| Row {
             name: cell.name(),
@@ -88,7 +88,7 @@ impl Results {
         Results { format: 1, environment, repeat, rounds: 0, interrupted: false, peers, cells }
     }
 
-    /// Notes one measurement of a peer in a row, of which each round has one. Out of range numbers are ignored.
+    /// Adds a measurement of a peer in a row; each round has one. Indices out of range are ignored.
     pub(crate) fn add(&mut self, row: usize, peer: usize, result: Result<Sample, Failure>) {
         let Some(row) = self.cells.get_mut(row) else { return };
         let Some(entry) = row.results.get_mut(peer) else { return };
@@ -107,12 +107,12 @@ impl Results {
         }
     }
 
-    /// How many measurements failed.
+    /// Returns how many measurements failed.
     pub(crate) fn failed(&self) -> usize {
         self.cells.iter().flat_map(|row| &row.results).map(|e| e.failures.len()).sum()
     }
 
-    /// The table: Markdown that reads well on a terminal.
+    /// Returns the table as Markdown that is readable on a terminal.
     pub(crate) fn table(&self) -> String {
         let compared = self.peers.iter().any(|p| p.name == BASELINE);
         let mut columns = ["test", "unit"].map(Column::words).to_vec();
@@ -135,7 +135,7 @@ impl Results {
         of_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
-    /// Processor time as a table of its own.
+    /// Returns processor time as a separate table.
     pub(crate) fn processor_table(&self) -> String {
         let mut columns = ["processor", "unit"].map(Column::words).to_vec();
         columns.extend(self.peers.iter().map(|peer| Column::figures(&peer.name)));
@@ -147,11 +147,11 @@ impl Results {
         of_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
-    /// What the figures of [`processor_table`](Self::processor_table) are.
+    /// The legend of [`processor_table`](Self::processor_table).
     pub(crate) const PROCESSOR_LEGEND: &'static str = "Medians of the processor time, user and kernel, of server and client \
          together, and of client + server: per GB (10^9 bytes) of user data, per call. The start of the client and the warm-up are in it.";
 
-    /// What the table's figures are.
+    /// Returns the legend of the table.
     pub(crate) fn legend(&self) -> String {
         format!(
             "Medians of {} interleaved round(s), ratios as well: each is within one round. ttcp: user bits sent, unmarshalled and confirmed (more is better); \
@@ -175,19 +175,19 @@ impl Entry {
         self.max = summary.map(|s| s.max);
     }
 
-    /// Round and figure of each sample.
+    /// Returns round and figure of each sample.
     fn figures(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.rounds.iter().copied().zip(self.samples.iter().map(|s| s.figure))
     }
 
-    /// Median of the ratios to what the baseline had in the same round.
+    /// Returns the median of the ratios to the baseline's figure in the same round.
     fn ratio_to(&self, baseline: &[(usize, f64)]) -> Option<f64> {
         let same = |round| baseline.iter().find(|(other, _)| *other == round).map(|(_, figure)| figure);
         let ratios = self.figures().filter_map(|(round, figure)| same(round).map(|base| figure / base));
         median(&ratios.collect::<Vec<_>>())
     }
 
-    /// Processor time as printed.
+    /// Formats processor time.
     fn processor_shown(&self, scale: f64) -> String {
         let short = |figure: f64| shown(Some(scale * figure));
         match (self.processor, self.sides) {
@@ -198,7 +198,7 @@ impl Entry {
         }
     }
 
-    /// Median and spread as printed.
+    /// Formats median and spread.
     fn shown(&self) -> [String; 2] {
         match (self.median, self.min, self.max) {
             (Some(median), Some(min), Some(max)) => {

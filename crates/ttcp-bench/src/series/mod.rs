@@ -1,8 +1,8 @@
-//! The test `series`: messages of one kind and size, one a frame, each with a record of its own.
+//! The test `series`: messages of one kind and size, one in each frame, each recorded individually.
 //!
-//! A message has 16 bytes (when it was sent, its number, how long the rest is) and units of 32 bytes. It is a call whose reply is
-//! short, or a oneway. The server notes when it had the message in values of its language, by the clock of this machine: so both
-//! sides have to be on one.
+//! A message has 16 bytes (sending time, number, length of the rest) and units of 32 bytes. It is a call with
+//! a short reply, or a oneway. The server records when it had the message as values of its language, by the
+//! clock of this machine. Therefore both sides must run on the same machine.
 
 mod notes;
 
@@ -18,11 +18,11 @@ use crate::cli::{Test, Work};
 
 pub(crate) use notes::{Arrival, Arrivals, Notes};
 
-/// The most messages of a series.
+/// Maximum number of messages of a series.
 pub const LONGEST: u32 = 1_000;
-/// Messages whose contents the server looks at before those that are counted.
+/// Uncounted first messages, whose contents the server checks.
 const LOOKED_AT: u32 = 3;
-/// How long the server may take until it has told of all messages, nanoseconds.
+/// Timeout for the server to report all messages, nanoseconds.
 const STALLED: u64 = 10_000_000_000;
 
 /// What messages hold.
@@ -49,11 +49,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Those that have types, in the order of the tables.
+    /// The typed kinds, in the order of the tables.
     pub const TYPED: [Kind; 7] =
         [Kind::Short, Kind::Long, Kind::Float, Kind::Double, Kind::Record, Kind::NaRecord, Kind::Any];
 
-    /// Elements in a unit of 32 bytes.
+    /// Returns the number of elements in a unit of 32 bytes.
     pub const fn a_unit(self) -> u32 {
         match self {
             Kind::Octets => 32,
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// As on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Octets => "octets",
@@ -97,7 +97,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Call => "call",
@@ -130,12 +130,12 @@ pub struct SeriesOptions {
 }
 
 impl SeriesOptions {
-    /// Elements of a message.
+    /// Returns the number of elements of a message.
     pub const fn elements(&self) -> u32 {
         self.units * self.kind.a_unit()
     }
 
-    /// Bytes of a message: 16 and those of the units.
+    /// Returns the size of a message, bytes: 16 and the units.
     pub const fn size(&self) -> u64 {
         16 + 32 * self.units as u64
     }
@@ -148,59 +148,60 @@ pub struct SeriesLine {
     pub peer: String,
     /// Always [`Test::Series`].
     pub test: Test,
-    /// What the messages held.
+    /// The contents of the messages.
     pub kind: Kind,
-    /// Whether they were answered.
+    /// Whether they were calls or oneways.
     pub mode: Mode,
-    /// Units of 32 bytes of each.
+    /// Units of 32 bytes in each message.
     pub units: u32,
-    /// Bytes of each.
+    /// Size of each message, bytes.
     pub size: u64,
     /// Messages counted.
     pub n: u32,
     /// `--frame`, microseconds.
     pub frame_us: u64,
-    /// Messages before them whose contents the server found to be those that were sent.
+    /// Uncounted first messages whose contents the server found to be correct.
     pub checked: u32,
-    /// Those counted that the server had.
+    /// Counted messages that the server received.
     pub arrived: u32,
     /// Arithmetic mean of the times, microseconds.
     pub mean_us: f64,
-    /// When each began, from the beginning of the first frame on.
+    /// The start of each message, from the start of the first frame.
     pub start_ns: Vec<u64>,
-    /// What each took the client.
+    /// The time of each message at the client.
     pub time_ns: Vec<u64>,
-    /// From the beginning of each to when the server had it.
+    /// From the start of each message until the server had it.
     pub latency_ns: Vec<u64>,
 }
 
-/// The calls of a peer, each by one kind in one mode.
+/// The calls of a peer, for one kind and one mode.
 pub(crate) trait Calls {
-    /// Lets the server forget what came, and look for so many elements of the pattern in each message; 0: for none.
+    /// Makes the server discard its record, and check for `elements` elements of the pattern in each message;
+    /// 0: no check.
     fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send;
-    /// Sends a message; when the server had it, if it is answered.
+    /// Sends a message. Returns when the server had it, if it is answered.
     fn message(&self, sent: u64, number: u32) -> impl Future<Output = anyhow::Result<Option<u64>>> + Send;
-    /// What came since the beginning.
+    /// Returns the record since [`begin`](Self::begin).
     fn arrivals(&self) -> impl Future<Output = anyhow::Result<Arrivals>> + Send;
-    /// Waits until then.
+    /// Waits until that time.
     fn wait(&self, until: u64) -> impl Future<Output = ()> + Send;
 }
 
-/// Nanoseconds of the monotonic clock, which all processes of a machine share.
+/// Returns nanoseconds of the monotonic clock, which all processes of a machine share.
 pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Waits until then by a sleep of the thread.
+/// Sleeps until that time, and blocks the thread.
 pub(crate) fn sleep_until(until: u64) {
     std::thread::sleep(std::time::Duration::from_nanos(until.saturating_sub(now())));
 }
 
-/// Runs the test: messages whose contents are looked at, then those that are counted.
+/// Runs the test: messages whose contents are checked, then the counted ones.
 ///
 /// # Errors
-/// A call fails; contents, numbers or times are not those of what was sent.
+/// A call fails; contents, numbers or times differ from what was sent.
 pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::Result<SeriesLine> {
     let options = work.series;
     calls.begin(options.elements()).await?;
@@ -224,7 +225,7 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::
         let arrived = calls.message(at, number).await?;
         let end = now();
         sent.push(Sent { at, time: end - at, arrived });
-        // The next multiple of the frame that is not yet past.
+        // The next multiple of the frame that has not passed yet.
         due = origin + (end - origin).next_multiple_of(frame);
     }
     let seen = confirmed(calls, &sent).await?;
@@ -254,11 +255,12 @@ struct Sent {
     arrived: Option<u64>,
 }
 
-/// What the server has, in the order of the numbers, once it has as many as were sent: each one once, and as it was sent.
+/// Queries the server's record until it has as many messages as were sent. Returns it in the order of the
+/// numbers, after checking that it has each message once and unchanged.
 async fn confirmed(calls: &impl Calls, sent: &[Sent]) -> anyhow::Result<Arrivals> {
     let begun = now();
     let mut seen = calls.arrivals().await?;
-    // Servers with several threads may answer this before they have taken the last oneways.
+    // Servers with several threads may answer before they have handled the last oneways.
     while seen.all.len() < sent.len() && now() - begun < STALLED {
         calls.wait(now() + 1_000_000).await;
         seen = calls.arrivals().await?;
@@ -284,12 +286,13 @@ async fn confirmed(calls: &impl Calls, sent: &[Sent]) -> anyhow::Result<Arrivals
     Ok(seen)
 }
 
-/// Runs a wait that a runtime of tokio serves: its timer has steps of a millisecond, so the thread sleeps through the last of them.
+/// Waits within a tokio runtime. Its timer has a resolution of a millisecond, so the thread sleeps for the
+/// last part.
 pub(crate) fn wait_in_tokio(until: u64) -> impl Future<Output = ()> {
     const STEPS: u64 = 2_000_000;
     let left = until.saturating_sub(now());
     async move {
-        // Always through the timer where there is time: what the ORB has left to do is done meanwhile.
+        // Always uses the timer if there is time, so that the ORB can finish its pending work.
         let through_timer = if left > STEPS { left - STEPS } else { left };
         tokio::time::sleep(std::time::Duration::from_nanos(through_timer)).await;
         sleep_until(until);
@@ -316,7 +319,7 @@ mod tests {
         Line::try_parse_from(["x"].into_iter().chain(line.split(' '))).unwrap().work
     }
 
-    /// A server in memory, whose faults are the point.
+    /// A server in memory with injected faults.
     #[derive(Default)]
     struct Fake {
         notes: RefCell<Notes>,
@@ -350,7 +353,7 @@ mod tests {
             self.asked.set(self.asked.get() + 1);
             let mut seen = self.notes.borrow().arrivals();
             if self.asked.get() % 2 == 1 {
-                // Not yet all, and in another order.
+                // Incomplete, and in another order.
                 seen.all.pop();
             }
             seen.all.reverse();

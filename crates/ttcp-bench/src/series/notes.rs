@@ -1,31 +1,31 @@
-//! What a server notes of the messages that come.
+//! A server's record of received messages.
 
 use serde::Serialize;
 
-/// The most messages that are noted: a client has fewer.
+/// Maximum number of recorded messages; clients send fewer.
 const MOST: usize = 1 << 16;
 
-/// A message that came.
+/// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Arrival {
-    /// When it was sent, as it says.
+    /// Its sending time, as it states.
     pub(crate) sent: u64,
     /// When the server had it.
     pub(crate) arrived: u64,
-    /// Its number, as it says.
+    /// Its number, as it states.
     pub(crate) number: u32,
 }
 
-/// What came.
+/// The received messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Arrivals {
-    /// Each, in the order in which they came.
+    /// The messages in the order of arrival.
     pub(crate) all: Vec<Arrival>,
-    /// How many had other contents than the pattern.
+    /// How many differed from the pattern.
     pub(crate) bad: u32,
 }
 
-/// The notes of a server.
+/// The record of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     elements: u32,
@@ -33,16 +33,17 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Forgets all; from here on messages are to have so many elements of the pattern (0: anything).
+    /// Discards the record. From now on, messages must have `elements` elements of the pattern (0: any
+    /// contents).
     pub(crate) fn begin(&mut self, elements: u32) {
         self.elements = elements;
         self.seen.bad = 0;
         self.seen.all.clear();
-        // So that noting allocates nothing while times are taken.
+        // Avoids allocations while times are taken.
         self.seen.all.reserve(super::LONGEST as usize);
     }
 
-    /// Notes a message; `right` looks whether it has so many elements of the pattern.
+    /// Records a message; `right` checks whether it has that many elements of the pattern.
     pub(crate) fn note(&mut self, arrival: Arrival, right: impl FnOnce(usize) -> bool) {
         if self.seen.all.len() < MOST {
             self.seen.all.push(arrival);
@@ -52,7 +53,7 @@ impl Notes {
         }
     }
 
-    /// What came since the beginning.
+    /// Returns the record since [`begin`](Self::begin).
     pub(crate) fn arrivals(&self) -> Arrivals {
         self.seen.clone()
     }

@@ -1,4 +1,4 @@
-//! What a client does: calls of every kind, each with a check of what comes back.
+//! The actions of a client: calls of every kind, each with a check of the result.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,20 +16,20 @@ use super::contract::{
 };
 use super::records::{Id, Outcome, Record};
 
-/// How much longer than it may take a call is waited for, before it counts as hung.
+/// How long after its deadline a call is awaited before it counts as hung.
 const HUNG: Duration = Duration::from_secs(20);
-/// Between a call that failed and the next one.
+/// Pause after a call that failed.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A task that calls.
+/// A task that makes calls.
 pub(super) struct Caller {
-    /// What it shares.
+    /// State shared with other callers.
     pub(super) crew: Arc<Crew>,
-    /// What it does next.
+    /// Source of the random choice of calls.
     pub(super) rng: Rng,
 }
 
-/// The kinds of calls: their names, and how often of all together they are drawn.
+/// The kinds of calls: their names, and their relative frequencies.
 pub(super) const KINDS: [(&str, u32); 19] = [
     ("ping", 12),
     ("octets", 10),
@@ -55,30 +55,30 @@ pub(super) const KINDS: [(&str, u32); 19] = [
 /// Replaces the caller's connection. It is not a call.
 const NEW_CONNECTION: &str = "new connection";
 
-/// Whether it is a kind of calls, which both sides note.
+/// Returns whether both sides record calls of that kind.
 pub(super) fn is_noted(kind: &str) -> bool {
     kind != NEW_CONNECTION
 }
 
-/// How long a caller waits.
+/// How long a caller waits for a result.
 #[derive(Debug, Clone, Copy)]
 enum Waits {
     /// As long as the server may take.
     Long,
-    /// Until a deadline that fires now and then.
+    /// Until a deadline that expires occasionally.
     Until(Duration),
-    /// The caller drops the call.
+    /// Until the caller drops the call.
     Drops(Duration),
 }
 
-/// What a call needs.
+/// The parameters of a call.
 struct Way {
     line: Arc<Line>,
     waits: Waits,
     kind: u8,
 }
 
-/// Why there is no result.
+/// Why a call has no result.
 enum Failure {
     System(SystemException),
     /// An exception of the operation.
@@ -100,7 +100,7 @@ impl From<DynamicException> for Failure {
     }
 }
 
-/// Calls until the client is told to be quiet.
+/// Makes calls until the client has to become quiet.
 pub(super) async fn call_until_the_end(mut caller: Caller) {
     while !caller.crew.is_ending() {
         if caller.call().await.is_none() {
@@ -110,7 +110,7 @@ pub(super) async fn call_until_the_end(mut caller: Caller) {
 }
 
 impl Caller {
-    /// A call, or several that belong together; `None` if one failed.
+    /// Makes a call, or several that belong together; `None` if one failed.
     async fn call(&mut self) -> Option<()> {
         let kind = self.kind();
         let waits = match self.rng.u32(..20) {
@@ -155,13 +155,13 @@ impl Caller {
         0
     }
 
-    /// A length, short ones more often than long ones.
+    /// Returns a random length, more often short than long.
     fn len(&mut self, log: u32) -> usize {
         let bits = self.rng.u32(..=log);
         self.rng.usize(..1 << bits)
     }
 
-    /// One of the objects, by one of the ways to it.
+    /// Returns one of the objects, reached in one of several ways.
     async fn target(&mut self, way: &Way) -> Option<TargetRef> {
         let number = self.rng.usize(..OBJECTS);
         let name = match self.rng.u32(..20) {
@@ -206,7 +206,7 @@ impl Caller {
         }
     }
 
-    /// Makes the call, bounded in time, and notes what became of it.
+    /// Makes the call with a timeout, and records its outcome.
     async fn judge<T, E: Into<Failure>>(
         &self,
         way: &Way,
@@ -238,7 +238,7 @@ impl Caller {
         result
     }
 
-    /// Tells if what came back is something else.
+    /// Reports a violation if the result differs from what was sent.
     fn compare<T: PartialEq>(&self, what: &str, id: Id, came: &T, sent: &T) -> Option<()> {
         if came != sent {
             self.crew
@@ -304,14 +304,14 @@ impl Caller {
                 let any = Any::new((0..len as i32).collect::<Vec<i32>>()).ok()?;
                 echo!("any", echo_any, any, std::convert::identity)
             }
-            // GIOP 1.0 has no wide text: there it is refused before it is sent.
+            // GIOP 1.0 does not support wide characters: the call is rejected before it is sent.
             _ => echo!("wide text", echo_wide, WString::from(text(len)), WString::as_wstr),
         }
     }
 
-    /// Oneways, and a call that tells how many came: all of them, if it came by the same connection.
+    /// Makes oneways, and a call that returns how many arrived: all of them, if it used the same connection.
     async fn flood(&mut self, way: &Way) -> Option<()> {
-        // Only their caller waits, so there is nothing to be dropped.
+        // Only the caller waits here, so no call can be dropped.
         let way = Way { line: Arc::clone(&way.line), waits: Waits::Long, kind: way.kind };
         let target: TargetRef = self.named(&way, TARGET).await?;
         let flood = self.crew.id();
@@ -388,7 +388,7 @@ impl Caller {
 
     async fn fail(&mut self, way: &Way) -> Option<()> {
         let (target, id) = (self.target(way).await?, self.crew.id());
-        // A panic leaves it open how far the call came.
+        // After a panic it is unknown how far the call got.
         let how = self.rng.u8(..3);
         let waits =
             if matches!(way.waits, Waits::Long) { Waits::Until(self.crew.patience()) } else { way.waits };
@@ -415,7 +415,7 @@ impl Caller {
         answered
     }
 
-    /// Several calls sent before the first is awaited.
+    /// Makes several calls before the first is awaited.
     async fn deferred(&mut self, way: &Way) -> Option<()> {
         let target = self.target(way).await?;
         let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.crew.id()).collect();
@@ -427,7 +427,7 @@ impl Caller {
             })
             .collect();
         let mut all = Some(());
-        // The last first.
+        // In reverse order.
         for (id, call) in calls.into_iter().rev() {
             all = self.judge(way, id, call).await.and(all);
         }
@@ -435,7 +435,7 @@ impl Caller {
     }
 
     async fn handler(&mut self, way: &Way) -> Option<()> {
-        // A handler's call is nobody's to drop.
+        // A handler's call cannot be dropped.
         let waits = if matches!(way.waits, Waits::Drops(_)) { Waits::Long } else { way.waits };
         let way = Way { line: Arc::clone(&way.line), waits, kind: way.kind };
         let slim: SlimRef = self.named(&way, SLIM).await?;
@@ -444,7 +444,7 @@ impl Caller {
         let call = async {
             slim.sendc_bump(&handler, id.0)?;
             drop(handler);
-            // It says COMPLETED_MAYBE, which is told as a call that was not answered.
+            // Reported with COMPLETED_MAYBE, as a call without an answer.
             let gone = || {
                 let maybe = CompletionStatus::Maybe;
                 SystemException::new(SystemExceptionKind::Internal, zorb::MinorCode::NONE, maybe)
@@ -476,7 +476,7 @@ impl Caller {
         self.compare("an object served by name", id, &came, &id.0.wrapping_add(1))
     }
 
-    /// An object that is made, called, ended, and called again.
+    /// Makes calls to an object that is created, called, deactivated, and called again.
     async fn made(&mut self, way: &Way) -> Option<()> {
         let (target, id) = (self.target(way).await?, self.crew.id());
         let text = self.judge(way, id, target.make(id.0)).await?;
@@ -508,7 +508,7 @@ fn ascii(place: usize) -> String {
 
 type Bumped = Result<u64, SystemException>;
 
-/// Gets the outcome of one call.
+/// Receives the outcome of one call.
 struct Handler(Mutex<Option<oneshot::Sender<Bumped>>>);
 
 impl Handler {

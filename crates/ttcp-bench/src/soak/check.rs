@@ -1,4 +1,4 @@
-//! What calls and executions must have in common.
+//! The consistency check of calls and executions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,28 +8,29 @@ use zorb::SystemExceptionKind;
 use super::calls::KINDS;
 use super::records::{Id, Outcome, RAW, Record};
 
-/// The most violations of one kind that are told of a round.
+/// Maximum number of violations of one kind that are reported per round.
 const TOLD: usize = 5;
 
-/// How calls ended.
+/// Numbers of calls by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
-    /// Calls begun, oneways among them.
+    /// Calls begun, including oneways.
     pub(super) calls: u64,
-    /// Calls with a reply, an exception of the operation or COMPLETED_YES; oneways that are known to have come.
+    /// Calls with a reply, an exception of the operation or COMPLETED_YES; oneways that are known to have
+    /// arrived.
     pub(super) answered: u64,
-    /// Calls that were told COMPLETED_NO.
+    /// Calls that ended with COMPLETED_NO.
     pub(super) not_executed: u64,
-    /// Calls that were told COMPLETED_MAYBE.
+    /// Calls that ended with COMPLETED_MAYBE.
     pub(super) maybe: u64,
-    /// Calls that their callers dropped, oneways of which nothing is known, calls of clients that were killed.
+    /// Calls that their callers dropped, oneways with an unknown outcome, and calls of killed clients.
     pub(super) unknown: u64,
     /// Executions at the servers.
     pub(super) executions: u64,
 }
 
 impl Counts {
-    /// Adds those of a further round.
+    /// Adds the counts of another round.
     pub(super) fn add(&mut self, other: &Counts) {
         self.calls += other.calls;
         self.answered += other.answered;
@@ -40,19 +41,19 @@ impl Counts {
     }
 }
 
-/// What is known of a round.
+/// The records of a round.
 pub(super) struct Round<'r> {
-    /// What clients noted.
+    /// The records of clients.
     pub(super) records: &'r [Record],
-    /// What servers noted.
+    /// The records of servers.
     pub(super) executions: &'r [Id],
     /// Clients that were killed.
     pub(super) killed: &'r BTreeSet<u16>,
-    /// Whether no server was killed or stopped: each call that its caller waited for was to be answered.
+    /// Whether no server was killed or suspended. Each call that its caller awaited then had to be answered.
     pub(super) is_calm: bool,
 }
 
-/// Sets both sides beside each other. Gives the counts, those by kind, and what is wrong.
+/// Compares the records of both sides. Returns the counts, the counts by kind, and the violations.
 pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts>, Vec<String>) {
     let mut executed: HashMap<Id, u32> = HashMap::new();
     for id in round.executions {
@@ -126,7 +127,7 @@ fn described(record: &Record, what: &str) -> String {
     format!("call {:x}, {}{exception}: {what}", record.id.0, kind(record))
 }
 
-/// Violations, not too many of each kind.
+/// Violations, with a limited number of each kind.
 #[derive(Default)]
 struct Wrong(BTreeMap<String, (usize, Vec<String>)>);
 

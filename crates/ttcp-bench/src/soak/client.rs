@@ -1,4 +1,4 @@
-//! `ttcp soak-client`: the process that calls, and is killed and stopped as well.
+//! `ttcp soak-client`: the process that calls, and that is killed and suspended as well.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use super::state::State;
 use super::{Order, orders, say};
 use crate::cli::Transport;
 
-/// Tasks that call at once.
+/// Number of tasks that make calls concurrently.
 const CALLERS: u64 = 12;
-/// The most violations that are told of one round.
+/// Maximum number of violations that are reported of one round.
 const TOLD: usize = 20;
 
 /// Options of `ttcp soak-client`.
@@ -52,23 +52,23 @@ pub struct SoakClientArgs {
     pub references: String,
 }
 
-/// What a client says when it is quiet.
+/// The report of a client that has become quiet.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Told {
-    /// What it got that it should not have.
+    /// Results that it should not have received.
     pub(super) violations: Vec<String>,
-    /// Connections that it began with an ORB of their own.
+    /// ORBs that it created, each with a connection of its own.
     pub(super) orbs: u64,
-    /// Replies, cancels and fragments that belonged to nothing.
+    /// Replies, cancels and fragments without a matching request.
     pub(super) strays: u64,
     /// CancelRequests sent.
     pub(super) cancels: u64,
 }
 
-/// Calls as long as it is told to, until its orders end.
+/// Makes calls according to its orders, until the orders end.
 ///
 /// # Errors
-/// There are no notes, or the references are none.
+/// The record file does not exist, or the references are invalid.
 pub fn soak_client(args: &SoakClientArgs) -> anyhow::Result<()> {
     let orders = orders()?;
     super::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args.clone(), orders)).await? })
@@ -132,10 +132,10 @@ pub(super) fn is_wanted(only: &[String], kind: &str) -> bool {
     only.is_empty() || only.iter().any(|wanted| wanted == kind)
 }
 
-/// Kinds of ORBs of a client.
+/// Number of kinds of ORBs of a client.
 pub(super) const LINES: usize = 4;
 
-/// What the callers of a process share.
+/// State shared by the callers of a process.
 pub(super) struct Crew {
     number: u16,
     next: AtomicU32,
@@ -150,25 +150,25 @@ pub(super) struct Crew {
     fallbacks: AtomicU64,
 }
 
-/// An ORB, and so a connection.
+/// An ORB with its connection.
 pub(super) struct Line {
-    /// `None` once it was given up.
+    /// `None` after it was given up.
     orb: Mutex<Option<Orb>>,
     given_up: AtomicBool,
 }
 
 impl Line {
-    /// The ORB, if it was not given up.
+    /// Returns the ORB, if it was not given up.
     pub(super) fn orb(&self) -> Option<Orb> {
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether its client gave it up: calls need not be answered any more.
+    /// Returns whether its client gave it up: calls then need not be answered.
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::SeqCst)
     }
 
-    /// Gives it up; the ORB, the first time.
+    /// Marks it as given up. Returns the ORB on the first call.
     fn take(&self) -> Option<Orb> {
         self.given_up.store(true, Ordering::SeqCst);
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -176,37 +176,37 @@ impl Line {
 }
 
 impl Crew {
-    /// The number of a new call.
+    /// Returns the id of a new call.
     pub(super) fn id(&self) -> Id {
         Id::new(self.number, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Where it is noted.
+    /// Returns the record file.
     pub(super) fn notes(&self) -> &Notes {
         &self.notes
     }
 
-    /// How long the server may take for a call.
+    /// Returns how long the server may take for a call.
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// How often each kind of call is drawn.
+    /// Returns the relative frequencies of the kinds of calls.
     pub(super) fn kinds(&self) -> &[u32] {
         &self.kinds
     }
 
-    /// Whether callers shall end.
+    /// Returns whether callers must end.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// The reference of that name.
+    /// Returns the reference of that name.
     pub(super) fn reference(&self, name: &str) -> Option<&str> {
         self.references.get(name).map(String::as_str)
     }
 
-    /// Tells of something that should not have been.
+    /// Reports a violation.
     pub(super) fn violation(&self, text: String) {
         let mut told = self.told();
         if told.violations.len() < TOLD {
@@ -214,15 +214,15 @@ impl Crew {
         }
     }
 
-    /// One of the ORBs.
+    /// Returns one of the ORBs.
     pub(super) fn line(&self, kind: usize) -> Option<Arc<Line>> {
         self.slot(kind)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts a new ORB in the place of one, which is given back.
+    /// Replaces an ORB with a new one, and returns the previous one.
     ///
     /// # Errors
-    /// It can not be built.
+    /// The new ORB cannot be built.
     pub(super) async fn renew(&self, kind: usize) -> anyhow::Result<Option<Arc<Line>>> {
         let mut limits = Limits::default();
         limits.linger_timeout = Duration::from_secs(10);
@@ -240,7 +240,7 @@ impl Crew {
         Ok(slot.lock().unwrap_or_else(PoisonError::into_inner).replace(line))
     }
 
-    /// Gives a line up: in peace, or by cutting it in the middle of its calls.
+    /// Gives an ORB up: orderly, or by aborting its calls.
     pub(super) async fn give_up(&self, line: &Line, in_peace: bool) {
         let Some(orb) = line.take() else { return };
         let stats = orb.stats();
@@ -255,7 +255,7 @@ impl Crew {
         }
     }
 
-    /// Ends a line for now, in peace.
+    /// Ends an ORB orderly, without a replacement.
     async fn end(&self, kind: usize) {
         let line =
             self.slot(kind).and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());

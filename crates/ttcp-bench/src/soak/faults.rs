@@ -1,4 +1,5 @@
-//! Peers that are no ORBs: garbage, messages that are cut or have a bit flipped, lengths that never come, readers that do not read.
+//! Misbehaving peers, which are not ORBs: garbage, truncated messages or messages with a flipped bit,
+//! declared bytes that never come, peers that do not read.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,14 +13,14 @@ use fastrand::Rng;
 use super::contract::TARGET;
 use super::records::{Id, RAW};
 
-/// How long such a peer waits for anything.
+/// Timeout of such a peer.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Between two of them.
+/// Pause between two such connections.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Threads that do it.
+/// Number of threads.
 const THREADS: u64 = 2;
 
-/// What they do, in the order of `RawPeers::counts`.
+/// The kinds of misbehaviour, in the order of `RawPeers::counts`.
 const DEEDS: [&str; 7] = [
     "garbage",
     "cut messages",
@@ -30,7 +31,7 @@ const DEEDS: [&str; 7] = [
     "silent connections",
 ];
 
-/// The peers, as long as this lives.
+/// The peers; dropping this ends them.
 pub(super) struct RawPeers {
     gate: Arc<RwLock<()>>,
     ending: Arc<AtomicBool>,
@@ -42,7 +43,7 @@ impl RawPeers {
     /// Starts them.
     ///
     /// # Errors
-    /// Their threads can not be started.
+    /// Their threads cannot be started.
     pub(super) fn start(address: SocketAddr, seed: u64) -> std::io::Result<RawPeers> {
         let mut peers = RawPeers {
             gate: Arc::default(),
@@ -61,7 +62,7 @@ impl RawPeers {
                         let _allowed = gate.read().unwrap_or_else(PoisonError::into_inner);
                         let deed = rng.usize(..DEEDS.len());
                         let id = || Id::new(RAW, place.fetch_add(1, Ordering::Relaxed) as u32);
-                        // That the server is not there just now, or closes, is what is to be expected.
+                        // Errors are expected: the server may be down, or close the connection.
                         if misbehave(deed, &id, address, &mut rng).is_ok()
                             && let Some(count) = counts.get(deed)
                         {
@@ -76,17 +77,17 @@ impl RawPeers {
         Ok(peers)
     }
 
-    /// Waits until none of them has a connection, and keeps them so.
+    /// Waits until none of them has a connection, and prevents new ones.
     pub(super) fn pause(gate: &RwLock<()>) -> RwLockWriteGuard<'_, ()> {
         gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What they wait at.
+    /// Returns the lock by which they are paused.
     pub(super) fn gate(&self) -> Arc<RwLock<()>> {
         Arc::clone(&self.gate)
     }
 
-    /// How often each deed was done so far.
+    /// Returns how often each misbehaviour was performed so far.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
         DEEDS.into_iter().zip(counts)
@@ -133,7 +134,7 @@ fn misbehave(deed: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
             drain(&stream, 1)
         }
         5 => {
-            // Replies of many times what sockets hold.
+            // Replies many times larger than the socket buffers.
             for _ in 0..rng.usize(1..20) {
                 let mut body = id().0.to_be_bytes().to_vec();
                 body.extend(200_000_u32.to_be_bytes());
@@ -152,7 +153,7 @@ fn misbehave(deed: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
     }
 }
 
-/// Reads up to so many pieces of what comes.
+/// Reads up to `pieces` pieces of incoming data.
 fn drain(mut stream: &TcpStream, pieces: usize) -> std::io::Result<()> {
     let mut piece = [0; 4096];
     for _ in 0..pieces {
@@ -166,10 +167,11 @@ fn drain(mut stream: &TcpStream, pieces: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A request of GIOP 1.0, big-endian, with a body that starts where eight octets may.
+/// Returns a request of GIOP 1.0, big-endian, with a body that is aligned to 8 bytes.
 pub(crate) fn request(key: &str, operation: &str, body: &[u8]) -> Vec<u8> {
     let mut message = b"GIOP\x01\x00\x00\x00".to_vec();
-    // The length goes here, then no service context, request id 1, and that a reply is wanted.
+    // The message length is filled in here later; then no service context, request id 1, and
+    // `response_expected`.
     message.extend([0; 8]);
     message.extend([0, 0, 0, 1, 1, 0, 0, 0]);
     let mut put = |octets: &[u8], end: &[u8]| {

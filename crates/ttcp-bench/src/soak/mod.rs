@@ -1,20 +1,20 @@
-//! `ttcp soak`: traffic of every kind between processes that are killed, stopped and restarted, and the proof that nothing was lost,
-//! hung or leaked.
+//! `ttcp soak`: traffic of every kind between processes that are killed, suspended and restarted, and the
+//! proof that nothing was lost, hung or leaked.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | `rounds` | the rounds of a soak: traffic, faults, quiet, checks |
-//! | `faults` | what is done to the processes, and by peers that are no ORBs |
-//! | `check` | what calls and executions must have in common |
-//! | `records` | the numbers of calls, and the files in which both sides note them |
-//! | `report` | what was found |
-//! | `state` | what a process holds |
+//! | `faults` | misbehaving peers |
+//! | `check` | the consistency check of calls and executions |
+//! | `records` | the ids of calls, and the files in which both sides record them |
+//! | `report` | the results |
+//! | `state` | the resources of a process |
 //! | `server`, `servant` | the process that is called |
 //! | `client`, `calls` | the process that calls |
 //!
-//! Each call has a number. The server notes it before it does anything for the call, the client before it sends it and when it is told
-//! how it ended. When a round is over both are set beside each other: what was answered was executed exactly once, what was told
-//! COMPLETED_NO was not, everything else once or not at all.
+//! Each call has an id. The server records it before it does anything else for the call. The client records
+//! it before sending, and records the outcome. After a round both records are compared: an answered call was
+//! executed exactly once, a call with COMPLETED_NO was not executed, and any other call at most once.
 
 mod calls;
 mod check;
@@ -37,18 +37,18 @@ pub use server::{SoakServerArgs, soak_server};
 use crate::cli::Transport;
 use crate::run::child::{self, say};
 
-/// What a child is told, a word a line.
+/// An order to a child, one word per line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Call.
+    /// Make calls.
     Go,
-    /// End all calls and connections, and say QUIET.
+    /// End all calls and connections, and print QUIET.
     Quiet,
-    /// Forget what clients left that were killed.
+    /// Discard what killed clients left.
     Sweep,
-    /// Say STATE.
+    /// Print STATE.
     State,
-    /// End in order.
+    /// Shut down.
     End,
 }
 
@@ -62,18 +62,18 @@ impl Order {
     ];
 }
 
-/// The orders that come on stdin.
+/// Returns the orders from stdin.
 ///
 /// # Errors
-/// The thread can not be started.
+/// The thread cannot be started.
 fn orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
     child::orders(|line| Order::ALL.into_iter().find(|(word, _)| *word == line).map(|(_, order)| order))
 }
 
-/// The runtime in which a transport is what it was asked for.
+/// Returns a runtime in which the requested transport is used without falling back.
 ///
 /// # Errors
-/// Its threads can not be started.
+/// Its threads cannot be started.
 pub(crate) fn runtime(transport: Transport) -> std::io::Result<tokio::runtime::Runtime> {
     match transport {
         Transport::Uring => tokio::runtime::Builder::new_current_thread().enable_all().build(),

@@ -1,35 +1,36 @@
-//! What both sides note while they work, in files that outlive a process that is killed.
+//! The records of both sides, in files that outlive a killed process.
 //!
-//! The files have no names: `ttcp soak` opens them, and its children reach them as descriptors of it. So nothing is left behind,
-//! however everything ends.
+//! The files have no names: `ttcp soak` opens them, and its children reach them as descriptors of that
+//! process. Therefore nothing remains, in whatever way the processes end.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-/// Octets of a client's record.
+/// Size of a client's record, bytes.
 const RECORD: usize = 16;
 
-/// The number of a client that is no client: calls of raw sockets, whose outcome nobody waits for.
+/// The client number of raw sockets, which do not await the outcome of their calls.
 pub(super) const RAW: u16 = u16::MAX;
 
-/// The number of a call: who made it, which of its calls, and a check, because garbage is sent too.
+/// The id of a call: its client, its index among the client's calls, and a check value, because garbage is
+/// sent too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Id(pub(super) u64);
 
 impl Id {
-    /// The call of that client with that place among its calls.
+    /// Returns the id of the call with index `place` of that client.
     pub(super) fn new(client: u16, place: u32) -> Id {
         let high = u64::from(client) << 48 | u64::from(place) << 16;
         Id(high | check(high))
     }
 
-    /// Who made the call.
+    /// Returns the client that made the call.
     pub(super) fn client(self) -> u16 {
         (self.0 >> 48) as u16
     }
 
-    /// Whether it is one that somebody made.
+    /// Returns whether the check value is correct, which means that a client created the id.
     pub(super) fn is_sound(self) -> bool {
         self.0 & 0xffff == check(self.0 & !0xffff)
     }
@@ -39,11 +40,11 @@ fn check(high: u64) -> u64 {
     high.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
 }
 
-/// What became of a call, as its caller was told.
+/// The outcome of a call as its caller knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Outcome {
-    /// It is on its way. What has no other record was not told.
+    /// The call was begun. Without another record, the outcome was not reported.
     Begun = 1,
     /// A reply, or an exception of the operation: it was executed.
     Answered = 2,
@@ -53,7 +54,7 @@ pub(super) enum Outcome {
     No = 4,
     /// COMPLETED_MAYBE.
     Maybe = 5,
-    /// The caller dropped it, or it is a oneway of which nothing more is known.
+    /// The caller dropped it, or it is a oneway with an unknown outcome.
     Unknown = 6,
     /// It did not end by itself, long after its deadline.
     Hung = 7,
@@ -70,7 +71,7 @@ impl Outcome {
         Outcome::Hung,
     ];
 
-    /// How often the call may have been executed.
+    /// Returns how often the call may have been executed.
     pub(super) fn executions(self) -> std::ops::RangeInclusive<u32> {
         match self {
             Outcome::Answered | Outcome::Yes => 1..=1,
@@ -80,61 +81,61 @@ impl Outcome {
     }
 }
 
-/// A line of a client's file.
+/// A record of a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Which call.
+    /// The call.
     pub(super) id: Id,
-    /// What became of it.
+    /// Its outcome.
     pub(super) outcome: Outcome,
-    /// The kind of call: its place in the list of kinds.
+    /// The kind of call: its index in the list of kinds.
     pub(super) kind: u8,
-    /// Whether nothing but the server may keep it from being answered: no short deadline, no connection given up.
+    /// Whether only the server may prevent an answer: no short deadline, no connection given up.
     pub(super) owed: bool,
-    /// The system exception: its place in the list of the OMG, from 1 on; 0 for none.
+    /// The system exception: its position in the OMG's list, from 1; 0 for none.
     pub(super) exception: u8,
 }
 
-/// A file that somebody writes to and somebody else reads.
+/// A record file that one process writes and another reads.
 #[derive(Debug)]
 pub(super) struct Notes(File);
 
 impl Notes {
-    /// An empty file without a name.
+    /// Creates an empty file without a name.
     ///
     /// # Errors
-    /// The directory of temporary files can not be written to.
+    /// The directory of temporary files cannot be written.
     pub(super) fn new() -> io::Result<Notes> {
         tempfile::tempfile().map(Notes)
     }
 
-    /// Where a child finds it.
+    /// Returns the path by which a child opens it.
     pub(super) fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
     }
 
-    /// The file of that path, to be added to.
+    /// Opens the file of that path for appending.
     ///
     /// # Errors
-    /// There is none.
+    /// It does not exist.
     pub(super) fn open(path: &std::path::Path) -> io::Result<Notes> {
         File::options().append(true).open(path).map(Notes)
     }
 
-    /// Adds that a call is executed.
+    /// Appends that a call is executed.
     ///
     /// # Errors
-    /// Of the file: there is no room, for one.
+    /// Errors of the file, for example a full disk.
     pub(super) fn executed(&self, id: Id) -> io::Result<()> {
-        // One write: whoever is killed has written it or not.
+        // A single write, so that a killed process has written all of it or nothing.
         (&self.0).write_all(&id.0.to_le_bytes())
     }
 
-    /// Adds what became of a call.
+    /// Appends the outcome of a call.
     ///
     /// # Errors
-    /// Of the file.
+    /// Errors of the file.
     pub(super) fn note(&self, record: Record) -> io::Result<()> {
         let mut octets = [0; RECORD];
         let Record { id, outcome, kind, owed, exception } = record;
@@ -145,19 +146,19 @@ impl Notes {
         (&self.0).write_all(&octets)
     }
 
-    /// All executions so far, which are forgotten.
+    /// Returns all executions so far, and removes them.
     ///
     /// # Errors
-    /// Of the file.
+    /// Errors of the file.
     pub(super) fn take_executions(&mut self) -> io::Result<Vec<Id>> {
         let octets = self.take()?;
         Ok(octets.chunks_exact(8).filter_map(number).collect())
     }
 
-    /// All records so far, which are forgotten.
+    /// Returns all records so far, and removes them.
     ///
     /// # Errors
-    /// Of the file.
+    /// Errors of the file.
     pub(super) fn take_records(&mut self) -> io::Result<Vec<Record>> {
         let octets = self.take()?;
         let record = |octets: &[u8]| {

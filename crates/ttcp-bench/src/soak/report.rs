@@ -1,4 +1,4 @@
-//! What a soak found.
+//! The results of a soak.
 
 use std::collections::BTreeMap;
 
@@ -11,50 +11,50 @@ use super::state::State;
 /// The result, as `--json` writes it.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
-    /// How connections were read and written.
+    /// Transport of the connections.
     pub(super) transport: String,
-    /// What drew everything.
+    /// Seed of the random choices.
     pub(super) seed: u64,
     /// Client processes at a time.
     pub(super) clients: u16,
-    /// How long it took.
+    /// Duration, seconds.
     pub(super) seconds: f64,
     /// Rounds, each with checks at its end.
     pub(super) rounds: u64,
-    /// Whether the user ended it.
+    /// Whether the user interrupted it.
     pub(super) interrupted: bool,
-    /// Connections that used epoll where io_uring was asked for.
+    /// Connections that fell back from io_uring to epoll.
     pub(super) fallbacks: u64,
     /// All calls.
     pub(super) total: Counts,
-    /// The same by kind.
+    /// Calls by kind.
     pub(super) kinds: BTreeMap<&'static str, Counts>,
-    /// What was done to whom, how often.
+    /// The injected faults, and how often each was injected.
     pub(super) faults: BTreeMap<String, u64>,
-    /// The longest time that a server took to end in order, seconds.
+    /// The longest orderly shutdown of a server, seconds.
     pub(super) longest_end: f64,
-    /// ORBs, and so connections, of clients.
+    /// ORBs of clients, each with a connection.
     pub(super) orbs: u64,
     /// CancelRequests sent.
     pub(super) cancels: u64,
-    /// Replies and cancels that came for calls that were over.
+    /// Replies and cancels that arrived for calls that had ended.
     pub(super) strays: u64,
-    /// What the server held after the first calls, quiet.
+    /// The server's resources after the first calls, when quiet.
     pub(super) server_start: State,
-    /// What it held at the end of the last round.
+    /// The server's resources at the end of the last round.
     pub(super) server_end: State,
-    /// What a client held, so.
+    /// A client's resources after the first calls, when quiet.
     pub(super) client_start: State,
-    /// What it held at the end of the last round.
+    /// A client's resources at the end of the last round.
     pub(super) client_end: State,
-    /// The most memory that any process had when it was quiet, octets.
+    /// The largest memory of any process when it was quiet, bytes.
     pub(super) most_memory: u64,
-    /// What should not have been.
+    /// The violations.
     pub(super) violations: Vec<String>,
 }
 
 impl Report {
-    /// The tables, and what is wrong.
+    /// Returns the tables and the violations as text.
     pub(super) fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::ASCII_MARKDOWN);

@@ -24,17 +24,19 @@ use super::state::State;
 use crate::cli::Transport;
 use crate::run::child::Child;
 
-/// The longest round.
+/// Maximum duration of a round.
 const ROUND: Duration = Duration::from_secs(10);
-/// The most repetitions of all rounds after the time is over, until each call and fault has happened once.
+/// Maximum number of repetitions of all rounds after the requested time, until each call and fault has
+/// happened once.
 const REPEATS: usize = 5;
-/// The traffic after which a process counts as warm.
+/// Duration of the traffic after which a process counts as warm.
 const WARM: Duration = Duration::from_millis(700);
-/// How long a process may take to begin, to say something, or to let go of what it had.
+/// Timeout for a process to start, to print something, or to release its resources.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much longer a client may take to end its calls than a call may take.
+/// How much longer than the timeout of a call a client may take to end its calls.
 const LAST_CALLS: Duration = Duration::from_secs(40);
-/// Memory that a process may have more than when it was warm and quiet, beside what its pool holds: what the allocator keeps.
+/// Memory that a process may have in addition to its warm, quiet state and its pool: memory kept by the
+/// allocator.
 const SLACK: u64 = 128 << 20;
 
 /// Options of `ttcp soak`.
@@ -76,16 +78,16 @@ pub struct SoakArgs {
 }
 
 impl SoakArgs {
-    /// Whether there are rounds of that kind.
+    /// Returns whether there are rounds of that kind.
     fn has(&self, kind: Kind) -> bool {
         self.rounds.is_empty() || self.rounds.iter().any(|name| name == kind.name())
     }
 }
 
-/// Soaks, prints what was found, and fails if that is anything.
+/// Runs a soak, prints the results, and returns a failure code if there are violations.
 ///
 /// # Errors
-/// It can not begin, or the result can not be written.
+/// It cannot begin, or the result cannot be written.
 pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
@@ -100,7 +102,8 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     let end = Instant::now() + time;
     for kind in kinds.iter().copied().cycle() {
         let left = end.saturating_duration_since(Instant::now());
-        // Each kind at least once, however long the first ones took, and each call and fault, however slow the machine is.
+        // Each kind runs at least once, however long the first ones took. Each call and fault happens,
+        // however slow the machine is.
         let all = soak.report.rounds > kinds.len() as u64;
         let enough = soak.has_seen_all() || soak.report.rounds > (REPEATS * kinds.len()) as u64;
         let found = args.first && !soak.report.violations.is_empty();
@@ -127,16 +130,16 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     Ok(if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What is done in a round beside the calls, and the peers that are no ORBs.
+/// The faults of a round, in addition to the calls and the misbehaving peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Nothing. What processes hold at its end is the start.
+    /// None. The resources at its end are the reference.
     Warm,
-    /// Nothing.
+    /// None.
     Calm,
-    /// The server and clients are stopped for a while.
+    /// The server and clients are suspended for a while.
     Stops,
-    /// The server ends in order, and is started again.
+    /// The server shuts down orderly, and is started again.
     Restarts,
     /// The server and clients are killed, and started again.
     Kills,
@@ -155,7 +158,7 @@ impl Kind {
         }
     }
 
-    /// Whether the server owes an answer to each call that its caller waits for.
+    /// Returns whether the server must answer each call that its caller awaits.
     fn is_calm(self) -> bool {
         matches!(self, Kind::Warm | Kind::Calm | Kind::Restarts)
     }
@@ -168,7 +171,7 @@ struct Client {
     notes: Notes,
 }
 
-/// A soak under way.
+/// A running soak.
 struct Soak {
     args: SoakArgs,
     rng: Rng,
@@ -181,7 +184,7 @@ struct Soak {
     started: u16,
     strikes: u64,
     killed: BTreeSet<u16>,
-    /// What clients noted that were killed in this round.
+    /// Records of the clients that were killed in this round.
     left: Vec<Record>,
     raw: RawPeers,
     start: Option<(State, State)>,
@@ -257,7 +260,7 @@ impl Soak {
         *self.report.faults.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Whether each kind of call was answered, and each peer that is no ORB did what it does.
+    /// Returns whether each kind of call was answered, and each misbehaviour was performed.
     fn has_seen_all(&self) -> bool {
         let mut kinds = calls::KINDS.iter().map(|(kind, _)| *kind).filter(|kind| calls::is_noted(kind));
         let is_answered = |kind| self.report.kinds.get(kind).is_some_and(|counts| counts.answered > 0);
@@ -265,7 +268,8 @@ impl Soak {
             && self.raw.counts().all(|(_, times)| times > 0)
     }
 
-    /// Traffic for that long, and for at least one fault of a kind that has any, then quiet, then the checks.
+    /// Runs a round: traffic for `length`, and until at least one fault of its kind has been injected; then
+    /// quiet, then the checks.
     fn round(&mut self, kind: Kind, length: Duration) -> anyhow::Result<()> {
         self.strikes = 0;
         for client in &mut self.clients {
@@ -282,7 +286,7 @@ impl Soak {
         self.quiet(kind)
     }
 
-    /// Sleeps, and looks whether all are there.
+    /// Sleeps, and checks that all processes run.
     fn sleep(&mut self, until: Instant) -> anyhow::Result<()> {
         while !self.is_over() && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
@@ -295,7 +299,7 @@ impl Soak {
         Ok(())
     }
 
-    /// One fault of the round: the server's and a client's in turn.
+    /// Injects one fault of the round: in the server and in a client in turn.
     fn strike(&mut self, kind: Kind) -> anyhow::Result<()> {
         self.strikes += 1;
         let client = self.strikes.is_multiple_of(2).then(|| self.rng.usize(..self.clients.len()));
@@ -327,7 +331,7 @@ impl Soak {
                 } else {
                     self.server.kill();
                     self.fault("server killed");
-                    // Callers find nobody for a while.
+                    // For a while, callers cannot reach a server.
                     std::thread::sleep(Duration::from_millis(self.rng.u64(..300)));
                     self.restart()?;
                 }
@@ -336,7 +340,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Keeps what a client that was killed noted until the round is checked.
+    /// Keeps the records of a killed client until the round is checked.
     fn gather(&mut self, whom: usize) -> anyhow::Result<()> {
         let Some(client) = self.clients.get_mut(whom) else { return Ok(()) };
         self.left.extend(client.notes.take_records()?);
@@ -344,7 +348,7 @@ impl Soak {
     }
 
     fn end_in_order(&mut self) -> anyhow::Result<()> {
-        // Replies that nobody takes keep a connection, and so the server.
+        // Unread replies keep a connection open, and therefore delay the server's end.
         let gate = self.raw.gate();
         let paused = RawPeers::pause(&gate);
         let begun = Instant::now();
@@ -372,7 +376,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Ends all calls and sees what is left.
+    /// Ends all calls and checks the remaining resources.
     fn quiet(&mut self, kind: Kind) -> anyhow::Result<()> {
         let gate = self.raw.gate();
         let paused = RawPeers::pause(&gate);
@@ -453,7 +457,7 @@ impl Soak {
         }
     }
 
-    /// Sets calls and executions beside each other.
+    /// Compares calls and executions.
     fn compare(&mut self, kind: Kind) -> anyhow::Result<()> {
         let mut records = std::mem::take(&mut self.left);
         for client in &mut self.clients {
@@ -475,7 +479,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Ends everything.
+    /// Ends all processes.
     fn end(mut self) -> Report {
         self.report.interrupted = self.is_over();
         for client in &mut self.clients {
@@ -496,10 +500,11 @@ impl Soak {
     }
 }
 
-/// Waits until a child holds no more than at its start; what it holds, and what is too much.
+/// Waits until a child holds no more than at its start. Returns its resources, and those that exceed the
+/// limits.
 ///
 /// # Errors
-/// It does not say.
+/// It does not report them.
 fn settle(child: &mut Child, start: Option<State>, time: Duration) -> anyhow::Result<(State, Vec<String>)> {
     let end = Instant::now() + time;
     let mut before = None;
@@ -507,7 +512,7 @@ fn settle(child: &mut Child, start: Option<State>, time: Duration) -> anyhow::Re
         child.order("state");
         let state: State = child.hear("STATE", PATIENCE)?;
         let wrong = surplus(&state, start.as_ref());
-        // At the start there is nothing to compare with but what it was a moment ago.
+        // At the start, the only reference is its previous state.
         let steady = start.is_some() || before.is_some_and(|before| same(&before, &state));
         if (wrong.is_empty() && steady) || Instant::now() > end {
             return Ok((state, wrong));
@@ -521,7 +526,7 @@ fn same(one: &State, other: &State) -> bool {
     (one.files, one.tasks, one.connections) == (other.files, other.tasks, other.connections)
 }
 
-/// What is more than it was at the start, or than it may ever be.
+/// Returns the resources that exceed the initial ones, or the absolute limits.
 fn surplus(state: &State, start: Option<&State>) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut most = |what: &str, now: u64, most: u64| {
@@ -541,7 +546,7 @@ fn surplus(state: &State, start: Option<&State>) -> Vec<String> {
     wrong
 }
 
-/// A server at the port, and its references.
+/// Starts a server at the port, and returns it with its references.
 fn start_server(args: &SoakArgs, port: u16, notes: &Notes) -> anyhow::Result<(Child, String)> {
     let mut arguments = vec!["soak-server".to_owned(), "--port".to_owned(), port.to_string()];
     arguments.extend(["--transport".to_owned(), args.transport.to_string()]);
@@ -556,7 +561,8 @@ fn start_server(args: &SoakArgs, port: u16, notes: &Notes) -> anyhow::Result<(Ch
     Ok((child, references.to_string()))
 }
 
-/// A port that no client gets by chance while the server is away: one below those that the system gives out.
+/// Returns a port below those that the system assigns, so that no client gets it by chance while the server
+/// is down.
 fn port(rng: &mut Rng) -> anyhow::Result<u16> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let lowest = range.split_whitespace().next().and_then(|lowest| lowest.parse().ok()).unwrap_or(32_768);

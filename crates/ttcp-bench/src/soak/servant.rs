@@ -15,13 +15,13 @@ use super::contract::{
 };
 use super::records::{Id, Notes};
 
-/// What a panic of `fail` says: the only ones that are meant.
+/// The message of intended panics, those of `fail`.
 pub(super) const PANIC: &str = "a servant of the soak panics";
-/// The most that is kept of one stream, octets.
+/// Maximum size that is stored of one stream, bytes.
 const LONGEST: usize = 8 << 20;
-/// Octets of an item of a stream that is made while it leaves.
+/// Size of an element of a stream that is created while it is sent, bytes.
 const ITEM: usize = 10_000;
-/// A server that is made to err does so in one call of so many.
+/// A server with an injected fault shows it in one of this many calls.
 const SELDOM: u64 = 40;
 
 /// How a server is made to err, to see that it is found.
@@ -39,7 +39,7 @@ pub enum Sabotage {
     Files,
 }
 
-/// What all objects of a server share.
+/// State shared by all objects of a server.
 pub(super) struct Shared {
     notes: Notes,
     sabotage: Option<Sabotage>,
@@ -49,10 +49,10 @@ pub(super) struct Shared {
     made: Mutex<HashSet<u64>>,
 }
 
-/// The POA of objects that calls make.
+/// The POA of objects that calls create.
 pub(super) const MADE: &str = "made";
 
-/// A call that is executed.
+/// A running execution of a call.
 struct Busy<'s>(&'s Shared);
 
 impl Drop for Busy<'_> {
@@ -73,12 +73,13 @@ impl Shared {
         }
     }
 
-    /// Calls that are executed now.
+    /// Returns the number of calls that are executing now.
     pub(super) fn busy(&self) -> u64 {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// Forgets what clients left that were killed, or that gave up: floods nobody asked for, objects that nobody ended.
+    /// Discards what killed or given-up clients left: floods whose count was not queried, and objects that
+    /// were not deactivated.
     pub(super) async fn sweep(&self, made: &Poa) {
         self.floods().clear();
         let left = std::mem::take(&mut *self.made());
@@ -89,7 +90,7 @@ impl Shared {
         }
     }
 
-    /// Notes that the call is executed, before anything of it is done.
+    /// Records that the call is executed, before anything else is done for it.
     async fn begin(&self, id: u64) -> Result<Busy<'_>, SystemException> {
         let id = Id(id);
         if !id.is_sound() {
@@ -234,7 +235,7 @@ impl TargetServant for Target {
     async fn inward(&self, id: u64, inner: u64) -> Result<(), SystemException> {
         let _busy = self.0.begin(id).await?;
         let own: TargetRef = zorb::request().target();
-        // Whatever becomes of the inner call, this one was executed.
+        // Regardless of the outcome of the inner call, this one was executed.
         own.ping(inner).await.map_err(|exception| exception.completed(CompletionStatus::Yes))
     }
 
@@ -254,7 +255,7 @@ impl TargetServant for Target {
 
     async fn make(&self, id: u64) -> Result<String, SystemException> {
         let _busy = self.0.begin(id).await?;
-        // Of an ORB that ends there is no POA any more. The call was executed all the same.
+        // The ORB is shutting down, so its POA no longer exists. The call was executed nevertheless.
         let gone = || {
             let yes = CompletionStatus::Yes;
             SystemException::new(SystemExceptionKind::ObjAdapter, MinorCode::NONE, yes)
@@ -269,14 +270,14 @@ impl TargetServant for Target {
         let _busy = self.0.begin(id).await?;
         let request = zorb::request();
         if let Some(poa) = request.poa() {
-            // Somebody else may have been faster.
+            // It may have been deactivated concurrently.
             let _ = poa.deactivate_object(&ObjectId::from(request.object_id()));
         }
         Ok(())
     }
 }
 
-/// Makes objects when they are called.
+/// Incarnates objects when they are called.
 pub(super) struct Maker(pub(super) Target);
 
 impl ServantActivator for Maker {
@@ -285,7 +286,7 @@ impl ServantActivator for Maker {
     }
 }
 
-/// What is called with replies that go to handlers.
+/// The servant whose replies are received by handlers.
 pub(super) struct Slim(pub(super) Arc<Shared>);
 
 impl SlimServant for Slim {

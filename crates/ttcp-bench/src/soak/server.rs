@@ -1,4 +1,4 @@
-//! `ttcp soak-server`: the process that is called, killed, stopped and started again.
+//! `ttcp soak-server`: the process that is called, killed, suspended and started again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::state::State;
 use super::{Order, orders, say};
 use crate::cli::Transport;
 
-/// Connections that are accepted at a time, all from one address.
+/// Maximum number of connections, which may all come from one address.
 const CONNECTIONS: usize = 4096;
-/// How long a connection may be idle.
+/// Timeout of idle connections.
 const IDLE: Duration = Duration::from_secs(2);
-/// How long each of the objects that come and go is there.
+/// Lifetime of each of the objects that are activated and deactivated.
 const CHANGE: Duration = Duration::from_millis(20);
 
 /// Options of `ttcp soak-server`.
@@ -45,17 +45,17 @@ pub struct SoakServerArgs {
 /// Serves until its orders end.
 ///
 /// # Errors
-/// The port is taken, or there are no notes.
+/// The port is in use, or the record file does not exist.
 pub fn soak_server(args: &SoakServerArgs) -> anyhow::Result<()> {
     quiet_panics();
     let orders = orders()?;
     super::runtime(args.transport)?.block_on(async {
-        // A task of the runtime, not its root: as servers are.
+        // Runs as a task of the runtime rather than as its root future, as servers usually do.
         tokio::spawn(serve(args.clone(), orders)).await?
     })
 }
 
-/// Panics that are meant say nothing.
+/// Suppresses the messages of intended panics.
 fn quiet_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -70,8 +70,8 @@ fn quiet_panics() {
 async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let mut limits = Limits::default();
     limits.linger_timeout = Duration::from_secs(10);
-    // A servant whose object has ended meanwhile calls it by messages to its own ORB: over a connection that a quiet server would keep
-    // for minutes.
+    // A servant whose object has been deactivated calls it by messages to its own ORB. A quiet server would
+    // keep that connection for minutes.
     limits.idle_timeout = Some(IDLE);
     let orb = Orb::builder()
         .transport(args.transport.into())
@@ -97,7 +97,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
         (TARGET.to_owned(), there.to_string()),
         (SLIM.to_owned(), slim.to_string()),
         (DYNAMIC.to_owned(), dynamic.to_string()),
-        // Of this process only: the next one knows nothing of it.
+        // Its reference is valid in this process only: a restarted server does not know it.
         ("passing".to_owned(), orb.activate::<TargetRef, _>(target.clone())?.to_string()),
     ];
     let address = orb.endpoints().into_iter().next().context("it listens nowhere")?;
@@ -131,7 +131,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     say("ENDED", &(report.connections, report.cut))
 }
 
-/// The interface of the object that is served by operation name.
+/// Returns the interface of the object that is served by operation name.
 fn interface() -> Arc<Interface> {
     let bump = OperationInfo {
         id: "IDL:Soak/Slim/bump:1.0".into(),
@@ -146,12 +146,12 @@ fn interface() -> Arc<Interface> {
     Arc::new(Interface::new(kind, Vec::new(), vec![bump], Vec::new()))
 }
 
-/// Ends objects and activates them again, holds requests back for a moment, for ever.
+/// Forever deactivates and reactivates objects, and holds requests for short times.
 async fn change(coming: Poa, incarnated: Poa, target: Target) -> anyhow::Result<()> {
     for turn in 0_usize.. {
         let id = ObjectId::from(format!("object {}", turn % OBJECTS));
         tokio::time::sleep(CHANGE).await;
-        // One that nobody called since is not there.
+        // It does not exist if it was not called since.
         let _ = incarnated.deactivate_object(&id);
         if turn.is_multiple_of(5) {
             let _held = coming.manager().hold_requests()?;

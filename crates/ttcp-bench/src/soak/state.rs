@@ -1,14 +1,14 @@
-//! What a process holds, as it says when it is asked.
+//! The resources of a process, as it reports them on request.
 
 use std::fs;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// What a child holds now.
+/// The current resources of a child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
-    /// Octets of memory that are resident.
+    /// Resident memory in bytes.
     pub(super) memory: u64,
     /// Open descriptors.
     pub(super) files: u64,
@@ -16,20 +16,20 @@ pub(super) struct State {
     pub(super) threads: u64,
     /// Tasks of the runtime.
     pub(super) tasks: u64,
-    /// Octets that the pool of receive buffers holds.
+    /// Bytes that the pool of receive buffers holds.
     pub(super) pooled: u64,
-    /// The most it may hold.
+    /// Capacity of the pool.
     pub(super) pool_cap: u64,
     /// Open connections of its ORBs.
     pub(super) connections: u64,
-    /// Calls under way.
+    /// Calls in progress.
     pub(super) busy: u64,
-    /// Connections and calls that use epoll where io_uring was asked for.
+    /// Connections and calls that fell back from io_uring to epoll.
     pub(super) fallbacks: u64,
 }
 
 impl State {
-    /// What the system says of this process, and the runtime that this is called in.
+    /// Returns the state of this process and of the current runtime.
     ///
     /// # Errors
     /// There is no `/proc`.
@@ -42,7 +42,7 @@ impl State {
         let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         Ok(State {
             memory: field("VmRSS:").context("no VmRSS")? << 10,
-            // But the one by which they are counted.
+            // Except the descriptor with which they are counted.
             files: fs::read_dir("/proc/self/fd")?.count() as u64 - 1,
             threads: field("Threads:").context("no Threads")?,
             tasks: tasks as u64,
@@ -50,7 +50,7 @@ impl State {
         })
     }
 
-    /// Counts what an ORB holds as well.
+    /// Adds the resources of an ORB.
     pub(super) fn with(mut self, orb: &zorb::Orb) -> State {
         let pool = orb.pool_stats();
         self.pooled += pool.held as u64;

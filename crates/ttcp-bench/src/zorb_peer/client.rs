@@ -55,7 +55,7 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     })
 }
 
-/// An ORB for one connection.
+/// Returns an ORB for one connection.
 pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
     let mut builder = args.orb.builder().limits(super::limits()).max_giop(version(args.giop));
     if let Some(octets) = args.work.sockbuf {
@@ -64,7 +64,7 @@ pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
     Ok(builder.build().await?)
 }
 
-/// The tests with octets and pings, over the connections of all ORBs in turn.
+/// Runs the tests with `octet`s and pings, over the connections of all ORBs in turn.
 async fn share(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
     let mut all: Vec<TtcpRef> = Vec::new();
     for orb in orbs {
@@ -78,7 +78,7 @@ async fn share(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
         (Test::Ttcp, Element::Octet) => {
             let octets = (0..work.elements()).map(peer::pattern).collect::<Bytes>();
             let send = || async { anyhow::Ok(next()?.send_octet_seq(octets.clone()).await?) };
-            // Each connection keeps its order: behind its ping, its octets are counted.
+            // Each connection keeps its order: after its ping, its bytes are counted.
             let sync = || async {
                 try_join_all(all.iter().map(TtcpRef::ping)).await?;
                 anyhow::Ok(next()?.sync().await?)
@@ -135,7 +135,7 @@ async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
             flood!(send_double_seq, (0..n).map(|i| f64::from(peer::pattern(i))).collect::<Seq<_>>())
         }
         Element::Struct32 => anyhow::bail!("struct32 is for sockets: CORBA has no padding of that kind"),
-        // Those of zero-copy structs go to another object.
+        // Zero-copy structs are sent to another object.
         Element::Struct | Element::Zstruct => {
             let structs = structs(n);
             peer::ttcp(NAME, work, || ttcp.send_struct_seq(&structs), || ttcp.sync()).await
@@ -155,7 +155,7 @@ async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
     peer::latency(NAME, work, || ttcp.echo_octets(octets.clone())).await
 }
 
-/// Both tests with structs that are sent as they lie in memory.
+/// Runs both tests with structs that are sent in their memory representation.
 async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
     let structs = structs_in_memory(work.elements());
     if work.test == Test::Ttcp {
@@ -175,7 +175,7 @@ pub(super) fn structs(n: usize) -> Vec<BinStruct> {
     (0..n).map(record).collect()
 }
 
-/// The struct at position `i` of every test buffer.
+/// Returns the struct at position `i` of every test buffer.
 pub(super) fn record(i: usize) -> BinStruct {
     BinStruct { s: i as i16, c: Char(peer::pattern(i)), l: i as i32, o: i as u8, d: i as f64 * 0.5 }
 }

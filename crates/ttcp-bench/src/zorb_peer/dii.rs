@@ -54,7 +54,7 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
     }
 }
 
-/// The oneway that takes such a sequence, and one.
+/// Returns the oneway that takes such a sequence, and a sequence.
 fn flood(element: Element, n: usize) -> anyhow::Result<(&'static str, Any)> {
     Ok(match element {
         Element::Octet => ("sendOctetSeq", Any::new((0..n).map(pattern).collect::<Bytes>())?),

@@ -12,7 +12,7 @@ use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
 use super::integrity;
 use crate::reference::Object;
 
-/// A servant of the contract; `None` for objects of other interfaces.
+/// Returns a servant of the contract; `None` for objects of other interfaces.
 pub(super) fn servant(object: Object, check: bool, calls: &Arc<Calls>) -> Option<Servant> {
     let (interface, structs): (_, Structs) = match object {
         Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |named, request| {
@@ -29,20 +29,20 @@ pub(super) fn servant(object: Object, check: bool, calls: &Arc<Calls>) -> Option
     Some(Servant::dynamic(Arc::new(interface), named))
 }
 
-/// The user bytes of the structs that a request brings, taken out of their any by their type.
+/// Extracts the structs of a request from their any, by their type, and returns the number of user bytes.
 type Structs = fn(&Named, &ServerRequest) -> Result<usize, SystemException>;
 
-/// Counts the user bytes that arrive, and gives echoes back as they came.
+/// Counts the user bytes that arrive, and returns echoes unchanged.
 struct Named {
     bytes: AtomicU64,
     structs: Structs,
-    /// Whether each element is compared with what is sent.
+    /// Whether each element is compared with what clients send.
     check: bool,
     calls: Arc<Calls>,
 }
 
 impl Named {
-    /// The user bytes of elements of so many each.
+    /// Returns the number of user bytes of elements of size `each`.
     fn count<T: integrity::Element>(&self, items: &[T], each: usize) -> usize {
         if self.check {
             integrity::demand(items);
@@ -79,7 +79,8 @@ impl DynServant for Named {
     }
 }
 
-/// Both interfaces that are called `Ttcp`: they differ in their structs, and one has no more than these.
+/// Returns an interface named `Ttcp`. There are two, with different structs, and one of them has only the
+/// operations with structs.
 fn ttcp(id: &str, structs: &TypeCode) -> Interface {
     let send = |name, code: &TypeCode| operation(id, name, true, TypeCode::VOID, Some(code));
     let echo = |name, code: &TypeCode| operation(id, name, false, code.clone(), Some(code));
@@ -106,7 +107,7 @@ fn wide() -> Interface {
     Interface::new((TcKind::ObjRef, id, "Wide"), Vec::new(), operations, Vec::new())
 }
 
-/// An operation of an interface, with at most one argument.
+/// Returns an operation of an interface, with at most one argument.
 fn operation(
     interface: &str,
     name: &str,

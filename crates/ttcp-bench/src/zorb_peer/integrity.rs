@@ -1,18 +1,18 @@
-//! The integrity pass: whether the elements that arrive are those that every client sends.
+//! The integrity pass: it checks that received elements are those that every client sends.
 
 use zorb::prelude::*;
 
 use super::idl::{BinStruct, zero_copy};
 use crate::peer::pattern;
 
-/// An element that test buffers are made of.
+/// An element type of test buffers.
 pub(super) trait Element: Sized {
-    /// Whether it is what stands at position `i` of every test buffer.
+    /// Returns whether it is the element at position `i` of every test buffer.
     fn belongs_at(&self, i: usize) -> bool;
 }
 
-/// Ends the process, for there is nothing left to measure, where an element is not what was sent. The client fails then, and
-/// what is told on stderr stands in the results.
+/// Ends the process if an element differs from what clients send, because a measurement would be invalid. The
+/// client then fails, and the message on stderr is included in the results.
 pub(super) fn demand<T: Element>(items: &[T]) {
     if let Some(i) = stranger(items) {
         let told = crate::peer::differs(std::any::type_name::<T>(), i, items.len());
@@ -21,7 +21,7 @@ pub(super) fn demand<T: Element>(items: &[T]) {
     }
 }
 
-/// The position of the first element that differs from what was sent.
+/// Returns the position of the first element that differs from what clients send.
 fn stranger<T: Element>(items: &[T]) -> Option<usize> {
     items.iter().enumerate().find(|(i, item)| !item.belongs_at(*i)).map(|(i, _)| i)
 }

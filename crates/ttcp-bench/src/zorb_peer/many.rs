@@ -19,7 +19,7 @@ use crate::report::Report;
 /// Activates the many objects in a POA of their own, and publishes the references to those that are called.
 ///
 /// # Errors
-/// An object cannot be activated, or the file not be written.
+/// An object cannot be activated, or the file cannot be written.
 pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Servant) -> anyhow::Result<()> {
     let objects = args.many.objects;
     if objects == 0 {
@@ -54,10 +54,11 @@ pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Serva
     reference::publish_called(&args.ior, &references)
 }
 
-/// Test `objects`. Each object that is called gets a number of octets first, and has to confirm them: so it is the one that is meant.
+/// Test `objects`. Each called object first receives a number of bytes, and must confirm it, which proves
+/// that it is the intended object.
 ///
 /// # Errors
-/// An object cannot be reached, or is another; a call fails.
+/// An object cannot be reached, or is a different one; a call fails.
 pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Report> {
     ensure!(args.invocation == Invocation::Sii, "objects are called by --invocation sii only");
     let Address::File(ior) = &args.ior else {
@@ -88,7 +89,7 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
     Ok(report)
 }
 
-/// Test `clients`: each has a thread, a runtime and an ORB.
+/// Test `clients`: each client has a thread, a runtime and an ORB.
 ///
 /// # Errors
 /// The server cannot be reached, or a call fails.
@@ -112,7 +113,7 @@ pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
     })
 }
 
-/// One servant for all objects: it counts what each gets.
+/// One servant for all objects: it counts the bytes of each object.
 #[derive(Debug, Default)]
 struct ForAll {
     bytes: Mutex<HashMap<ObjectId, u64>>,

@@ -1,4 +1,4 @@
-//! The zorb peer: the bench contract's server and client, written as a user of zorb would.
+//! The zorb peer: the bench contract's server and client, written like an application that uses zorb.
 
 mod client;
 mod dii;
@@ -18,13 +18,13 @@ use std::future::Future;
 
 use crate::cli::Runtime;
 
-/// What `idl!` makes of the contract, and of what this peer has beside it.
+/// The code that `idl!` generates for the contract, and for additional interfaces of this peer.
 #[allow(missing_docs)]
 pub mod idl {
     zorb::idl!("idl/bench.idl");
     zorb::idl!("idl/zero_copy.idl");
 
-    /// Interfaces of very many operations.
+    /// Interfaces with very many operations.
     pub mod demux {
         zorb::idl!("idl/demux.idl", include = ["idl"]);
         zorb::idl!("idl/lookups.idl");
@@ -39,7 +39,7 @@ pub mod idl {
 /// The name of this peer in reports.
 const NAME: &str = "zorb";
 
-/// Octets of the largest message that a bench server takes.
+/// Size of the largest message that a bench server accepts, bytes.
 const MAX_MESSAGE: usize = (1 << 30) + (1 << 20);
 
 /// Limits for bulk data.
@@ -50,7 +50,7 @@ fn limits() -> zorb::Limits {
     limits
 }
 
-/// Tells a person that asked for io_uring when it was not to be had.
+/// Reports a fallback from io_uring to the user.
 fn say_fallback(orb: &zorb::Orb) {
     if orb.transport_stats().fallbacks > 0 {
         eprintln!(
@@ -59,7 +59,8 @@ fn say_fallback(orb: &zorb::Orb) {
     }
 }
 
-/// Runs a future as a task of the runtime: the root task of the multi-thread flavour would pay for each wake-up.
+/// Runs a future as a task of the runtime, because wake-ups of the multi-thread flavour's root task are
+/// expensive.
 fn block_on<T: Send + 'static>(
     runtime: Runtime,
     future: impl Future<Output = anyhow::Result<T>> + Send + 'static,

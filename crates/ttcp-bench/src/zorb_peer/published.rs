@@ -1,6 +1,7 @@
-//! The interfaces of the published experiments, so that clients of that day can be run against this server.
+//! The interfaces of the published experiments, so that the original clients can be run against this server.
 //!
-//! They send sequences between `start_timer` and `stop_timer`, and it is the server that tells how fast they came: in a line on stderr.
+//! They send sequences between `start_timer` and `stop_timer`. The server measures the throughput, and prints
+//! it as a line on stderr.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -12,7 +13,7 @@ use super::idl::published::{
     BinStruct, TtcpSequenceRef, TtcpSequenceServant, TtcpThroughputRef, TtcpThroughputServant,
 };
 
-/// The keys of the objects, and their servants; the last is the key that the public clients have.
+/// Returns the keys of the objects, and their servants. The last key is that of the public clients.
 pub(super) fn servants() -> [(&'static str, Servant); 3] {
     [
         ("ttcp_sequence", Servant::of::<TtcpSequenceRef, _>(Timed::default())),
@@ -21,7 +22,7 @@ pub(super) fn servants() -> [(&'static str, Servant); 3] {
     ]
 }
 
-/// What came since the timer was started.
+/// The sequences received since the timer was started.
 struct Flood {
     started: Instant,
     bytes: u64,

@@ -12,7 +12,7 @@ use crate::series::{self, Arrival, Arrivals, Calls, Kind, Mode, Notes, SeriesLin
 /// Runs the test on the object that `url` names.
 ///
 /// # Errors
-/// The server cannot be reached, a call fails, or what came is not what was sent.
+/// The server cannot be reached, a call fails, or the received data differs from what was sent.
 pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> anyhow::Result<SeriesLine> {
     let series: SeriesRef = orb.resolve(url).await?;
     let n = work.series.elements() as usize;
@@ -42,7 +42,7 @@ struct Stub<T> {
     elements: T,
 }
 
-/// Elements that make a message.
+/// The elements of a message.
 trait Message {
     fn call(
         &self,
@@ -59,7 +59,7 @@ trait Message {
     ) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
-/// Records that go in an any, which is made of them each time, as a program has to.
+/// Records that are sent in an any, which is created each time, as in a real program.
 struct InAny(Vec<AlignedRecord>);
 
 macro_rules! messages {
@@ -126,7 +126,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// Notes a message that came, whose elements are to be those of the pattern.
+    /// Records a received message, whose elements must be those of the pattern.
     fn take<T: PartialEq>(&self, sent: u64, number: u32, s: &[T], pattern: fn(usize) -> T) -> u64 {
         let arrived = now();
         self.notes().note(Arrival { sent, arrived, number }, |elements| {
@@ -178,7 +178,7 @@ servant! {
     call_any send_any &Any, Any::get::<Vec<AlignedRecord>>, aligned;
 }
 
-// The pattern, which all peers have.
+// The pattern that all peers use.
 
 fn short(i: usize) -> i16 {
     (i * 31 + 7) as i16

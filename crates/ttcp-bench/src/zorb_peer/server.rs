@@ -12,13 +12,13 @@ use super::{dsi, integrity, many, published, series, wide};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
-/// Connections that are accepted at a time, all from one client if it likes.
+/// Maximum number of connections, which may all come from one client.
 const CONNECTIONS: usize = 10_000;
 
 /// Serves until killed.
 ///
 /// # Errors
-/// The port is taken, or a file cannot be written.
+/// The port is in use, or a file cannot be written.
 pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
     anyhow::ensure!(args.orb.runtime != Runtime::Blocking, "a server needs --runtime current or multi");
     args.lifeline.watch()?;
@@ -63,7 +63,7 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
     })
 }
 
-/// The last of so many POAs below each other.
+/// Creates `poas` nested POAs, and returns the innermost.
 fn lowest_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
     let mut lowest = None;
     for level in 0..poas {
@@ -73,7 +73,7 @@ fn lowest_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
     Ok(lowest)
 }
 
-/// A servant of the contract.
+/// Returns a servant of the contract.
 fn servant(object: Object, args: &ServerArgs, calls: &Arc<Calls>) -> Servant {
     let ttcp = || Ttcp { check: args.check, ..Ttcp::default() };
     match wide::servant(object, calls, args.demux.operations.into()) {
@@ -84,7 +84,8 @@ fn servant(object: Object, args: &ServerArgs, calls: &Arc<Calls>) -> Servant {
     }
 }
 
-/// Activates in the POA, under an id that it chooses, or else under the key; the reference.
+/// Activates the servant in the POA under an id that the POA chooses, or without a POA under the key. Returns
+/// the reference.
 fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow::Result<String> {
     Ok(match poa {
         Some(poa) => poa.id_to_reference(&poa.activate_object(servant)?)?.to_string(),
@@ -96,13 +97,14 @@ fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow
 #[derive(Debug, Default)]
 pub struct Ttcp {
     bytes: AtomicU64,
-    /// Whether each element is compared with what is sent.
+    /// Whether each element is compared with what clients send.
     check: bool,
 }
 
 impl Ttcp {
-    /// Not inlined, so that profiles show where the servant begins. What it is given counts as looked at: the compiler leaves out
-    /// the reading of structs that nobody sees, and the flood would measure that.
+    /// Not inlined, so that profiles show the start of the servant's code. `black_box` marks the argument as
+    /// used: otherwise the compiler would omit reading structs that are not accessed, and the flood would
+    /// measure that.
     #[inline(never)]
     fn add<T: integrity::Element>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
         let items = std::hint::black_box(items);

@@ -1,4 +1,5 @@
-//! The objects of a hundred and of a thousand operations, of which the last is called, and those that tell of them.
+//! The objects with a hundred and with a thousand operations, of which the last is called, and the objects
+//! that report counts and look-up times.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -22,13 +23,13 @@ use crate::report::Report;
 /// Whether this build has the interfaces of a thousand operations.
 pub const HAS_THOUSAND: bool = cfg!(all(feature = "thousand", not(debug_assertions)));
 
-/// Those that a server has.
+/// Returns the objects of this server.
 pub(super) fn objects() -> impl Iterator<Item = Object> {
     let large = [Object::Thousand, Object::ThousandOneway].into_iter().filter(|_| HAS_THOUSAND);
     [Object::Wide, Object::WideOneway, Object::Tally, Object::Lookups].into_iter().chain(large)
 }
 
-/// The servant of one of [`objects`], which counts its calls there; `None` for others.
+/// Returns the servant of one of [`objects`], which counts its calls there; `None` for others.
 pub(super) fn servant(object: Object, calls: &Arc<Calls>, way: OperationDemux) -> Option<Servant> {
     let counted = Counted(calls.clone());
     Some(match object {
@@ -44,7 +45,7 @@ pub(super) fn servant(object: Object, calls: &Arc<Calls>, way: OperationDemux) -
     })
 }
 
-/// Counts the calls of its operations, all of them.
+/// Counts the calls of all its operations.
 struct Counted(Arc<Calls>);
 
 macro_rules! count {
@@ -89,7 +90,7 @@ impl TallyServant for Counted {
     }
 }
 
-/// Finds operations as the server does.
+/// Finds operations in the same way as the server.
 struct Lookups(OperationDemux);
 
 macro_rules! table {
@@ -99,7 +100,7 @@ macro_rules! table {
     }};
 }
 
-/// The number of the operation of that name among so many.
+/// Returns the index of the operation of that name in the interface with `operations` operations.
 fn find(operations: u32, way: OperationDemux, name: &[u8]) -> Option<usize> {
     match operations {
         100 => hundred!(table).find_by(way, name),
@@ -117,7 +118,7 @@ impl LookupsServant for Lookups {
             _ => format!("m{last:03}"),
         };
         let find = || find(black_box(operations), black_box(self.0), black_box(name.as_bytes()));
-        // Makes what is made when it is first needed, too.
+        // Also triggers lazy initialization.
         if find() != usize::try_from(last).ok() || times == 0 {
             let kind = SystemExceptionKind::BadParam;
             return Err(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No));
@@ -130,13 +131,13 @@ impl LookupsServant for Lookups {
     }
 }
 
-/// How often the server finds an operation for the mean.
+/// Number of look-ups for the mean.
 const TIMES: u32 = 10_000;
 
-/// Test `last`, against the server at that address.
+/// Runs the test `last` against the server at that address.
 ///
 /// # Errors
-/// The server cannot be reached, a call fails, or the server counted something else.
+/// The server cannot be reached, a call fails, or the server counted a different number.
 pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result<Report> {
     let tally: TallyRef = orb.resolve(&at.url(Object::Tally)?).await?;
     let counts = || async {

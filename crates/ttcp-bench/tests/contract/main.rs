@@ -1,7 +1,8 @@
-//! The bench contract across ORBs: the bench clients of omniORB (C++) and JacORB (Java) against `ttcp server`, and
-//! `ttcp client` against their servers, all tests of the contract on GIOP 1.0, 1.1 and 1.2.
+//! The bench contract across ORBs: the bench clients of omniORB (C++) and JacORB (Java) against `ttcp
+//! server`, and `ttcp client` against their servers, all tests of the contract on GIOP 1.0, 1.1 and 1.2.
 //!
-//! The peers are in `tests/interop` of the checkout; its README names their known defects. None of them shows here.
+//! The peers are in `tests/interop` of the checkout; its README lists their known defects. None of them
+//! affects these tests.
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -26,51 +27,54 @@ use zorb::{Char, Orb, Reference};
 use support::client::Client;
 use support::{Foreign, Process, Scratch};
 
-/// How long a server may take until it is ready.
+/// Timeout for a server's start.
 const START: Duration = Duration::from_secs(60);
 
-/// How long one test of the contract may take, the start of a virtual machine included.
+/// Timeout of one test of the contract, the start of a virtual machine included.
 const RUN: Duration = Duration::from_secs(60);
 
 /// User bytes of one buffer.
 const SIZES: [u32; 4] = [24, 1000, 65_536, 1_048_576];
 
-/// What messages of a series hold. Virtual machines send every second of them, in either mode in turn.
+/// Contents of the messages of a series. Virtual machines send every second kind, alternating between the
+/// modes.
 const KINDS: [&str; 7] = ["any", "short", "record", "long", "na-record", "float", "double"];
 
-/// Objects of a server that has many: more than are called.
+/// Objects of a server with many objects: more than are called.
 const OBJECTS: u32 = 1500;
 
-/// Who calls whom, in one version.
+/// A client and a server, with one GIOP version.
 struct Pairing {
     client: Client,
     /// Options by which the client reaches the server.
     reach: Vec<String>,
     /// The name of the client in its reports.
     name: &'static str,
-    /// Whether the server runs the requests of a connection in their order (`sync` sees all oneways before it).
+    /// Whether the server runs the requests of a connection in order, so that `sync` sees all earlier
+    /// oneways.
     ordered: bool,
     /// Whether the server has many objects.
     objects: bool,
     extent: Extent,
 }
 
-/// How much of the contract a pairing runs.
+/// The part of the contract that a pairing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
-    /// One test for each size rather than for each type and size.
+    /// One test for each size instead of each type and size.
     Half,
     /// Each test, with few types and sizes.
     Each,
-    /// What the versions of GIOP differ in: headers, small and large bodies, anys.
+    /// Tests of what differs between the versions of GIOP: headers, small and large bodies, anys.
     Versions,
-    /// A call and a flood: another pairing, which differs only in the address, runs the rest.
+    /// A call and a flood. Another pairing, which differs only in the address, runs the rest.
     Address,
 }
 
 impl Extent {
-    /// All of it once for each ORB, and the rest where something differs. `ZORB_TESTS=all` runs it with each version (as in `.ci/full`).
+    /// The whole contract runs once for each ORB, and for other pairings only the parts that differ. With
+    /// `ZORB_TESTS=all` (as in `.ci/full`) it runs with each version.
     fn of(slow_client: bool, first: bool, version: Option<&str>) -> Extent {
         let all = std::env::var_os("ZORB_TESTS").is_some_and(|tests| tests == "all");
         match (slow_client, first) {
@@ -83,7 +87,7 @@ impl Extent {
         }
     }
 
-    /// Whether a test at that place in the table of types and sizes is among them.
+    /// Returns whether the test at that position in the table of types and sizes is included.
     fn has(self, row: usize, column: usize) -> bool {
         match self {
             Extent::Whole => true,
@@ -155,7 +159,7 @@ impl Pairing {
         support::tell(&format!("{title}: {runs} tests of the contract passed"));
     }
 
-    /// Runs one test, and looks at its report.
+    /// Runs one test, and checks its report.
     fn one(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split(' ').collect();
         let all: Vec<&str> = words.iter().copied().chain(self.reach.iter().map(String::as_str)).collect();
@@ -198,7 +202,7 @@ impl Pairing {
     }
 }
 
-/// `ttcp SUBCOMMAND`, over the transport that `ZORB_TEST_TRANSPORT` names.
+/// Returns `ttcp SUBCOMMAND`, over the transport that `ZORB_TEST_TRANSPORT` names.
 fn ttcp(subcommand: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ttcp"));
     command.arg(subcommand);
@@ -208,7 +212,7 @@ fn ttcp(subcommand: &str) -> Command {
     command
 }
 
-/// Starts a bench server and waits for it; gives it and the file with its reference.
+/// Starts a bench server and waits until it is ready. Returns it, and the file with its reference.
 fn serve(mut command: Command, scratch: &Scratch) -> (Process, PathBuf) {
     let path = scratch.path("bench.ior");
     command.arg("--ior").arg(&path).args(["--port", "0"]);
@@ -217,7 +221,7 @@ fn serve(mut command: Command, scratch: &Scratch) -> (Process, PathBuf) {
     (server, path)
 }
 
-/// The server's address, from its reference.
+/// Returns the server's address from its reference.
 fn address(path: &Path) -> String {
     let text = std::fs::read_to_string(path).expect("the server wrote its IOR");
     let ior: Ior = text.trim().parse().expect("an IOR");
@@ -229,7 +233,7 @@ fn corbaloc(version: &str, path: &Path) -> String {
     format!("corbaloc:iiop:{version}@{}", address(path))
 }
 
-/// A client of theirs floods `ttcp server`; without a version by its IOR, which says 1.2.
+/// A client of the other ORB floods `ttcp server`; without a version by its IOR, which contains 1.2.
 fn their_client(orb: Foreign, name: &'static str, version: Option<&str>) {
     let Some(client) = Client::of(orb, "bench-client") else { return };
     let scratch = Scratch::new();
@@ -244,12 +248,12 @@ fn their_client(orb: Foreign, name: &'static str, version: Option<&str>) {
     Pairing { client, reach, name, ordered: true, objects, extent }.run(&title);
 }
 
-/// `ttcp client` floods a server of theirs: by its IOR up to that version, and by `corbaloc:`.
+/// `ttcp client` floods a server of the other ORB: by its IOR up to that version, and by `corbaloc:`.
 fn their_server(orb: Foreign, version: &str) {
     let Some(program) = orb.program("bench-server") else { return };
     let scratch = Scratch::new();
     let mut command = Command::new(program);
-    // By each version in another way.
+    // Each version uses another way of serving.
     let serving = match version {
         "1.0" => "default",
         "1.1" => "ids",
@@ -322,7 +326,7 @@ matrix! {
     JacOrb: jacorb_calls_ttcp_server, ttcp_client_calls_jacorb, "jacorb";
 }
 
-/// A server of theirs that checks takes what is right, and ends where one element is wrong.
+/// A checking server of the other ORB accepts correct elements, and ends at the first wrong one.
 async fn finds_what_differs(foreign: Foreign, types: &[Element]) {
     let Some(program) = foreign.program("bench-server") else { return };
     for element in types {
@@ -336,7 +340,7 @@ async fn finds_what_differs(foreign: Foreign, types: &[Element]) {
             .await
             .expect("it is there");
         let letter = |i: usize| b'a' + (i % 26) as u8;
-        // The last of the second sequence is that of another place.
+        // The last element of the second sequence is that of another position.
         let at = |wrong: bool| (0..1000).map(move |i| if wrong && i == 999 { i + 1 } else { i });
         for wrong in [false, true] {
             let sent = match element {
@@ -365,7 +369,7 @@ async fn finds_what_differs(foreign: Foreign, types: &[Element]) {
                 }
             };
             sent.expect("a oneway");
-            // Some run requests in another order than they came in.
+            // Some servers run requests in another order than that of their arrival.
             let (mut confirmed, whole) = (0, 1000 * element.bytes());
             let begun = Instant::now();
             while confirmed < whole && begun.elapsed() < RUN {
@@ -389,13 +393,13 @@ async fn omniorb_finds_what_differs() {
     finds_what_differs(Foreign::OmniOrb, &[Octet, Char, Short, Long, Double, Struct]).await;
 }
 
-/// Virtual machines start slowly: types of which one is a number, and one is not.
+/// Virtual machines start slowly: only two types, a number and a struct.
 #[tokio::test]
 async fn jacorb_finds_what_differs() {
     finds_what_differs(Foreign::JacOrb, &[Element::Short, Element::Struct]).await;
 }
 
-/// omniORB's stubs write what zorb's do, by which the ladder sets them beside its steps.
+/// omniORB's stubs write the same bytes as zorb's, by which the ladder compares them with its steps.
 #[test]
 fn omniorb_marshals_what_stubs_do() {
     use ttcp_bench::ladder::case::{Case, Kind, Order};
@@ -418,7 +422,7 @@ fn omniorb_marshals_what_stubs_do() {
     }
 }
 
-/// Clients of the published experiments time their floods at the server, which tells them in a line.
+/// Clients of the published experiments time their floods at the server, which prints the results on a line.
 #[tokio::test]
 async fn clients_of_the_published_experiments_find_their_objects() {
     let scratch = Scratch::new();
@@ -436,7 +440,7 @@ async fn clients_of_the_published_experiments_find_their_objects() {
         sequence.send_octet_seq(vec![7; 500]).await.unwrap();
         sequence.send_struct_seq(&vec![Default::default(); 10]).await.unwrap();
         sequence.stop_timer().await.unwrap();
-        // The last oneway is done when a call behind it is.
+        // The last oneway is complete when a subsequent call is.
         assert!(!sequence.non_existent().await.unwrap());
         let throughput: TtcpThroughputRef =
             orb.resolve(&format!("{at}/ttcp_throughput")).await.expect("a reference");

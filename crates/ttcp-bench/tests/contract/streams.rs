@@ -1,4 +1,4 @@
-//! Floods of omniORB's client whose arguments the servant takes as they come.
+//! Floods of omniORB's client whose arguments the servant receives as streams.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use zorb::Orb;
 use super::support::{Foreign, Process, Scratch};
 use super::{RUN, corbaloc};
 
-/// Its client runs to a good end.
+/// Runs omniORB's client, which must succeed.
 async fn flood(program: &Path, words: &[&str], target: &str, scratch: &Scratch) {
     let mut command = Command::new(program);
     command.arg("ttcp").args(words).args(["--ior", target]);
@@ -20,7 +20,7 @@ async fn flood(program: &Path, words: &[&str], target: &str, scratch: &Scratch) 
     assert!(status.is_some_and(|status| status.success()), "{words:?}\n{output}");
 }
 
-/// omniORB sends large messages in GIOP 1.2 fragments: they are read to their place, not copied.
+/// omniORB sends large messages in GIOP 1.2 fragments: they are read to their final place, not copied.
 #[tokio::test]
 async fn fragments_of_omniorb_are_not_copied() {
     let Some(program) = Foreign::OmniOrb.program("bench-client") else { return };
@@ -35,11 +35,12 @@ async fn fragments_of_omniorb_are_not_copied() {
         .await;
     let stats = orb.stats();
     assert!(stats.octets_in > messages * size && stats.messages_in > messages);
-    // Two headers a message; and a window where a stream begins, one in its middle for each pause of the sender.
+    // Copied are two headers per message, a window at the start of a stream, and one within it for each pause
+    // of the sender.
     assert!(stats.copied < messages * 64 + 16 * 65_600, "{stats:?}");
 }
 
-/// The same interface with its octets as a stream, which a client does not see.
+/// The same interface with its data as a stream, which a client does not notice.
 mod streamed {
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -76,7 +77,7 @@ mod streamed {
     }
 }
 
-/// Where the servant takes them as a stream, they are read to the pages that it asks for.
+/// If the servant takes the data as a stream, it is read into the pages that it requests.
 #[tokio::test]
 async fn fragments_of_omniorb_land_in_pages() {
     let Some(program) = Foreign::OmniOrb.program("bench-client") else { return };
@@ -92,7 +93,7 @@ async fn fragments_of_omniorb_land_in_pages() {
         .await;
     let stats = orb.stats();
     assert!(stats.octets_in > messages * size && stats.messages_in > messages);
-    // Of each message so much is copied as tells that it is a stream; of the first one a window.
+    // Of each message, only the part that identifies the stream is copied; of the first one a window.
     assert!(stats.copied < (stats.octets_in / size + 4) * (17 << 10) + (64 << 10), "{stats:?}");
     assert!(orb.pool_stats().held < 4 << 20);
 }
@@ -125,7 +126,7 @@ mod numbers {
     }
 
     impl Streams {
-        /// The clients fill with `'a' + i % 26`.
+        /// The clients send `'a' + i % 26`.
         async fn take<T: Element>(
             &self,
             mut data: SeqStream<T>,
@@ -168,7 +169,7 @@ mod numbers {
     }
 }
 
-/// Numbers of omniORB's, in whole messages and in fragments, are taken as streams.
+/// Numbers of omniORB's client, in whole messages and in fragments, are received as streams.
 #[tokio::test]
 async fn numbers_of_omniorb_are_taken_as_streams() {
     let Some(program) = Foreign::OmniOrb.program("bench-client") else { return };

@@ -1,18 +1,18 @@
-//! Calls of the last operation, by each way to find it.
+//! Calls of the last operation, with each look-up strategy.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use super::{run, samples, tests_all, text, ttcp};
 
-/// As peers: two searches by name, one by number, and one with the object.
+/// The strategies' peers: two searches by name, one by number, and one together with the object.
 const STRATEGIES: [&str; 4] = ["zorb-linear", "zorb", "zorb-numeric", "zorb-delayered"];
 
 #[test]
 fn every_strategy_finds_the_last_operation_and_the_server_counts_it() {
     let dir = tempfile::tempdir().unwrap();
     let line = "demultiplexing --quick --iterations 1,2 --strategies linear,perfect,numeric,delayered --peers raw,zorb --out r";
-    // Where no programs are found, callgrind is not either.
+    // An empty PATH hides callgrind.
     let out = ttcp(dir.path(), &line.split(' ').collect::<Vec<_>>()).env("PATH", "").output().unwrap();
     let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
     assert!(out.status.success() && stderr.contains("goes without callgrind"), "{stdout}{stderr}");
@@ -33,7 +33,7 @@ fn every_strategy_finds_the_last_operation_and_the_server_counts_it() {
         assert_eq!(figure("lookup_ns").is_some_and(|ns| ns > 0.0), looks_up, "{sample}");
     }
 
-    // Table 8 and 10: a row for each way but the one that they are compared with, and the published ones.
+    // Table 8 and 10: a row for each strategy except the baseline, and the published rows.
     for strategy in &STRATEGIES[1..] {
         let rows = stdout
             .lines()
@@ -50,8 +50,8 @@ fn every_strategy_finds_the_last_operation_and_the_server_counts_it() {
     assert_eq!(page.matches("<svg ").count(), 2, "two-way and oneway");
 }
 
-/// Each server is executed by callgrind twice, which takes seconds: so not those of all strategies, and that of sockets with `ZORB_TESTS=all`
-/// alone (as in `.ci/full`).
+/// callgrind executes each server twice, which takes seconds. Therefore only some strategies are measured,
+/// and sockets only with `ZORB_TESTS=all` (as in `.ci/full`).
 #[test]
 fn instructions_of_servers_are_counted() {
     let dir = tempfile::tempdir().unwrap();
@@ -73,19 +73,19 @@ fn instructions_of_servers_are_counted() {
         assert!(sample["line"]["functions"].as_array().unwrap().len() > 5, "{sample}");
         sample["figures"]["call_instructions"].as_f64().unwrap()
     };
-    // Counts, not times: a hundred comparisons are more than one, and everything is more than the sockets.
+    // Counts, not times: a hundred comparisons cost more than one, and everything costs more than sockets.
     assert!(instructions("zorb-linear") > instructions("zorb"));
     assert!(!all || instructions("zorb") > instructions("raw"));
 }
 
-/// As an old server would: one that has no object to ask, or another operation.
+/// Simulates an old server: one without the object that is queried, or with another operation.
 #[test]
 fn a_server_that_does_not_count_is_not_measured() {
     let dir = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_ttcp");
     let peer = format!("odd={program} raw-server --port 0::{program} raw-client ping --n 10 --port {{port}}");
     let line = ["demux", "--quick", "--iterations", "1", "--peers", "none", "--peer", &peer, "--out", "r"];
-    // Where no programs are found, callgrind is not either.
+    // An empty PATH hides callgrind.
     let out = ttcp(dir.path(), &line).env("PATH", "").output().unwrap();
     let stderr = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{stderr}");

@@ -1,4 +1,4 @@
-//! Servers find what differs from what clients send: octets that are changed on the way.
+//! Servers detect differences from what clients send: bytes that are changed in transit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,11 @@ use std::thread;
 
 use super::{all_samples, is_left_out, run, samples, text, ttcp};
 
-/// Octets that are changed: more than there are between two members of a struct.
+/// Number of changed bytes: more than the padding between two members of a struct.
 const WRONG: usize = 9;
 
-/// Carries what one client sends to a server, with a bit of each octet from `wrong` on turned over, and replies back.
+/// Forwards one client's data to a server, with a flipped bit in each changed byte from `wrong` on, and
+/// replies back.
 fn carry(listener: &TcpListener, server: impl FnOnce() -> u16, wrong: Option<usize>) {
     let (mut client, _) = listener.accept().unwrap();
     let mut server = TcpStream::connect(("127.0.0.1", server())).unwrap();
@@ -39,13 +40,13 @@ fn carry(listener: &TcpListener, server: impl FnOnce() -> u16, wrong: Option<usi
     replying.join().unwrap();
 }
 
-/// A client's flood through [`carry`] to a server that checks; what the server said, and its status where it ended before it was
-/// killed.
+/// Runs a client's flood through [`carry`] to a checking server. Returns the server's output, and its exit
+/// status if it ended before it was killed.
 fn flood(dir: &Path, server: Command, client: &[String], wrong: Option<usize>) -> (Output, bool) {
     let mut server = { server }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut ready = String::new();
     BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
-    // The number of the port ends it, or it is a file with a reference.
+    // The line ends with the port number, or is a file with a reference.
     let ready = ready.trim();
     let port = match ready.strip_suffix(".ior") {
         None => ready.rsplit(':').next().unwrap().parse().unwrap(),
@@ -79,7 +80,7 @@ fn words(line: &str) -> Vec<String> {
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ttcp");
 
-/// That a server finds wrong octets late in a flood of every type, and nothing where there is none.
+/// Asserts that a server detects wrong bytes late in a flood of every type, and accepts a correct flood.
 fn finds(dir: &Path, server: &str, client: &str, types: &[&str]) {
     for element in types {
         let client = words(&format!("{client} --type {element} --size 24576 --total 200000"));
@@ -91,7 +92,7 @@ fn finds(dir: &Path, server: &str, client: &str, types: &[&str]) {
         };
         let (told, good) = flood(dir, server(), &client, None);
         assert!(good, "{element}: {}", text(&told.stderr));
-        // In the midst of a buffer, whatever headers there are.
+        // Within a buffer, regardless of headers.
         let (told, good) = flood(dir, server(), &client, Some(100_002));
         let stderr = text(&told.stderr);
         assert!(!good && told.status.code() == Some(4), "{element}: {:?}, {stderr}", told.status);
@@ -114,7 +115,7 @@ fn sockets_find_what_was_changed() {
 #[test]
 fn zorb_finds_what_was_changed() {
     let dir = tempfile::tempdir().unwrap();
-    // In GIOP 1.0 the client asks for nothing, so that its first connection is the one that carries all.
+    // With GIOP 1.0 the client sends no preliminary queries, so its first connection carries all data.
     let client = format!("{PROGRAM} client ttcp --ior corbaloc:iiop:1.0@127.0.0.1:{{port}}");
     let mut all = TYPES.to_vec();
     all.push("zstruct");
@@ -142,13 +143,13 @@ fn rivals_find_what_was_changed() {
     }
 }
 
-/// An experiment refuses to measure what is wrong.
+/// An experiment does not measure a peer whose contents are wrong.
 #[test]
 fn cells_of_a_peer_whose_contents_differ_are_not_measured() {
     let dir = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().port();
-    // The client tells the carrier where the server is.
+    // The client reports the server's port to the carrier.
     let script = format!("echo $1 >port\nshift\nexec {PROGRAM} raw-client \"$@\" --port {at}\n");
     fs::write(dir.path().join("client.sh"), script).unwrap();
     let file = dir.path().join("port");

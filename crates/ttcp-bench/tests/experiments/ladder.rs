@@ -5,7 +5,7 @@ use std::fs;
 
 use super::{run, samples, text};
 
-/// It takes more than ten seconds: each of 72 cells has a process of its own.
+/// It takes more than ten seconds: each of 72 cells runs in a process of its own.
 #[test]
 fn every_step_is_checked_counted_and_shown_beside_what_was_published() {
     let dir = tempfile::tempdir().unwrap();
@@ -24,7 +24,7 @@ fn every_step_is_checked_counted_and_shown_beside_what_was_published() {
             assert!(figure("code_bytes") > 500.0 && figure("functions") >= 4.0, "{sample}");
             continue;
         }
-        // Contents: octets as stubs write them, and elements as they are in memory.
+        // Contents: bytes as stubs write them, and elements as they are in memory.
         assert!(figure("checked") >= 2.0 * f64::from(128 << 10), "{sample}");
         let (rate, bytes, secs) = (figure("mbit_s"), figure("bytes"), figure("secs"));
         assert!(
@@ -48,7 +48,7 @@ fn every_step_is_checked_counted_and_shown_beside_what_was_published() {
     assert_eq!(calls("2 precomputed, merged", "TypeCode::traverse"), Some(2.0), "as published");
     assert_eq!(calls("2 precomputed, merged", "calc_nested_size_and_alignment"), None);
 
-    // What was published stands in columns of its own.
+    // Published figures have separate columns.
     let of_decoder = stdout.lines().filter(|l| l.starts_with("| BinStruct | CDR::decoder "));
     let thrice = of_decoder.clone().any(|line| line.matches(" 16.0").count() == 3);
     assert!(thrice, "steps 0 and 1, and the literature: {:?}", of_decoder.collect::<Vec<_>>());

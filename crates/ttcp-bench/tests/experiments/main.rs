@@ -1,4 +1,4 @@
-//! Experiments as a user sees them: real processes, tiny work, results that are kept, reports.
+//! Experiments from a user's view: real processes, tiny work, stored results, reports.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -35,7 +35,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a peer was not built because something is not installed; where everything has to be, that is wrong.
+/// Returns whether a peer was not built because something is not installed. Where everything must be
+/// installed, that is a failure.
 fn is_left_out(built: &str) -> bool {
     let left_out = built.contains("LEFT OUT: ");
     assert!(!left_out || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{built}");
@@ -45,12 +46,12 @@ fn is_left_out(built: &str) -> bool {
     left_out
 }
 
-/// The measurements that a directory has.
+/// Returns the measurements of a directory.
 fn samples(dir: &Path) -> Vec<Value> {
     all_samples(dir).into_iter().filter(|sample| sample["cell"]["pass"].is_null()).collect()
 }
 
-/// With what was checked before them.
+/// Returns the measurements of a directory, and the checks that preceded them.
 fn all_samples(dir: &Path) -> Vec<Value> {
     let text = fs::read_to_string(dir.join("samples.jsonl")).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -110,12 +111,13 @@ fn experiments_of_all() -> BTreeSet<&'static str> {
     ["demultiplexing", "deposit", "ladder", "latency", "scale", "series", "throughput", "whitebox"].into()
 }
 
-/// Whether tests take all of which they otherwise take a sample.
+/// Returns whether tests use all variants instead of a selection.
 fn tests_all() -> bool {
     std::env::var_os("ZORB_TESTS").is_some_and(|tests| tests == "all")
 }
 
-/// Without profilers, which the tests of single experiments have; with `ZORB_TESTS=all` (as in `.ci/full`) with them.
+/// Without profilers, which the tests of single experiments cover; with `ZORB_TESTS=all` (as in `.ci/full`)
+/// with them.
 #[test]
 fn all_experiments_run_into_one_directory() {
     let dir = tempfile::tempdir().unwrap();
@@ -265,7 +267,7 @@ fn wrong_options_say_what_is_right() {
     }
 }
 
-/// What can be written no more ends the run; what was written is kept.
+/// A failed write ends the run; earlier results are kept.
 #[test]
 fn a_full_disk_is_told() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The report as a browser shows it: charts, colours of both themes, the width of a phone.
+//! The report as displayed by a browser: charts, colours of both themes, the width of a phone.
 
 #![expect(clippy::panic, reason = "helpers of tests")]
 
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::{run, text};
 
-/// Runs within a copy of the page, and tells the frame around it what it found. No page of a report has a script.
+/// Runs within a copy of the page, and reports its findings to the surrounding frame. The report's pages
+/// contain no scripts.
 const PROBE: &str = r#"<script>
 const errors = [];
 addEventListener("error", event => errors.push(String(event.message)));
@@ -37,17 +38,17 @@ addEventListener("load", () => {
 });
 </script>"#;
 
-/// Around the page: windows can not be as narrow as a phone, frames can.
+/// The surrounding page: windows cannot be as narrow as a phone, but frames can.
 const FRAME: &str = r#"<!DOCTYPE html><meta name="color-scheme" content="light dark"><title>frame</title><link rel="icon" href="data:,">
 <script>addEventListener("message", event => { document.getElementById("found").textContent = event.data; });</script>
 <pre id="found"></pre><iframe src="copy.html" width="WIDTH" height="900" style="border:0"></iframe>"#;
 
-/// The page with the probe in it.
+/// Writes the page with the probe in it.
 fn put(dir: &Path, page: &str) {
     fs::write(dir.join("copy.html"), page.replacen("<head>", &format!("<head>{PROBE}"), 1)).unwrap();
 }
 
-/// A chromium, or `None` where there is none. With `CI=true` there has to be one.
+/// Returns a chromium, or `None` if none is installed. With `CI=true` it is required.
 fn chromium() -> Option<&'static str> {
     let there = |name: &&str| {
         let version =
@@ -63,7 +64,7 @@ fn chromium() -> Option<&'static str> {
     found
 }
 
-/// What the probe finds in a view of that width.
+/// Returns the probe's findings in a view of that width.
 fn opened(chromium: &str, dir: &Path, dark: bool, width: u32) -> Value {
     let frame = dir.join("frame.html");
     fs::write(&frame, FRAME.replace("WIDTH", &width.to_string())).unwrap();
@@ -86,12 +87,12 @@ fn opened(chromium: &str, dir: &Path, dark: bool, width: u32) -> Value {
     command.arg("--enable-logging=stderr").arg(format!("--user-data-dir={}", dir.join("profile").display()));
     // 0 is dark, 1 is light.
     command.arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)));
-    // Until the frame has heard of it.
+    // Long enough for the frame to receive the findings.
     command.args(["--window-size=1400,900", "--virtual-time-budget=5000", "--dump-dom"]);
     command.arg(format!("file://{}", frame.display()));
     let out = command.stdin(Stdio::null()).output().unwrap();
     let (document, stderr) = (text(&out.stdout), text(&out.stderr));
-    // What the browser thinks of its own pages is not ours.
+    // Messages about the browser's own pages are irrelevant.
     let ours = |line: &&str| line.contains(":CONSOLE") && !line.contains("source: chrome://");
     let console: Vec<&str> = stderr.lines().filter(ours).collect();
     assert!(out.status.success() && console.is_empty(), "{console:?} {stderr}");
@@ -101,7 +102,7 @@ fn opened(chromium: &str, dir: &Path, dark: bool, width: u32) -> Value {
     serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {found}"))
 }
 
-/// How bright a colour `rgb(r, g, b)` is, 0 to 255.
+/// Returns the brightness of a colour `rgb(r, g, b)`, 0 to 255.
 fn brightness(colour: &Value) -> f64 {
     let parts = colour.as_str().unwrap().trim_start_matches("rgb(").trim_end_matches(')').split(", ");
     let parts: Vec<f64> = parts.map(|part| part.parse().unwrap_or_else(|_| panic!("{colour}"))).collect();
@@ -156,7 +157,7 @@ fn a_report_is_readable_in_both_themes_and_on_a_phone() {
     }
 }
 
-/// What the test above looks for is found where it is wrong.
+/// The checks above detect a faulty page.
 #[test]
 fn a_page_that_is_wrong_is_seen() {
     let Some(chromium) = chromium() else { return };

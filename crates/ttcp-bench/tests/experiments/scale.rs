@@ -40,11 +40,12 @@ fn each_part_has_all_its_cells() {
         assert_eq!(peers("connections", count), ["raw", "zorb"]);
     }
     for (peer, sample) in of("connections", 30) {
-        // Of so few connections, the allocator may give back more in between than they take: there is nothing to compare.
+        // With so few connections, the allocator may release more memory in between than they use, so figures
+        // are not compared.
         for name in ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "turn_us", "open_secs"] {
             assert!(figure(sample, name) > 0.0, "{name}: {sample}");
         }
-        // A thread for each connection that is held, and the one that waits for them; the one that watches over it.
+        // A thread for each held connection, the accepting thread, and the lifeline's thread.
         let threads = figure(sample, "threads");
         assert!(if peer == "raw" { threads == 29.0 + 2.0 } else { threads < 10.0 }, "{peer}: {threads}");
     }
@@ -90,7 +91,7 @@ fn server(dir: &Path, arguments: &[&str]) -> Server {
     server
 }
 
-/// Each object is known by what it confirms, however it is served.
+/// Each object is identified by the value that it confirms, in every way of serving.
 #[test]
 fn an_object_that_is_another_is_told() {
     for serving in ["map", "ids", "default"] {

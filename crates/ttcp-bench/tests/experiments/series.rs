@@ -67,7 +67,7 @@ fn a_quick_series_has_a_record_of_each_message() {
     };
     let largest = row(&["24016"]);
     assert!(largest.len() == 9 && !largest.contains(&"-"), "three figures of each peer: {largest:?}");
-    // Published lines are those fitted anew: 0.00028325 ms a byte, 0.00005516 of the sockets.
+    // The shown lines are the refitted ones: 0.00028325 ms a byte, 0.00005516 for the sockets.
     assert_eq!(row(&["TAO", "NA Record"])[11..14], ["283", "1154", "5.14"]);
 
     assert_eq!(text(&run(dir.path(), &["report", "r"]).stdout), "r/report.html\n");
@@ -128,7 +128,7 @@ fn zorb_sends_every_kind_both_ways() {
     }
 }
 
-/// The server sees what is not as it was sent, whatever the client says.
+/// The server detects wrong contents, regardless of the client.
 #[tokio::test]
 async fn the_server_looks_at_contents() {
     let dir = tempfile::tempdir().unwrap();
@@ -189,18 +189,18 @@ fn servers_are_below_clients_and_a_load_ends_with_them() {
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let load = fs::read_to_string(children).unwrap();
     let load = load.split(' ').next().unwrap();
-    // Behind the name in brackets: state first, the nice value the seventeenth.
+    // After the name in brackets, the state is the first field and the nice value the seventeenth.
     let stat = || fs::read_to_string(format!("/proc/{}/stat", load)).ok();
     let fields =
         |stat: &str| stat.rsplit_once(") ").unwrap().1.split(' ').map(str::to_owned).collect::<Vec<_>>();
     within(|| stat().is_some_and(|stat| fields(&stat)[16] == "19"), "the load has the lowest priority");
-    // As when `ttcp series` is killed: the kernel closes what it held.
+    // As when `ttcp series` is killed: the kernel closes its descriptors.
     drop(child.stdin.take());
     assert!(child.wait().unwrap().code().is_some());
     within(|| stat().is_none_or(|stat| fields(&stat)[0] == "Z"), "the load ends");
 }
 
-/// A server of zorb that ends with the test.
+/// A zorb server that ends with the test.
 struct Server {
     child: Child,
     ior: String,

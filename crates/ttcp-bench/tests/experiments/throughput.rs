@@ -45,7 +45,8 @@ fn floods_of_every_type_fill_the_tables() {
     assert_eq!(page.matches("<svg ").count(), 7 * 2, "a chart for each type and queue");
 }
 
-/// The sockets beside them, ONC RPC, and zorb without TCP: what all say arrived is what was sent, and every element of it is right.
+/// The other sockets, ONC RPC, and zorb without TCP: all report as received what was sent, and every element
+/// is correct.
 #[test]
 fn other_contenders_are_measured_like_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -65,7 +66,7 @@ fn other_contenders_are_measured_like_them() {
     let flat = |peer: &str| !["zorb-unix", "rpc"].contains(&peer);
     let cells: usize = peers.split(',').map(|peer| 3 + usize::from(flat(peer))).sum();
     let mut all = all_samples(&dir.path().join("r"));
-    // A scalar type and structs, by each.
+    // A scalar type and structs, for each peer.
     calls_are_counted(&all, &text(&out.stderr), 2 * peers.split(',').count());
     all.retain(|sample| sample["cell"]["pass"] != "calls");
     let counted = samples(&dir.path().join("r"));
@@ -79,7 +80,8 @@ fn other_contenders_are_measured_like_them() {
     assert!(stdout.contains("found no difference: zorb-unix (floods: 3, "), "{stdout}");
 }
 
-/// Whether slow links were left out for lack of a right; where everything has to be, that is wrong.
+/// Returns whether slow links were left out for lack of privileges. Where everything must work, that is a
+/// failure.
 fn has_no_links(stderr: &str) -> bool {
     let left_out = stderr.contains("left out: ");
     assert!(!left_out || std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{stderr}");
@@ -106,7 +108,7 @@ fn a_slow_link_limits_whoever_sends_over_it() {
     }
     assert_eq!(over.len(), 2 * 2, "a socket that is a file goes beside the link");
     for sample in &over {
-        // The queue may hand over 16 KiB at once, and the line tells bits of user data only.
+        // The queue may pass 16 KiB at once, and the figure only includes user data.
         assert!(sample["figures"]["mbit_s"].as_f64().unwrap() < 103.0, "{sample}");
         assert!(sample["processor"]["server"].is_f64(), "processes of this machine: {sample}");
     }
@@ -116,7 +118,7 @@ fn a_slow_link_limits_whoever_sends_over_it() {
     assert_eq!(page.matches("<svg ").count(), 2 * 2, "a chart for each type and link");
 }
 
-/// What is killed cannot clean up: namespaces, and what runs in them, go with it all the same.
+/// A killed process cannot clean up, but its namespaces and the processes in them disappear nevertheless.
 #[test]
 fn a_killed_run_leaves_no_namespace() {
     let dir = tempfile::tempdir().unwrap();
@@ -137,7 +139,7 @@ fn a_killed_run_leaves_no_namespace() {
         };
         processes.filter(|pid| is_child(pid) && apart(pid)).collect()
     };
-    // Two that hold the namespaces, a server and a client.
+    // Two that keep the namespaces, a server and a client.
     let mut seen = Vec::new();
     let over = std::iter::repeat_with(|| std::thread::sleep(Duration::from_millis(20)));
     for () in over.take(3000) {
@@ -161,7 +163,7 @@ fn a_killed_run_leaves_no_namespace() {
     panic!("{seen:?} are left");
 }
 
-/// The other machine is this one, reached by a shell as by ssh.
+/// The other machine is this one, reached by a shell in place of ssh.
 #[test]
 fn servers_on_another_machine_are_measured_from_here() {
     let dir = tempfile::tempdir().unwrap();
@@ -174,7 +176,7 @@ fn servers_on_another_machine_are_measured_from_here() {
         assert_eq!(sample["cell"]["link"], "127.0.0.1");
         assert!(sample["processor"].is_null(), "nobody told: {sample}");
     }
-    // A shell that fails is told.
+    // A failing shell is reported.
     let line =
         "throughput|--quick|--peers|raw|--types|octet|--sizes|2K|--host|127.0.0.1|--shell|false|--out|b";
     let out = run(dir.path(), &line.split('|').collect::<Vec<_>>());
@@ -187,7 +189,8 @@ fn servers_on_another_machine_are_measured_from_here() {
     assert!(text(&out.stderr).contains("--host"), "{}", text(&out.stderr));
 }
 
-/// Where strace works: each request leaves by at least a part of a write, and is read whole, with some octets of control.
+/// If strace works: each request takes at least a part of a write, is read completely, and has some control
+/// bytes.
 fn calls_are_counted(all: &[Value], stderr: &str, wanted: usize) {
     if stderr.contains("system calls are not counted: ") {
         eprintln!("SKIPPED: {stderr}");
@@ -201,12 +204,12 @@ fn calls_are_counted(all: &[Value], stderr: &str, wanted: usize) {
         let sent = sent * figure("client_writes_per_request");
         let got = got * figure("server_reads_per_request");
         assert_eq!(figure("requests"), 36.0, "32 and a tenth before: {sample}");
-        // What a check or a call beside the flood adds is a few octets of it.
+        // A check or a call in addition to the flood adds only a few bytes.
         assert!((sent / got - 1.0).abs() < 1e-6, "what is sent is read: {sample}");
         let control = figure("control_bytes_per_request");
         match sample["peer"].as_str().unwrap() {
             "raw" | "c" | "cxx" => assert!((8.0..10.0).contains(&control), "a header of 8 octets: {sample}"),
-            // In XDR a char takes four octets.
+            // In XDR a char takes four bytes.
             "rpc" => assert!(control > 20.0, "{sample}"),
             _ => assert!((20.0..300.0).contains(&control), "{sample}"),
         }

@@ -1,4 +1,4 @@
-//! Floods under profilers, where these are installed: what is missing is named, and the rest is there.
+//! Floods under profilers, if these are installed: a missing one is reported, and the rest works.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{all_samples, run, text, ttcp};
 
-/// Messages that the figures are for.
+/// Number of messages to which the figures refer.
 const MESSAGES: f64 = 16.0;
 
 fn functions(sample: &Value) -> BTreeMap<String, (f64, f64)> {
@@ -18,7 +18,7 @@ fn functions(sample: &Value) -> BTreeMap<String, (f64, f64)> {
     sample["line"]["functions"].as_array().unwrap().iter().map(entry).collect()
 }
 
-/// It takes more than ten seconds: callgrind executes both sides, an ORB without optimisation.
+/// It takes more than ten seconds: callgrind executes both sides, an unoptimised ORB.
 #[test]
 fn both_sides_are_profiled_by_what_there_is_and_contents_are_checked_before() {
     let dir = tempfile::tempdir().unwrap();
@@ -52,7 +52,7 @@ fn both_sides_are_profiled_by_what_there_is_and_contents_are_checked_before() {
     shown(&stdout, dir.path(), &with);
 }
 
-/// What callgrind counts does not differ from run to run.
+/// callgrind's counts do not differ between runs.
 fn counted(sample: &Value, functions: &BTreeMap<String, (f64, f64)>) {
     let chain: Vec<&str> = sample["line"]["chain"]
         .as_array()
@@ -70,7 +70,7 @@ fn counted(sample: &Value, functions: &BTreeMap<String, (f64, f64)>) {
     assert_eq!(sample["figures"]["chain_calls"].as_f64().unwrap_or_default() as usize, chain.len());
 }
 
-/// Tables and charts of the section.
+/// Checks the tables and charts of the section.
 fn shown(stdout: &str, dir: &Path, with: &[&str]) {
     assert!(stdout.lines().any(|line| line.starts_with("| C/C++") && line.contains(" 9415 |")), "{stdout}");
     assert!(

@@ -1,4 +1,4 @@
-//! The server's functions, executed by callgrind: what a call costs in each of them.
+//! The cost of a call in each of the server's functions, measured by callgrind.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,39 +15,40 @@ use crate::profiler::callgrind::Callgrind;
 use crate::profiler::groups::Group;
 use crate::run::peers::{Failure, Site};
 
-/// Where callgrind leaves what it saw.
+/// The file to which callgrind writes its profile.
 const FILE: &str = "demultiplexing.callgrind";
-/// How long it may take to write that when its program is to end.
+/// Timeout for writing the profile when its program is to end.
 const GRACE: Duration = Duration::from_secs(60);
-/// Iterations of the short execution that the long one is compared with.
+/// Iterations of the short execution with which the long one is compared.
 const SHORT: u32 = 1;
-/// Iterations that the long one has more; with --quick.
+/// Additional iterations of the long execution; with `--quick`.
 const MORE: [u32; 2] = [20, 2];
-/// Functions of a peer that are kept, and that a table shows.
+/// How many functions of a peer are stored, and how many a table shows.
 const KEPT: usize = 40;
 const SHOWN: usize = 10;
-/// The setting of a cell that says how it is measured.
+/// The setting of a cell that names the measuring tool.
 const BY: &str = "by";
 const CALLGRIND: &str = "callgrind";
-/// A virtual machine: its functions are none of its program.
+/// A peer in a virtual machine: callgrind would see the machine's functions, not the program's.
 const VIRTUAL: &str = "jacorb";
 
 /// A function in the results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Function {
     name: String,
-    /// Instructions for a call of the client, without those of what it calls.
+    /// Instructions for a call of the client, without those of called functions.
     instructions: f64,
     /// How often it runs for such a call.
     calls: f64,
 }
 
-/// Whether a sample's cell is of this file.
+/// Returns whether this module measures the cell.
 pub(super) fn is_here(cell: &Cell) -> bool {
     cell.word(BY) == Some(CALLGRIND)
 }
 
-/// The measurements: two-way calls of so many operations. None, with a message, where callgrind does not work.
+/// Returns the measurements: two-way calls of `operations` operations. Empty, with a message, where callgrind
+/// does not work.
 pub(super) fn steps(peers: &[Measured], operations: &[u32], quick: bool) -> Vec<Step> {
     if let Err(why) = found() {
         eprintln!("ttcp: {NAME} goes without callgrind, and so without the server's functions: {why}");
@@ -85,8 +86,8 @@ fn found() -> &'static Result<Callgrind, String> {
     FOUND.get_or_init(Callgrind::find)
 }
 
-/// Executes the server twice, for few calls and for more. The difference is what calls cost: neither the start of the program
-/// is in it nor the connection.
+/// Executes the server twice, for few calls and for more. The difference is the cost of calls, without
+/// program start and connection setup.
 fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
     let failed = |reason: String| Failure::Profiler { reason };
     let callgrind = *found().as_ref().map_err(|why| failed(why.clone()))?;
@@ -106,7 +107,7 @@ fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
     let more = u32::try_from(step.cell.number("iterations").unwrap_or(1)).unwrap_or(u32::MAX);
     let (_, short) = execute(SHORT)?;
     let (line, long) = execute(SHORT + more)?;
-    // A tenth more of them goes before.
+    // A warm-up of another tenth precedes them.
     let calls = f64::from(more * CALLS_AN_ITERATION) * 1.1;
     let functions = differences(&short, &long, calls);
     let all: f64 = functions.iter().map(|function| function.instructions).sum();
@@ -119,7 +120,7 @@ fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
     Ok(Outcome::Figures { figures, processor: None, line })
 }
 
-/// What each function has more, for a call; the costliest first.
+/// Returns the difference of each function per call, the most expensive first.
 fn differences(short: &Profile, long: &Profile, calls: f64) -> Vec<Function> {
     let mut functions: Vec<Function> = long
         .iter()
@@ -137,7 +138,7 @@ fn differences(short: &Profile, long: &Profile, calls: f64) -> Vec<Function> {
     functions
 }
 
-/// The tables.
+/// Adds the tables.
 pub(super) fn tables(data: &Data, section: &mut Section) {
     let mut operations: Vec<u64> = data
         .of(NAME)
@@ -149,7 +150,7 @@ pub(super) fn tables(data: &Data, section: &mut Section) {
     for operations in operations {
         let mut rows = Vec::new();
         for peer in data.peers(NAME) {
-            // Instructions hardly differ from round to round.
+            // Numbers of instructions hardly differ between rounds.
             let Some((all, functions)) = data.of(NAME).find_map(|sample| {
                 let is_it = is_here(&sample.cell)
                     && sample.peer == peer

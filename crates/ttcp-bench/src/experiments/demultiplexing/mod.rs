@@ -1,4 +1,5 @@
-//! What it costs to find an operation: the last of very many is called, by every way of zorb to find it, and at its rivals.
+//! The cost of finding an operation: the last of very many is called, with every look-up strategy of zorb,
+//! and at other ORBs.
 
 mod functions;
 mod section;
@@ -35,9 +36,10 @@ pub(crate) const KIND: Kind = Kind {
 /// Iterations of a hundred calls, as published.
 const ITERATIONS: [u32; 4] = [1, 100, 500, 1_000];
 const ITERATIONS_QUICK: [u32; 2] = [1, 10];
-/// Whether a call waits for its reply.
+/// The kinds of calls, and whether they are oneways.
 const CALLS: [(&str, bool); 2] = [("twoway", false), ("oneway", true)];
-/// Who takes part beside zorb and the peers of the user. Other ways of sockets and of zorb differ in other things.
+/// The participants beside zorb and the peers of the user. Other configurations of sockets and of zorb differ
+/// in aspects that do not matter here.
 const PARTS: [&str; 4] = ["raw", "c", "omniorb", "jacorb"];
 
 /// How a server of zorb finds operations.
@@ -67,7 +69,7 @@ impl Strategy {
         Strategy::Delayered,
     ];
 
-    /// The name of the peer that has it: the default is zorb as it is.
+    /// Returns the name of the peer that has this strategy. The default is zorb itself.
     fn peer(self) -> &'static str {
         match self {
             Strategy::Linear => "zorb-linear",
@@ -79,7 +81,7 @@ impl Strategy {
         }
     }
 
-    /// What the server takes for it.
+    /// Returns the server's options for it.
     fn server(self) -> [&'static str; 2] {
         match self {
             Strategy::Linear => ["--demux-operations", "linear"],
@@ -91,7 +93,7 @@ impl Strategy {
         }
     }
 
-    /// What it is, in tables.
+    /// Returns its description in tables.
     fn about(self) -> &'static str {
         match self {
             Strategy::Linear => "linear: name by name",
@@ -122,7 +124,7 @@ pub struct DemultiplexingArgs {
 }
 
 impl DemultiplexingArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
     /// It cannot begin, or its results cannot be written.
@@ -130,13 +132,13 @@ impl DemultiplexingArgs {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Everything.
+    /// Arguments for the whole experiment.
     pub(crate) fn of(common: Common) -> DemultiplexingArgs {
         DemultiplexingArgs { common, operations: None, iterations: None, strategies: None }
     }
 }
 
-/// The measurements of a round.
+/// Returns the measurements of a round.
 pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let operations = args.operations.as_deref().unwrap_or(if quick { &OPERATIONS[..1] } else { &OPERATIONS });
@@ -163,7 +165,7 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
             }
         }
     }
-    // Counts of instructions hardly differ: they are made once, not in every round.
+    // Instruction counts hardly differ, so they are made once, not in every round.
     Plan {
         name: NAME,
         links: Vec::new(),
@@ -180,14 +182,14 @@ fn cell(operations: u32, call: &str, iterations: u32) -> Cell {
         .with("iterations", u64::from(iterations))
 }
 
-/// One that is measured.
+/// A participant.
 struct Measured {
     peer: Peer,
-    /// Of zorb: how it finds operations.
+    /// The strategy of zorb; `None` for other peers.
     strategy: Option<Strategy>,
 }
 
-/// Those that take part; in the place of zorb, zorb by each strategy.
+/// Returns the participants; zorb is replaced by zorb with each strategy.
 fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<Measured> {
     let mut peers = Vec::new();
     for contender in contenders {
@@ -205,7 +207,7 @@ fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<Measured> {
 }
 
 impl Measured {
-    /// Whether it has an interface of so many operations.
+    /// Returns whether it has an interface with `operations` operations.
     fn has(&self, operations: u32) -> bool {
         operations <= 100 || HAS_THOUSAND || self.strategy.is_none()
     }
@@ -215,14 +217,14 @@ impl Measured {
         let words = ["last", "--operations", &operations, "--iterations", &iterations];
         let mut client = words.map(String::from).to_vec();
         client.extend(oneway.then(|| "--oneway".to_owned()));
-        // By itself there is no look-up of an operation where the object is found with it.
+        // Where the operation is found together with the object, there is no separate look-up to measure.
         let looks_up = self.strategy.is_some_and(|strategy| strategy != Strategy::Delayered);
         client.extend(looks_up.then(|| "--lookup".to_owned()));
         Step { cell, peer: self.peer.clone(), server: Vec::new(), client, figures, perform: Step::once }
     }
 }
 
-/// Of a line whose calls the server counted, all of them and no other.
+/// Returns the figures of a line if the server counted all of its calls and no others.
 fn figures(said: &Said<'_>) -> Result<Figures, String> {
     let of = |name: &str| of_line(said.line, name);
     let calls = of("iterations")? * f64::from(CALLS_AN_ITERATION);

@@ -1,4 +1,4 @@
-//! What the report says of finding operations.
+//! The report's section on finding operations.
 
 use super::super::store::{Cell, Data, Outcome, Sample};
 use super::functions;
@@ -7,9 +7,9 @@ use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, publish
 use crate::literature::Published;
 use crate::statistics::median;
 
-/// The peer that the others of zorb are better than.
+/// The strategy with which zorb's other strategies are compared.
 const BASELINE: Strategy = Strategy::Linear;
-/// Calls with the tenth before them, over calls.
+/// Ratio of all calls, warm-up included, to the measured calls.
 const WITH_WARM_UP: f64 = 1.1;
 
 pub(super) fn section(data: &Data) -> Section {
@@ -27,7 +27,7 @@ pub(super) fn section(data: &Data) -> Section {
         chart(&seen, &mut section, call, published);
     }
     for operations in &seen.operations {
-        // The published ones have a hundred operations.
+        // The published interfaces have a hundred operations.
         let is_published = *operations == 100;
         for (call, times, gains) in
             [("twoway", "sigcomm96.t7", "sigcomm96.t8"), ("oneway", "sigcomm96.t9", "sigcomm96.t10")]
@@ -84,13 +84,14 @@ impl<'d> Seen<'d> {
         median(&self.data.figures(NAME, peer, cell, name))
     }
 
-    /// By rounds, what a sample has.
+    /// Returns a value of each sample, by rounds.
     fn by_round(&self, peer: &str, cell: &Cell, of: impl Fn(&Sample) -> Option<f64>) -> Vec<(u32, f64)> {
         let same = |sample: &&Sample| sample.peer == peer && sample.cell == *cell;
         self.data.of(NAME).filter(same).filter_map(|sample| Some((sample.round, of(sample)?))).collect()
     }
 
-    /// How much less it takes than the baseline in percent: the median of the rounds, within which both are measured close to each other.
+    /// Returns by how many percent it is faster than the baseline: the median of the rounds, because within a
+    /// round both are measured shortly after each other.
     fn gain(&self, peer: &str, cell: &Cell, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
         let baseline = self.by_round(BASELINE.peer(), cell, &of);
         let pairs = self.by_round(peer, cell, &of).into_iter().filter_map(|(round, took)| {
@@ -100,14 +101,14 @@ impl<'d> Seen<'d> {
         median(&pairs.collect::<Vec<_>>())
     }
 
-    /// The strategies that were measured, without the baseline.
+    /// Returns the measured strategies except the baseline.
     fn better(&self) -> impl Iterator<Item = Strategy> {
         let measured = |strategy: &Strategy| *strategy != BASELINE && self.peers.contains(&strategy.peer());
         Strategy::ALL.into_iter().filter(measured)
     }
 }
 
-/// Milliseconds of the server's processor for the counted calls.
+/// Returns milliseconds of the server's processor for the measured calls.
 fn server_ms(sample: &Sample) -> Option<f64> {
     match &sample.outcome {
         Outcome::Figures { processor: Some(used), .. } => Some(used.server / WITH_WARM_UP * 1e3),
@@ -115,7 +116,7 @@ fn server_ms(sample: &Sample) -> Option<f64> {
     }
 }
 
-/// How a peer finds operations.
+/// Returns how a peer finds operations.
 fn about(peer: &str) -> &str {
     let own = Strategy::ALL.into_iter().find(|strategy| strategy.peer() == peer);
     own.map_or("-", Strategy::about)
@@ -147,7 +148,7 @@ fn chart(seen: &Seen<'_>, section: &mut Section, call: &str, id: &str) {
     });
 }
 
-/// What the client waits, as in tables 7 and 9; the published ones below, in columns of their own.
+/// Latencies of the client, as in tables 7 and 9. The published ones follow below, in separate columns.
 fn client_times(seen: &Seen<'_>, operations: u32, call: &str, published: Option<&str>) -> Table {
     let is_oneway = CALLS.contains(&(call, true));
     let mut columns = vec![Column::words("version"), Column::words("operations are found")];
@@ -174,7 +175,7 @@ fn client_times(seen: &Seen<'_>, operations: u32, call: &str, published: Option<
     with_published(Table { caption, columns, rows }, published, "version", "s")
 }
 
-/// What the ways save beside the linear search, as in tables 8 and 10.
+/// Improvements over the linear search, as in tables 8 and 10.
 fn improvement(seen: &Seen<'_>, operations: u32, call: &str, published: Option<&str>) -> Table {
     let mut columns = vec![Column::words("version"), Column::words("operations are found")];
     for iterations in &seen.iterations {
@@ -196,7 +197,7 @@ fn improvement(seen: &Seen<'_>, operations: u32, call: &str, published: Option<&
     with_published(Table { caption, columns, rows: rows.collect() }, published, "version", "pct")
 }
 
-/// The rows of a published table below, in columns of their own.
+/// Appends the rows of a published table, in separate columns.
 fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) -> Table {
     let Some(published) = id.and_then(Published::of).filter(|_| !table.rows.is_empty()) else { return table };
     let measured = table.columns.len();
@@ -218,7 +219,7 @@ fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) ->
     table
 }
 
-/// What the server's processor does for it.
+/// Adds the processor time of the server.
 fn server(seen: &Seen<'_>, section: &mut Section) {
     section.text(
         "At the server: processor time of the whole process, in the kernel too, for the counted calls, and what zorb's own look-up of the name takes by \
@@ -261,7 +262,7 @@ fn server(seen: &Seen<'_>, section: &mut Section) {
     }
 }
 
-/// Of percents, one digit behind the point, also of small ones.
+/// Formats percentages with one decimal place, small ones too.
 fn percent(figure: Option<f64>) -> String {
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.1}"))
 }

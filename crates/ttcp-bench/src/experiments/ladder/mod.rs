@@ -1,4 +1,4 @@
-//! The optimisation ladder: what each step from an interpreter of type codes to compiled stubs gains.
+//! The optimisation ladder: the gain of each step from an interpreter of type codes to compiled stubs.
 
 mod reference;
 mod section;
@@ -42,7 +42,7 @@ pub(crate) const KIND: Kind = Kind {
 const SIZE: u64 = 128 << 10;
 /// Other ORBs whose clients marshal without a connection.
 const OTHERS: [&str; 1] = ["omniorb"];
-/// What machine code is a cell of.
+/// The figure of cells about machine code.
 const CODE: &str = "code";
 
 /// Options of `ttcp ladder`.
@@ -63,7 +63,7 @@ pub struct LadderArgs {
 }
 
 impl LadderArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
     /// It cannot begin, or its results cannot be written.
@@ -71,13 +71,14 @@ impl LadderArgs {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Everything.
+    /// Arguments for the whole experiment.
     pub(crate) fn of(common: Common) -> LadderArgs {
         LadderArgs { common, types: None, steps: None, total: None }
     }
 }
 
-/// The measurements of a round. There is one process, which needs no server: all steps are zorb's, the copy is the sockets'.
+/// Returns the measurements of a round. A single process without a server performs them: all steps are
+/// zorb's, and the copy is attributed to the sockets.
 pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(if quick {
@@ -147,7 +148,7 @@ fn cell(element: &str, side: &str, order: &str) -> Cell {
     Cell::default().with("type", element).with("side", side).with("order", order)
 }
 
-/// As it is written on the command line.
+/// Returns the value as written on the command line.
 fn word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -192,7 +193,7 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// Whether the octets of another ORB are those that stubs write here.
+/// Checks whether the bytes that another ORB wrote are those of the stubs.
 fn same_octets(line: &Value, digest: &str) -> Result<(), String> {
     let word = |name: &str| line.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = Element::from_str(word("type"), false)?;

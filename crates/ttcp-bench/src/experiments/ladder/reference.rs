@@ -1,4 +1,4 @@
-//! The published tables, and those of the protocol beside what zorb has: computed, not copied.
+//! The published tables and those of the protocol, next to zorb's values, which are computed.
 
 use giop_codec::giop::MessageType;
 use zorb::__private::v1::{CdrEncode, Encoder};
@@ -15,7 +15,7 @@ mod idl {
     }
 }
 
-/// All that was published of the ladder.
+/// Adds all published tables of the ladder.
 pub(super) fn published(section: &mut Section) {
     super::section::as_published(section);
     section.table(beside("iiop98.t5", "Kinds of types", "value", "number here", |table, row| {
@@ -38,7 +38,7 @@ pub(super) fn published(section: &mut Section) {
     }));
 }
 
-/// A published table, with what zorb has behind the column that it is about.
+/// Adds a published table, with zorb's values after the column to which they belong.
 fn beside(
     id: &str,
     caption: &str,
@@ -58,7 +58,7 @@ fn beside(
     table
 }
 
-/// What values of a type are aligned to.
+/// Returns the alignment of values of a type.
 fn alignment(idl: &str) -> Option<usize> {
     match idl {
         "char" => aligned(&Char(b'x')),
@@ -82,7 +82,7 @@ fn aligned(value: &impl CdrEncode) -> Option<usize> {
         value.encode(&mut encoder).ok()?;
         Some(encoder.into_bytes().len())
     };
-    // Behind one octet it begins at the first multiple of its alignment.
+    // After one byte, the value begins at the first multiple of its alignment.
     written(1)?.checked_sub(written(0)?)
 }
 
@@ -90,7 +90,7 @@ fn aligned(value: &impl CdrEncode) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// What zorb has is what was published, but for the rows that say themselves that they differ.
+    /// zorb's values equal the published ones, except in rows that are marked as different.
     #[test]
     fn the_protocol_is_the_published_one() {
         let mut section = Section::new("s", "S");

@@ -38,7 +38,7 @@ pub(super) fn section(data: &Data) -> Section {
     section
 }
 
-/// What samples of this experiment have.
+/// The samples of this experiment.
 struct Seen<'d> {
     data: &'d Data,
     steps: Vec<Step>,
@@ -73,7 +73,7 @@ impl<'d> Seen<'d> {
         median(&self.data.figures(NAME, peer, &cell, name))
     }
 
-    /// How many times as fast a step is as the original: the median of the ratios within the rounds.
+    /// Returns the speed-up of a step over the original: the median of the ratios within the rounds.
     fn factor(&self, step: Step, kind: Kind, side: Side, order: Order) -> Option<f64> {
         let cell = cell(&word(&kind), &word(&side), &word(&order));
         let rates = |step: Step| -> Vec<(u32, f64)> {
@@ -88,7 +88,7 @@ impl<'d> Seen<'d> {
         median(&rates(step).iter().filter_map(ratio).collect::<Vec<_>>())
     }
 
-    /// A chart and a table of one side.
+    /// Adds a chart and a table of one side.
     fn rates(&self, section: &mut Section, side: Side, order: Order) {
         let (side_word, order_word) = (word(&side), word(&order));
         let line = |kind: &Kind| {
@@ -118,7 +118,7 @@ impl<'d> Seen<'d> {
         });
     }
 
-    /// Beside the published factors.
+    /// Adds the measured factors next to the published ones.
     fn factors(&self, section: &mut Section) {
         let climbed: Vec<Step> =
             Step::ALL.into_iter().skip(1).filter(|step| self.steps.contains(step)).collect();
@@ -135,7 +135,8 @@ impl<'d> Seen<'d> {
             for side in Side::ALL {
                 for order in Order::ALL {
                     let mut row = vec![kind.name().to_owned(), word(&side), word(&order)];
-                    // Published was the throughput of receivers that held their senders back, all of one byte order.
+                    // The published figure is the throughput of receivers that throttled their senders, all
+                    // of one byte order.
                     let same = side == Side::Receiver && order == Order::Native;
                     row.push(factor.filter(|_| same).unwrap_or("-").to_owned());
                     row.extend(climbed.iter().map(|step| shown(self.factor(*step, *kind, side, order))));
@@ -149,7 +150,7 @@ impl<'d> Seen<'d> {
         section.table(Table { caption, columns, rows });
     }
 
-    /// How much machine code each step is.
+    /// Adds the size of the machine code of each step.
     fn code(&self, section: &mut Section) {
         let cell = Cell::default().with("figure", CODE);
         let figure = |step: Step, name: &str| median(&self.data.figures(NAME, step.title(), &cell, name));
@@ -187,7 +188,7 @@ impl<'d> Seen<'d> {
         section.table(Table { caption, columns, rows: steps.map(row).collect() });
     }
 
-    /// How often which routine is called for an element, beside what was published of receivers.
+    /// Adds how often each routine is called for an element, next to the published counts of receivers.
     fn calls(&self, section: &mut Section, side: Side) {
         let counted: Vec<Step> = self
             .steps
@@ -219,7 +220,7 @@ impl<'d> Seen<'d> {
                 }
                 let mut row = vec![kind.name().to_owned(), routine.name().to_owned()];
                 for step in &counted {
-                    // A step that was counted and does not name it does not call it.
+                    // A counted step that does not list the routine does not call it.
                     let figure = each(*step, &name).or_else(|| each(*step, "calls").map(|_| 0.0));
                     row.push(told(figure));
                     match (side, step) {
@@ -253,7 +254,7 @@ impl<'d> Seen<'d> {
     }
 }
 
-/// Four digits behind the point, as published; a few calls for a whole sequence are no zero.
+/// Formats with four decimal places, as published. A few calls for a whole sequence are not shown as zero.
 fn told(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),
@@ -262,7 +263,7 @@ fn told(figure: Option<f64>) -> String {
     }
 }
 
-/// Whole published tables of what is measured above.
+/// Adds the complete published tables of what is measured above.
 pub(super) fn as_published(section: &mut Section) {
     for (id, caption) in [
         ("iiop98.ladder", "The steps as they were published"),

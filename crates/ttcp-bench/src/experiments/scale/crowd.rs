@@ -1,6 +1,6 @@
-//! `ttcp crowd`: clients that come all at once, each with a connection and a call.
+//! `ttcp crowd`: clients that connect all at the same moment, each with one connection and one call.
 //!
-//! It stands in the place of the client of a peer, as `ttcp hold` does.
+//! It replaces the client of a peer, as `ttcp hold` does.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::lifeline::LifelineArgs;
 use crate::report::Latency;
 use crate::system;
 
-/// Octets of the stack of a client: it has next to nothing on it.
+/// Stack size of a client in bytes: it uses almost none.
 const STACK: usize = 128 << 10;
 
 /// Options of `ttcp crowd`.
@@ -36,15 +36,16 @@ pub struct CrowdArgs {
     pub lifeline: LifelineArgs,
 }
 
-/// Lets all of them connect at the same moment and call, and prints what that took. None goes before all were answered.
+/// Lets all clients connect and call at the same moment, and prints the time and memory that this took. No
+/// client disconnects before all were answered.
 ///
 /// # Errors
-/// One of them has no connection, or is not answered, or by something else.
+/// A client gets no connection, no answer, or a wrong answer.
 pub fn crowd(args: &CrowdArgs) -> anyhow::Result<ExitCode> {
     args.lifeline.watch()?;
     system::raise_files();
     let service = Arc::new(Service::of(&args.ready)?);
-    // The first one makes a server do what it does once.
+    // The first connection triggers one-time initialization in a server.
     drop(service.open(0)?);
     let before = system::memory(args.server)?;
     let all = Arc::new(Barrier::new(args.clients as usize + 1));
@@ -64,7 +65,7 @@ pub fn crowd(args: &CrowdArgs) -> anyhow::Result<ExitCode> {
     for thread in threads {
         held.push(thread.join().map_err(|_| anyhow::anyhow!("a client panicked"))??);
     }
-    // The threads come out of the barrier one after the other: the first of them is the moment that all had.
+    // The threads leave the barrier one after the other: the first of them marks the common start.
     let start = held.iter().map(|(_, came, _)| *came).min().context("nobody came")?;
     let times = held.iter().map(|(_, _, answered)| answered.saturating_duration_since(start)).collect();
     let all_memory = system::memory(args.server)?;

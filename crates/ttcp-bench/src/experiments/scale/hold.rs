@@ -1,6 +1,7 @@
-//! `ttcp hold`: a client, while many other connections to its server are open; and what the server takes for them.
+//! `ttcp hold`: a client that runs while many other connections to its server are open, and the server's
+//! resources for them.
 //!
-//! It stands in the place of the client of a peer, so that whoever starts and ends clients starts and ends all of it.
+//! It replaces the client of a peer, so that it is started and ended like any client.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -19,7 +20,7 @@ use crate::raw;
 use crate::reference::{Address, Object};
 use crate::system;
 
-/// How long a server may take for a connection, or for a call.
+/// Timeout of the server for a connection or a call.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Options of `ttcp hold`.
@@ -42,10 +43,11 @@ pub struct HoldArgs {
     pub client: Vec<String>,
 }
 
-/// Opens the connections, runs the client, calls over each connection once more, and prints the client's line with what was found.
+/// Opens the connections, runs the client, calls over each connection once more, and prints the client's line
+/// with the findings.
 ///
 /// # Errors
-/// A connection cannot be had or ends; what comes back over it differs from what was sent; the client fails.
+/// A connection cannot be opened or ends; the reply over it differs from what was sent; the client fails.
 pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
     args.lifeline.watch()?;
     system::raise_files();
@@ -57,7 +59,7 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
         let service = Service::of(&args.ready)?;
         let start = Instant::now();
         held.push(service.open(0)?);
-        // The first one makes a server do what it does once.
+        // The first connection triggers one-time initialization in a server.
         found.insert("first_memory_bytes", memory()? as f64);
         let first = start.elapsed();
         for number in 1..args.connections {
@@ -70,7 +72,7 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
         let mut line = client(&args.client)?;
         let start = Instant::now();
         for (number, stream) in held.iter().enumerate() {
-            // Another number than before: what comes back is no left-over.
+            // A different number than before, so that a stale reply is detected.
             let number = u64::MAX - number as u64;
             service.echo(stream, number).context("over a connection that was held")?;
         }
@@ -82,7 +84,7 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the line of the client with what was found.
+/// Prints the client's line with the findings.
 fn tell(line: &mut Value, found: BTreeMap<&str, f64>) -> anyhow::Result<()> {
     line.as_object_mut()
         .context("the client's line is no object")?
@@ -92,7 +94,7 @@ fn tell(line: &mut Value, found: BTreeMap<&str, f64>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Runs the client; its last line.
+/// Runs the client and returns its last line.
 fn client(words: &[String]) -> anyhow::Result<Value> {
     let (program, arguments) = words.split_first().context("no client")?;
     let mut command = Command::new(program);
@@ -131,7 +133,7 @@ impl Service {
         Ok(Service { address, key: Some(profile.object_key) })
     }
 
-    /// A connection over which a call went.
+    /// Opens a connection and makes a call over it.
     pub(super) fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
         let opened = TcpStream::connect_timeout(&self.address, PATIENCE).and_then(|stream| {
             stream.set_nodelay(true)?;
@@ -157,7 +159,7 @@ impl Service {
         Ok(stream)
     }
 
-    /// A call that brings the number back.
+    /// Calls with `number` and checks that the reply contains it.
     fn echo(&self, mut stream: &TcpStream, number: u64) -> anyhow::Result<()> {
         let octets = number.to_be_bytes();
         let back = match &self.key {

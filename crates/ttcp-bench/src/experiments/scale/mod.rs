@@ -1,4 +1,5 @@
-//! What many objects, many connections and many clients cost, and crowds of clients that come all at once.
+//! The cost of many objects, many connections and many clients, and of crowds of clients that connect all at
+//! once.
 
 mod crowd;
 mod hold;
@@ -31,16 +32,16 @@ const CLIENTS_QUICK: [u32; 2] = [1, 4];
 const CROWD: [u32; 3] = [10, 100, 1_000];
 const CROWD_QUICK: [u32; 1] = [40];
 
-/// Files that a process has open beside its connections, at most.
+/// Files that a process has open besides its connections, at most.
 const OTHER_FILES: u64 = 100;
 
-/// A way to serve: which peer it is of, its name, and what the server takes for it.
+/// A server configuration: the peer that it belongs to, its name, and the server's options.
 type Way = (&'static str, &'static str, &'static [&'static str]);
 
-/// The figures of a measurement.
+/// Computes the figures of a measurement.
 type Read = fn(&Said<'_>) -> Result<Figures, String>;
 
-/// Who has objects.
+/// The participants of the part with many objects.
 const OF_OBJECTS: &[Way] = &[
     ("zorb", "zorb", &[]),
     ("zorb", "zorb-ids", &["--serving", "ids"]),
@@ -51,7 +52,7 @@ const OF_OBJECTS: &[Way] = &[
     ("jacorb", "jacorb-default-servant", &["--serving", "default"]),
 ];
 
-/// Who has connections; and those of `--peer`.
+/// The participants of the part with many connections, besides those of `--peer`.
 const OF_CONNECTIONS: &[Way] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
@@ -61,7 +62,7 @@ const OF_CONNECTIONS: &[Way] = &[
     ("jacorb", "jacorb", &[]),
 ];
 
-/// Who has clients.
+/// The participants of the parts with many clients.
 const OF_CLIENTS: &[Way] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
@@ -88,7 +89,7 @@ pub enum Part {
 impl Part {
     const ALL: [Part; 4] = [Part::Objects, Part::Connections, Part::Clients, Part::Crowd];
 
-    /// The setting of its cells.
+    /// Returns the setting of its cells.
     fn setting(self) -> &'static str {
         match self {
             Part::Objects => "objects",
@@ -138,7 +139,7 @@ pub struct ScaleArgs {
 }
 
 impl ScaleArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
     /// It cannot begin, or its results cannot be written.
@@ -146,7 +147,7 @@ impl ScaleArgs {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Everything.
+    /// Arguments for the whole experiment.
     pub(crate) fn of(common: Common) -> ScaleArgs {
         ScaleArgs {
             common,
@@ -171,7 +172,8 @@ impl ScaleArgs {
     }
 }
 
-/// The measurements of a round. What the limit of open files does not allow is left out, and named.
+/// Returns the measurements of a round. Those that would exceed the limit of open files are left out and
+/// reported.
 pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
     let files = system::raise_files();
     let mut steps = Vec::new();
@@ -191,11 +193,11 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
             steps.extend(taking.iter().map(|(peer, server)| step(args, part, *count, peer, server)));
         }
     }
-    // Contents are compared by the measurements themselves.
+    // The measurements themselves compare contents.
     Plan { name: NAME, links: Vec::new(), rounds: 3, checks: Vec::new(), steps }
 }
 
-/// Who takes part, and what its server takes for it.
+/// Returns the participants and the options of their servers.
 fn taking(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {
     let mut taking = Vec::new();
     for (of, name, server) in part.ways() {
@@ -203,7 +205,7 @@ fn taking(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, 
         let peer = Peer { name: (*name).to_owned(), ..contender.peer.clone() };
         taking.push((peer, server.iter().map(|word| (*word).to_owned()).collect()));
     }
-    // Of what a user names, nothing is known but that it can be called.
+    // A peer of the user is only known to be callable.
     if matches!(part, Part::Connections | Part::Crowd) {
         taking.extend(args.common.extra.iter().map(|peer| (peer.clone(), Vec::new())));
     }
@@ -237,7 +239,8 @@ fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]
     Step { cell: part.cell(count), peer, server, client, figures, perform: Step::once }
 }
 
-/// This program with a command that knows the server.
+/// Returns the command line of this program with a command that receives the server's process id and READY
+/// line.
 fn beside_server(command: &str, more: &[&str]) -> Vec<String> {
     let program = std::env::current_exe()
         .map_or_else(|_| "ttcp".to_owned(), |path| path.to_string_lossy().into_owned());
@@ -245,10 +248,10 @@ fn beside_server(command: &str, more: &[&str]) -> Vec<String> {
     words.iter().chain(more).map(|word| (*word).to_owned()).collect()
 }
 
-/// A client beside so many connections that are held.
+/// Returns the command line of a client that runs while `connections` connections are held.
 fn held(connections: u32, client: Vec<String>) -> Vec<String> {
     let mut held = beside_server("hold", &["--connections", &connections.to_string(), "--"]);
-    // Its arguments have their place among its own words.
+    // `{args}` marks the place of the test's arguments within the client's words.
     let named = client.iter().any(|word| word == "{args}");
     held.extend(client);
     if !named {
@@ -262,7 +265,7 @@ fn times(said: &Said<'_>) -> Result<Figures, String> {
     ["p50_us", "p99_us", "mean_us", "max_us"].into_iter().map(time).collect()
 }
 
-/// With what was found beside the client.
+/// Returns the latencies and what was found beside the client.
 fn beside(said: &Said<'_>, names: &[&str]) -> Result<Figures, String> {
     let mut figures = times(said)?;
     let found = said.line.get("beside").ok_or("it has nothing of its server")?;

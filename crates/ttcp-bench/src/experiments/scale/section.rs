@@ -15,7 +15,7 @@ struct Seen<'d> {
 
 /// A figure by peer and count.
 type Of<'f> = &'f dyn Fn(&str, u32) -> Option<f64>;
-/// A column by peer: its heading and its cells.
+/// A column of a table by peer: its heading and its cells.
 type Told<'f> = (&'f str, &'f dyn Fn(&str) -> String);
 
 impl<'d> Seen<'d> {
@@ -51,7 +51,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// A row for each count, with the same columns for each peer.
+    /// Builds a table with a row for each count and the same columns for each peer.
     fn by_count(&self, caption: &str, columns: &[(&str, Of<'_>)]) -> Table {
         let mut heads = vec![Column::figures(self.part.setting())];
         for peer in &self.peers {
@@ -70,7 +70,7 @@ impl<'d> Seen<'d> {
         Table { caption: caption.to_owned(), columns: heads, rows }
     }
 
-    /// A row for each peer.
+    /// Builds a table with a row for each peer.
     fn by_peer(&self, caption: &str, columns: &[Told<'_>]) -> Table {
         let mut heads = vec![Column::words("peer")];
         heads.extend(columns.iter().map(|(title, _)| Column::figures(*title)));
@@ -81,15 +81,15 @@ impl<'d> Seen<'d> {
         Table { caption: caption.to_owned(), columns: heads, rows: self.peers.iter().map(row).collect() }
     }
 
-    /// The largest count that the peer has that figure for.
+    /// Returns the largest count for which the peer has that figure.
     fn most(&self, peer: &str, name: &str) -> Option<u32> {
         self.counts.iter().rev().copied().find(|count| self.median(peer, *count, name).is_some())
     }
 }
 
-/// A figure that is whole by nature.
+/// Formats a figure that is an integer by nature.
 fn whole(figure: Option<f64>) -> String {
-    // No zero has a sign.
+    // Adding 0.0 removes the sign of a negative zero.
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{:.0}", figure.round() + 0.0))
 }
 
@@ -97,7 +97,7 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// All parts, each if there is something of it.
+/// Returns the section of all parts for which there are samples.
 pub(super) fn section(data: &Data) -> Section {
     let mut section = Section::new(NAME, "Scale: many objects, connections and clients, and crowds");
     section.text(
@@ -177,7 +177,7 @@ fn connections(seen: &Seen<'_>, section: &mut Section) {
     ));
     let most = |peer: &str| seen.most(peer, "turn_us");
     let of_most = |peer: &str, name: &str| seen.median(peer, most(peer)?, name);
-    // The first one of those held is not counted, and the measured one is not among them.
+    // The first held connection is not counted, and the measured one is not among them.
     let grown = |peer: &str| {
         let more = most(peer)?.checked_sub(2).filter(|more| *more > 0)?;
         let bytes = of_most(peer, "all_memory_bytes")? - of_most(peer, "first_memory_bytes")?;

@@ -1,4 +1,4 @@
-//! What was published, beside what was measured.
+//! Published series, next to measured ones.
 
 use super::SOCKETS;
 use super::section::{FIGURES, named};
@@ -7,11 +7,12 @@ use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, publish
 use crate::literature::Published;
 use crate::series::{Kind, Mode};
 
-/// The published lines, which the text has in six tables.
+/// The published trend lines, which the text has in six tables.
 const LINES: [&str; 6] = ["rtorb00.t1", "rtorb00.t2", "rtorb00.t3", "rtorb00.t4", "rtorb00.t5", "rtorb00.t6"];
 const REFIT: &str = "rtorb00.refit";
 
-/// The line through the mean times of each kind, beside that of the sockets, and the published ones.
+/// Returns the trend lines of the mean times of each kind, next to those of the sockets and the published
+/// ones.
 pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
     let mut columns = vec![Column::words("system"), Column::words("type")];
     columns.extend(
@@ -31,7 +32,7 @@ pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
         ["a, ns/byte", "b, us", "a / that of sockets", "b - that of sockets, us"].map(Column::published),
     );
     let none = |columns| std::iter::repeat_n("-".to_owned(), columns);
-    // A ratio to a line that does not rise says nothing.
+    // A ratio to a line without a slope is meaningless.
     let ratio = |own: f64, sockets: f64| (sockets > 0.0).then(|| own / sockets);
     let sockets = seen.trend(SOCKETS[0], Kind::Octets, mode, "mean_us");
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -86,7 +87,7 @@ pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
     Table { caption, columns, rows }
 }
 
-/// All published figures and tables.
+/// Adds all published figures and tables.
 pub(super) fn published(section: &mut Section) {
     section.text(
         "The published series were measured in 1999 with frames of 70 ms, client and server on one host with LynxOS on PowerPC. Their \
@@ -112,7 +113,7 @@ pub(super) fn published(section: &mut Section) {
     ));
 }
 
-/// A published figure.
+/// Returns a published figure.
 fn chart(id: &str, title: &str) -> Chart {
     let mut chart = Chart {
         caption: format!("Published: {title}."),
@@ -128,7 +129,7 @@ fn chart(id: &str, title: &str) -> Chart {
     chart
 }
 
-/// `ORBexpress NA Record` for `orbexpress_cr_na_record_ms`.
+/// Returns the system's name of a column: `ORBexpress NA Record` for `orbexpress_cr_na_record_ms`.
 fn system(column: &str) -> String {
     let word = |word: &str| match word {
         "cr" | "ow" | "ms" => None,

@@ -1,4 +1,5 @@
-//! Call-and-return and one-way series: messages of every kind and size, one a frame, each with its record.
+//! Call-and-return and one-way series: messages of every kind and size, one in each frame, each recorded
+//! individually.
 
 mod beside;
 mod section;
@@ -46,14 +47,14 @@ pub(crate) const KIND: super::Kind = super::Kind {
     section: section::section,
 };
 
-/// Peers that send octets, whatever the kind: the baseline first.
+/// Peers that send bytes, whatever the kind: the baseline first.
 const SOCKETS: [&str; 2] = ["raw", "c"];
-/// Peers that send values of types. zorb's other ways differ in what has experiments of its own.
+/// Peers that send typed values. zorb's other configurations have experiments of their own.
 const ORBS: [&str; 3] = ["zorb", "omniorb", "jacorb"];
 /// Messages of each kind and size.
 const MESSAGES: u32 = 50;
 const MESSAGES_QUICK: u32 = 10;
-/// Milliseconds: of the published series, of all experiments together, to see that it works.
+/// Frame length in milliseconds: of the published series, in a run of all experiments, and in a quick run.
 const FRAME: u32 = 70;
 const FRAME_OF_ALL: u32 = 10;
 const FRAME_QUICK: u32 = 1;
@@ -85,10 +86,10 @@ pub struct SeriesArgs {
 }
 
 impl SeriesArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
-    /// A series would take longer than a client may; it cannot begin, or its results cannot be written.
+    /// A series would exceed the time limit of a client; it cannot begin, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         let (frame, messages) = (u64::from(self.frame()), u64::from(self.messages()));
         let secs = frame * messages / 1000;
@@ -101,7 +102,7 @@ impl SeriesArgs {
         super::driver::run(&self.common, &[plan(self, &contenders)?])
     }
 
-    /// Everything, in short frames.
+    /// Arguments for the whole experiment, in short frames.
     pub(crate) fn of(common: Common) -> SeriesArgs {
         let frame = (!common.quick).then_some(FRAME_OF_ALL);
         SeriesArgs {
@@ -133,17 +134,18 @@ impl SeriesArgs {
     }
 }
 
-/// Those of the published series, whose messages have 16 bytes and 32 a unit.
+/// Returns the units of the published series, whose messages have 16 bytes and 32 bytes per unit.
 fn published_units() -> Vec<u32> {
     let table = Published::of("rtorb00.f1");
     let sizes = table.iter().flat_map(|table| table.points("message_size_bytes", "message_size_bytes"));
     sizes.map(|(size, _)| (size as u32).saturating_sub(16) / 32).collect()
 }
 
-/// The measurements of a round: by sizes, so that the sockets of a size are not far from the others in time.
+/// Returns the measurements of a round. They are ordered by size, so that a size's sockets are measured close
+/// to its other peers.
 ///
 /// # Errors
-/// This program's own file cannot be found.
+/// The path of this program's own file cannot be determined.
 pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Result<Plan> {
     let priority = args.priority.as_far_as_possible();
     let program = std::env::current_exe().context("cannot find this program's own file")?;
@@ -189,11 +191,12 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
             }
         }
     }
-    // Each series looks at contents itself.
+    // Each series checks contents itself.
     Ok(Plan { name: NAME, links: Vec::new(), rounds: 1, checks: Vec::new(), steps })
 }
 
-/// The peer with a client above its server, and with a load beside that.
+/// Returns the peer with a client of a higher priority than its server, and with an additional load if `load`
+/// is set.
 fn prioritised(peer: &Peer, program: &str, priority: Priority, load: bool) -> Peer {
     let [mut server, client] = match priority {
         Priority::None => [Vec::new(), Vec::new()],
@@ -213,7 +216,7 @@ fn prioritised(peer: &Peer, program: &str, priority: Priority, load: bool) -> Pe
     }
 }
 
-/// The times of a list of the client's line, microseconds.
+/// Returns the times of a list in the client's line, microseconds.
 fn times(line: &Value, name: &str) -> Result<Vec<f64>, String> {
     let list = line.get(name).and_then(Value::as_array).ok_or_else(|| format!("it has no {name}"))?;
     let time = |time: &Value| time.as_u64().map(|nanos| nanos as f64 / 1e3);

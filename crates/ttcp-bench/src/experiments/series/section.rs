@@ -1,4 +1,4 @@
-//! The section of the report: figures as the literature has them, tables, trend lines, what lies far out.
+//! The section of the report: figures like those of the literature, tables, trend lines, outliers.
 
 use super::beside;
 use super::seen::{Outlier, Seen, size};
@@ -7,15 +7,16 @@ use crate::experiments::store::Data;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
 use crate::series::{Kind, Mode};
 
-/// The kinds of the figures, as most of the literature's figures have them.
+/// The kinds of the figures, like those of most figures of the literature.
 const DRAWN: [Kind; 4] = [Kind::Float, Kind::Record, Kind::NaRecord, Kind::Any];
-/// How many outliers are shown one by one.
+/// Number of outliers that are listed individually.
 const SHOWN: usize = 40;
 
-/// The one whose times are far above the others': its virtual machine interprets at first.
+/// The peer whose times are far above the others': its virtual machine interprets at first.
 const SLOW: &str = "jacorb";
 
-/// A figure of the literature: its id, what it shows, and whether it has all series, or those that are not far above the others.
+/// A figure of the literature: its id, its title, and whether it includes the series that are far above the
+/// others.
 pub(super) struct Drawn {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
@@ -24,7 +25,7 @@ pub(super) struct Drawn {
     all: bool,
 }
 
-/// All, in the literature's order.
+/// All figures, in the literature's order.
 pub(super) const FIGURES: [Drawn; 9] = [
     drawn("rtorb00.f1", "Time of a call-and-return operation, mean", Mode::Call, "mean_us", true),
     drawn(
@@ -116,7 +117,7 @@ fn of_setting(seen: &Seen<'_>, section: &mut Section) {
     far_out(seen, section);
 }
 
-/// Measured, as the literature's figure.
+/// Returns the measured counterpart of a figure of the literature.
 fn chart(seen: &Seen<'_>, figure: &Drawn) -> Chart {
     let milliseconds = |peer: &str, kind| {
         let points = seen.points(peer, kind, figure.mode, figure.figure);
@@ -147,7 +148,7 @@ fn chart(seen: &Seen<'_>, figure: &Drawn) -> Chart {
     }
 }
 
-/// Every size of a kind in a mode.
+/// Returns a table of every size of a kind in a mode.
 fn of_kind(seen: &Seen<'_>, mode: Mode, kind: Kind) -> Table {
     let mut columns = vec![Column::figures("message, bytes")];
     for peer in &seen.peers {
@@ -178,7 +179,7 @@ fn of_kind(seen: &Seen<'_>, mode: Mode, kind: Kind) -> Table {
     Table { caption, columns, rows: seen.units.iter().map(row).collect() }
 }
 
-/// How many messages lie far out, and the farthest of them.
+/// Adds the number of outliers, and the largest ones.
 fn far_out(seen: &Seen<'_>, section: &mut Section) {
     let mut columns = vec![Column::words("peer"), Column::words("mode")];
     columns.extend(["messages", "outliers", "of them the first", "percent"].map(Column::figures));
@@ -226,7 +227,7 @@ fn far_out(seen: &Seen<'_>, section: &mut Section) {
     section.table(Table { caption, columns, rows });
 }
 
-/// As a heading has it.
+/// Returns the mode's name in headings.
 pub(super) fn named(mode: Mode) -> &'static str {
     match mode {
         Mode::Call => "Call-and-return",

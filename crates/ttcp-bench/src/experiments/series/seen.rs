@@ -1,4 +1,4 @@
-//! The samples of this experiment, found by what they are of.
+//! The samples of this experiment, grouped and indexed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::experiments::store::{Data, Outcome, Sample};
 use crate::series::{Kind, Mode};
 use crate::statistics::{Line, median, outliers};
 
-/// How messages were sent: frame in milliseconds, load, priority.
+/// The conditions of a series: frame in milliseconds, load, priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting<'d> {
     pub(super) frame: u64,
@@ -20,28 +20,28 @@ pub(super) struct Setting<'d> {
 /// The samples of one setting.
 pub(super) struct Seen<'d> {
     pub(super) setting: Setting<'d>,
-    /// In the order of the tables: sockets first.
+    /// The peers in the order of the tables: sockets first.
     pub(super) peers: Vec<&'d str>,
-    /// Those with types.
+    /// The kinds of typed peers.
     pub(super) kinds: Vec<Kind>,
     pub(super) units: Vec<u64>,
     samples: BTreeMap<Place<'d>, Vec<&'d Sample>>,
 }
 
-/// Peer, kind, mode, units.
+/// Key of a sample: peer, kind, mode, units.
 type Place<'d> = (&'d str, &'d str, &'d str, u64);
 
-/// A message that took far more or less than the others of its kind and size.
+/// A message that took much longer or shorter than the others of its kind and size.
 pub(super) struct Outlier<'d> {
     pub(super) sample: &'d Sample,
-    /// From 1.
+    /// Number of the message, from 1.
     pub(super) number: usize,
     pub(super) took: f64,
     pub(super) median: f64,
 }
 
 impl<'d> Seen<'d> {
-    /// All settings, in the order in which they came.
+    /// Returns all settings, in order of appearance.
     pub(super) fn all(data: &'d Data) -> Vec<Seen<'d>> {
         let mut all: Vec<Seen<'d>> = Vec::new();
         for sample in data.of(NAME) {
@@ -85,25 +85,25 @@ impl<'d> Seen<'d> {
         self.samples.entry(place).or_default().push(sample);
     }
 
-    /// The median of the rounds' figures of that name. Sockets have the same for each kind.
+    /// Returns the median of that figure over the rounds. Sockets have the same figure for each kind.
     pub(super) fn figure(&self, peer: &str, kind: Kind, mode: Mode, units: u64, name: &str) -> Option<f64> {
         let kind = if SOCKETS.contains(&peer) { Kind::Octets } else { kind };
         let samples = self.samples.get(&(peer, kind.name(), mode.name(), units))?;
         median(&samples.iter().filter_map(|sample| sample.figure(name)).collect::<Vec<_>>())
     }
 
-    /// That figure by the size of the messages.
+    /// Returns that figure by the size of the messages.
     pub(super) fn points(&self, peer: &str, kind: Kind, mode: Mode, name: &str) -> Vec<(f64, f64)> {
         let point = |units: &u64| Some((size(*units) as f64, self.figure(peer, kind, mode, *units, name)?));
         self.units.iter().filter_map(point).collect()
     }
 
-    /// The straight line through that figure by all sizes: microseconds by bytes.
+    /// Returns the straight line through that figure over all sizes: microseconds by bytes.
     pub(super) fn trend(&self, peer: &str, kind: Kind, mode: Mode, name: &str) -> Option<Line> {
         Line::through(&self.points(peer, kind, mode, name))
     }
 
-    /// How many messages a peer sent in that mode, and which of them lie far out.
+    /// Returns how many messages a peer sent in that mode, and the outliers among them.
     pub(super) fn outliers(&self, peer: &str, mode: Mode) -> (usize, Vec<Outlier<'d>>) {
         let (mut messages, mut far) = (0, Vec::new());
         let own = self.samples.iter().filter(|((name, _, of, _), _)| *name == peer && *of == mode.name());
@@ -130,12 +130,12 @@ impl<'d> Setting<'d> {
     }
 }
 
-/// Bytes of a message with so many units.
+/// Returns the size of a message with `units` units, bytes.
 pub(super) fn size(units: u64) -> u64 {
     16 + 32 * units
 }
 
-/// What the client said of a sample.
+/// Returns the client's line of a sample.
 fn line(sample: &Sample) -> Option<&Value> {
     match &sample.outcome {
         Outcome::Figures { line, .. } => Some(line),
@@ -144,7 +144,7 @@ fn line(sample: &Sample) -> Option<&Value> {
 }
 
 fn place(sample: &Sample) -> Option<Place<'_>> {
-    // Of what failed only the place is known, so that its cell is shown as absent.
+    // For a failure only the key is known. Its cell is shown as absent.
     let cell = &sample.cell;
     Some((&sample.peer, cell.word("kind")?, cell.word("mode")?, cell.number("units")?))
 }

@@ -17,18 +17,18 @@ use crate::profiler::callgrind::{Callgrind, Chain, Execution};
 use crate::profiler::groups::{End, Group};
 use crate::run::peers::{Failure, Performed, Site};
 
-/// Where the profiler leaves what it saw.
+/// The file to which the profiler writes its results.
 const FILE: &str = "whitebox.profile";
-/// How long a profiler may take to write that when its program is to end.
+/// Timeout for the profiler to write them when its program is to end.
 const GRACE: Duration = Duration::from_secs(60);
-/// What is less of the whole than this share is kept as one, [`REST`], unless it is a call of the system.
+/// Share below which functions are combined into [`REST`], except system calls.
 const LEAST: f64 = 0.0005;
-/// The sum of what is less.
+/// The name of the combined functions.
 pub(super) const REST: &str = "(functions of less than 0.05 % each)";
-/// Messages of the short execution that callgrind's long one is compared with.
+/// Messages of the short execution with which callgrind's long one is compared.
 const SHORT: u64 = 10;
 
-/// How far from a call of the system it can be seen what it is for.
+/// Number of callers above a system call that are searched for its purpose.
 const NEAR: usize = 8;
 
 /// A function in the results, per [`total`](Step) of user bytes.
@@ -36,17 +36,17 @@ const NEAR: usize = 8;
 pub(super) struct Function {
     /// Its name, without variants.
     pub(super) name: String,
-    /// Milliseconds, or instructions.
+    /// Milliseconds, or instructions, in the function itself.
     pub(super) own: f64,
     /// How often it was called; 0 where that is not counted.
     pub(super) calls: f64,
 }
 
-/// How often a flood is sampled until there is a sample of it. The time of a flood is known by when its line was read, which on a
-/// busy machine may be later than a short flood takes.
+/// How often sampling a flood is attempted until it yields a sample. The flood's time span is derived from
+/// when its line was read. On a busy machine that may be later than a short flood lasts.
 const ATTEMPTS: u32 = 5;
 
-/// Samples a side with perf: milliseconds on a processor while the flood was timed.
+/// Samples a side with perf: milliseconds on a processor during the measured part of the flood.
 pub(super) fn by_perf(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
     let perf = Found::of_here().perf.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
     let file = at.dir.join(FILE);
@@ -71,8 +71,8 @@ pub(super) fn by_perf(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure
     })
 }
 
-/// Executes a side by callgrind twice, for a few messages and for many. The difference is what messages cost: neither start
-/// nor end of the program is in it.
+/// Executes a side under callgrind twice, for a few messages and for many. The difference is the cost of the
+/// messages, without start and end of the program.
 pub(super) fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
     let callgrind =
         *Found::of_here().callgrind.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
@@ -127,12 +127,12 @@ fn outcome(
 
 fn read_removed(callgrind: Callgrind, file: &Path) -> Result<Execution, String> {
     let execution = callgrind.read(file);
-    // What the next one does not write is not to be taken for its own.
+    // Otherwise the next execution's result could be confused with this one, if it writes none.
     let _ = std::fs::remove_file(file);
     execution
 }
 
-/// Server and client, one of them with words before it.
+/// Runs server and client, one of them with `before` as a prefix of its command line.
 fn around_side(
     step: &Step,
     at: &mut Site<'_>,
@@ -161,7 +161,7 @@ fn cell_bytes(step: &Step, name: &str) -> f64 {
     step.cell.number(name).unwrap_or_default() as f64
 }
 
-/// User bytes of a message: as many elements as fit into the buffer.
+/// Returns the user bytes of a message: as many elements as fit into the buffer.
 fn payload(step: &Step) -> u64 {
     let size = step.cell.number("bytes").unwrap_or_default();
     let element = step.cell.word("type").and_then(|word| Element::from_str(word, true).ok());
@@ -169,24 +169,24 @@ fn payload(step: &Step) -> u64 {
     (size / each).max(1) * each
 }
 
-/// What the client was asked to send.
+/// Returns the bytes that the client was asked to send.
 fn flooded(step: &Step) -> u64 {
     let place = step.client.iter().position(|word| word == "--total");
     place.and_then(|place| step.client.get(place + 1)?.parse().ok()).unwrap_or_default()
 }
 
-/// What it sends then: whole messages.
+/// Returns the bytes that it sends for `total`: whole messages.
 fn sent(step: &Step, total: u64) -> f64 {
     (total.div_ceil(payload(step)) * payload(step)) as f64
 }
 
-/// Messages of a flood of so many, with the tenth before it.
+/// Returns the messages of a flood and its warm-up, which is a tenth.
 fn messages(flood: u64) -> u64 {
     flood + flood.div_ceil(10)
 }
 
-/// The functions that cost enough, the costliest first, and the sum of the others. What has `calls` in a profile with those of the
-/// `system` is one of these, and kept.
+/// Returns the functions above the threshold, the most expensive first, and the sum of the others. If
+/// `system` is set, functions with `calls` in the profile are system calls and are kept.
 fn functions(profile: &Profile, scale: f64, system: bool) -> Vec<Function> {
     let all: f64 = profile.values().map(|cost| cost.own).sum();
     let (mut kept, mut rest) = (Vec::new(), 0.0);
@@ -205,8 +205,8 @@ fn functions(profile: &Profile, scale: f64, system: bool) -> Vec<Function> {
     kept
 }
 
-/// The functions from the stub to the one that writes, outermost first: of the writes that are made often, the one nearest to
-/// the caller, for what another task writes at its leisure has only the program's start in common with it.
+/// Returns the functions from the stub to the write, outermost first. Of the frequent writes, the one nearest
+/// to the caller is used: what another task writes later only shares the program's start with the caller.
 fn to_write(chains: &[Chain]) -> Option<Vec<String>> {
     let caller = |chain: &&Chain| chain.functions.iter().position(|function| End::Caller.is(function));
     let often = often(chains, Group::Write);
@@ -215,8 +215,8 @@ fn to_write(chains: &[Chain]) -> Option<Vec<String>> {
     Some(write.functions.iter().take(caller).rev().cloned().collect())
 }
 
-/// The functions from where a read returns to the servant, outermost first: those on the servant's chain of calls that are not
-/// on that of the read, of the reads that are made often the nearest.
+/// Returns the functions from the return of a read to the servant, outermost first: those on the servant's
+/// call chain but not on the read's. Of the frequent reads, the nearest one is used.
 fn to_servant(chains: &[Chain]) -> Option<Vec<String>> {
     let is_servant =
         |chain: &&Chain| chain.functions.first().is_some_and(|function| End::Servant.is(function));
@@ -225,14 +225,14 @@ fn to_servant(chains: &[Chain]) -> Option<Vec<String>> {
         let pairs = read.functions.iter().rev().zip(servant.functions.iter().rev());
         pairs.take_while(|(read, servant)| read == servant).count()
     };
-    // Some read on while they turn what is there into values.
+    // Some peers continue to read while they unmarshal.
     let within = |read: &&Chain| read.functions.iter().any(|function| Group::of(function) == Group::Marshal);
     let same = often(chains, Group::Read).filter(|read| !within(read)).map(common).max()?;
     Some(servant.functions.iter().rev().skip(same).cloned().collect())
 }
 
-/// The chains of that group that call the system often: for one message in two at least. What calls it may be some calls below
-/// what has the group.
+/// Returns the chains of that group that make system calls often: at least one for every two messages. The
+/// function that makes the system call may be some calls below the one that belongs to the group.
 fn often(chains: &[Chain], group: Group) -> impl Iterator<Item = &Chain> {
     let of_group = move |chain: &&Chain| {
         let mut groups = chain.functions.iter().take(NEAR).map(|function| Group::of(function));

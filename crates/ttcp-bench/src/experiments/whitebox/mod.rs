@@ -1,5 +1,5 @@
-//! Where the time of a flood goes, function by function, on both sides; and how many calls lie between stub and kernel, and
-//! between kernel and servant.
+//! The time of a flood, function by function, on both sides; and the number of calls between stub and kernel,
+//! and between kernel and servant.
 
 mod measure;
 mod section;
@@ -34,17 +34,18 @@ pub(crate) const KIND: Kind = Kind {
     section: section::section,
 };
 
-/// What sequences are of.
+/// Element types of the sequences.
 const TYPES: [Element; 6] =
     [Element::Char, Element::Short, Element::Long, Element::Double, Element::Struct, Element::Octet];
-/// The sender's buffer.
+/// Size of the sender's buffer.
 const SIZE: u64 = 128 << 10;
-/// User bytes that all figures are for.
+/// User bytes to which all figures refer.
 const TOTAL: u64 = 64 << 20;
-/// User bytes that are sent to sample them: 64 MiB take a few dozens of milliseconds.
+/// User bytes that are sent while sampling: 64 MiB take only a few dozen milliseconds.
 const SAMPLED: u64 = 1 << 30;
 
-/// Who is left out unless asked for: they differ from others little, or in what no profiler sees.
+/// Peers that are left out by default: they differ little from others, or only in aspects that a profiler
+/// does not show.
 const LEFT_OUT: &[&str] = &["zorb-copying", "zorb-unix", "zorb-uring", "cxx", "c-zero-copy", "jacorb"];
 
 /// Options of `ttcp whitebox`.
@@ -68,7 +69,7 @@ pub struct WhiteboxArgs {
 }
 
 impl WhiteboxArgs {
-    /// Runs it and prints its section.
+    /// Runs the experiment and prints its section.
     ///
     /// # Errors
     /// It cannot begin, or its results cannot be written.
@@ -76,7 +77,7 @@ impl WhiteboxArgs {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Everything.
+    /// Arguments for the whole experiment.
     pub(crate) fn of(common: Common) -> WhiteboxArgs {
         WhiteboxArgs { common, types: None, size: SIZE, total: None, sampled: None }
     }
@@ -103,7 +104,7 @@ impl Side {
 const PERF: &str = "perf";
 const CALLGRIND: &str = "callgrind";
 
-/// The profilers, or why they are not.
+/// The profilers, or the reasons why they are unavailable.
 struct Found {
     perf: Result<Perf, String>,
     callgrind: Result<Callgrind, String>,
@@ -115,7 +116,7 @@ impl Found {
         FOUND.get_or_init(|| Found { perf: Perf::find(), callgrind: Callgrind::find() })
     }
 
-    /// The names of those that work; what does not is told.
+    /// Returns the names of those that work, and reports the others.
     fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         let mut seen = |name, lacks, error: Option<&String>| match error {
@@ -131,7 +132,7 @@ impl Found {
     }
 }
 
-/// The measurements of a round.
+/// Returns the measurements of a round.
 pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(if quick { &TYPES[..1] } else { &TYPES });
@@ -142,7 +143,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     let part = |one: &&Contender| {
         asked(&one.peer.name) || !one.only_structs && !LEFT_OUT.contains(&one.peer.name.as_str())
     };
-    // What each sends for elements of that type.
+    // Each participant, with what it sends for elements of that type.
     let takes_part = |element: Element| {
         let sends = move |one: &'_ Contender| Some((one.peer.clone(), one.sends(element)?));
         contenders.iter().filter(part).filter_map(sends).collect::<Vec<_>>()
@@ -180,7 +181,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     Plan { name: NAME, links: Vec::new(), rounds: 1, checks, steps }
 }
 
-/// The client's arguments for a flood; callgrind's have various totals, which come later.
+/// Returns the client's arguments for a flood. callgrind varies the total and adds it later.
 fn flood(element: Element, size: u64, total: Option<u64>) -> Vec<String> {
     let mut words =
         ["ttcp", "--type", &element.to_string(), "--size", &size.to_string()].map(String::from).to_vec();

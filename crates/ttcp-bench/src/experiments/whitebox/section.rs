@@ -1,4 +1,4 @@
-//! The section: shares by group, functions, chains of calls, and what was published of the kind.
+//! The section: shares by group, functions, call chains, and the related published figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use crate::figures::{Bars, Column, Section, Table, bytes, published_rows, publis
 use crate::literature::Published;
 use crate::profiler::groups::Group;
 
-/// Functions of a profile that the table has: those of this share, percent, and no more than so many.
+/// Functions of a profile that the table shows: minimum share in percent, and maximum number.
 const LEAST: f64 = 1.0;
 const MOST: usize = 10;
 
-/// What of the text's figures is of profiles; the others are of floods and calls.
+/// The figures of the text that stem from profiles; the others are about floods and calls.
 const OF_PROFILES: &[&str] =
     &["calls", "time in", "share in", "per write", "write size", "write buffer", "structs per buffer"];
 
-/// What both profilers say of a side of a peer.
+/// The results of both profilers for a side of a peer.
 #[derive(Default)]
 struct Sight {
     /// By names: milliseconds and share of perf, calls, instructions and share of callgrind.
     functions: BTreeMap<String, Row>,
-    /// Milliseconds in all, and samples they rest on.
+    /// Milliseconds in all, and the number of samples.
     all_ms: Option<(f64, f64)>,
     all_instructions: Option<f64>,
     chain: Option<Vec<String>>,
@@ -33,13 +33,13 @@ struct Sight {
 struct Row {
     ms: Option<f64>,
     instructions: Option<f64>,
-    /// Of perf, which sees those of the system; else of callgrind.
+    /// From perf, which also sees functions of the kernel; otherwise from callgrind.
     system_calls: f64,
     calls: f64,
 }
 
 impl Sight {
-    /// The mean of all samples of the cell.
+    /// Returns the mean of all samples of the cell.
     fn of(data: &Data, peer: &str, element: &str, side: Side) -> Option<Sight> {
         let mut sight = Sight::default();
         for by in [PERF, CALLGRIND] {
@@ -85,7 +85,7 @@ impl Sight {
         }
     }
 
-    /// Percent of the time, or of the instructions where there is no time, by group.
+    /// Returns percent of the time, or of the instructions where there is no time, by group.
     fn shares(&self) -> BTreeMap<Group, f64> {
         let of = |row: &Row| if self.all_ms.is_some() { row.ms } else { row.instructions };
         let all: f64 = self.functions.values().filter_map(of).sum();
@@ -105,7 +105,7 @@ impl Sight {
         Some(100.0 * row.instructions? / self.all_instructions?.max(f64::MIN_POSITIVE))
     }
 
-    /// The functions of note, the costliest first.
+    /// Returns the functions above the threshold, the most expensive first.
     fn of_note(&self) -> Vec<(&str, &Row)> {
         let weight = |row: &Row| match self.all_ms {
             Some(_) => self.ms_share(row),
@@ -120,7 +120,7 @@ impl Sight {
     }
 }
 
-/// All that was seen, in the order of the report.
+/// All samples, in the order of the report.
 struct Seen<'d> {
     sights: Vec<(&'d str, &'d str, Side, Sight)>,
 }
@@ -298,7 +298,7 @@ fn chains(seen: &Seen<'_>, section: &mut Section) {
     section.table(Table { caption, columns, rows });
 }
 
-/// The last two names of a path.
+/// Returns the last two names of a path.
 fn short(function: &str) -> String {
     let plain = function.rsplit(" as ").next().unwrap_or(function).replace('>', "");
     let names: Vec<&str> = plain.split("::").filter(|name| *name != "{{closure}}").collect();

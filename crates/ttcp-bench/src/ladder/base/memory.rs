@@ -1,22 +1,22 @@
-//! Values as C has them: numbers where their alignment puts them, a sequence as `{ maximum, length, buffer }`.
+//! Values in C's memory layout: numbers at their alignment, a sequence as `{ maximum, length, buffer }`.
 //!
-//! A buffer is a block of the [`Heap`], named by a number. While a block is walked it is lent out, so that an element is one
-//! slice, as an address is one register. Freed blocks are used again as they are: neither fresh pages nor zeros are
-//! paid for.
+//! A buffer is a block of the [`Heap`], identified by a number. While a block is walked it is lent out, so
+//! that an element is one slice, as an address is one register. Freed blocks are reused without clearing:
+//! neither fresh pages nor zeroing cost time.
 
 use super::kind::*;
 use super::{Fault, Status};
 
-/// Octets of a sequence in memory, and what they are aligned to.
+/// Size and alignment of a sequence in memory, bytes.
 pub const SEQUENCE_SIZE: (usize, usize) = (16, 8);
 
-/// Octets of a type code in memory: its kind, where its parameters begin and how many octets they have.
+/// Size and alignment of a type code in memory, bytes: its kind, and offset and length of its parameters.
 pub const TYPE_CODE_SIZE: (usize, usize) = (12, 4);
 
-/// The largest block that there is: a length that lies ends in an error, not with all memory taken.
+/// Size of the largest block. A wrong length results in an error instead of exhausted memory.
 const LARGEST: usize = 4 << 20;
 
-/// Whom buffers come from.
+/// The allocator of the buffers.
 #[derive(Debug, Default)]
 pub struct Heap {
     blocks: Vec<Vec<u8>>,
@@ -24,10 +24,10 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// A block of so many octets or more. What is in it is what was there before.
+    /// Returns a block of at least `size` bytes with arbitrary contents.
     ///
     /// # Errors
-    /// [`Fault::Memory`] if these are too many.
+    /// [`Fault::Memory`] if it would be too large.
     #[inline(never)]
     pub fn allocate(&mut self, size: usize) -> Result<u64, Fault> {
         if size > LARGEST {
@@ -43,13 +43,13 @@ impl Heap {
         Ok(handle as u64)
     }
 
-    /// The block, which is empty here until it is [put back](Self::put_back).
+    /// Lends a block. Its slot is empty until it is [put back](Self::put_back).
     #[inline(never)]
     pub fn lend(&mut self, handle: u64) -> Vec<u8> {
         self.blocks.get_mut(handle as usize).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Puts back what was lent.
+    /// Puts back a lent block.
     #[inline(never)]
     pub fn put_back(&mut self, handle: u64, block: Vec<u8>) {
         if let Some(place) = self.blocks.get_mut(handle as usize) {
@@ -57,22 +57,22 @@ impl Heap {
         }
     }
 
-    /// Takes a block back, for others.
+    /// Frees a block for reuse.
     #[inline(never)]
     pub fn release(&mut self, handle: u64) {
         self.free.push(handle as usize);
     }
 
-    /// Blocks that are not free.
+    /// Returns the number of blocks that are not free.
     pub fn used(&self) -> usize {
         self.blocks.len() - self.free.len()
     }
 }
 
-/// Length and buffer of the sequence at this address.
+/// Returns length and buffer of the sequence at this address.
 ///
 /// # Errors
-/// [`Fault::Memory`] if there is no room for one.
+/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
 pub fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
     Ok((u32::from_ne_bytes(load(value, 4)?), u64::from_ne_bytes(load(value, 8)?)))
@@ -81,7 +81,7 @@ pub fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
 /// Writes length and buffer of a sequence.
 ///
 /// # Errors
-/// [`Fault::Memory`] if there is no room for one.
+/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
 pub fn store_sequence(value: &mut [u8], length: u32, buffer: u64) -> Status {
     store(value, 0, length.to_ne_bytes())?;
@@ -89,32 +89,32 @@ pub fn store_sequence(value: &mut [u8], length: u32, buffer: u64) -> Status {
     store(value, 8, buffer.to_ne_bytes())
 }
 
-/// The octets of a number.
+/// Returns the bytes of a number.
 ///
 /// # Errors
-/// [`Fault::Memory`] if they are not all there.
+/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
 pub fn load<const N: usize>(value: &[u8], at: usize) -> Result<[u8; N], Fault> {
     value.get(at..).and_then(<[u8]>::first_chunk).copied().ok_or(Fault::Memory)
 }
 
-/// Writes the octets of a number.
+/// Writes the bytes of a number.
 ///
 /// # Errors
-/// [`Fault::Memory`] if there is no room for them.
+/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
 pub fn store<const N: usize>(value: &mut [u8], at: usize, octets: [u8; N]) -> Status {
     *value.get_mut(at..).and_then(<[u8]>::first_chunk_mut).ok_or(Fault::Memory)? = octets;
     Ok(())
 }
 
-/// The octets from `at` on, or nothing where there is no such address.
+/// Returns the bytes from `at` on, or an empty slice if `at` is out of bounds.
 #[inline(always)]
 pub fn at(value: &mut [u8], at: usize) -> &mut [u8] {
     value.get_mut(at..).unwrap_or_default()
 }
 
-/// Size and alignment of what has no parameters, and of enums.
+/// Returns size and alignment of types without parameters, and of enums.
 #[inline(always)]
 pub fn basic(kind: u32) -> Option<(usize, usize)> {
     Some(match kind {

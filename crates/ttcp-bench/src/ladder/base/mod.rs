@@ -1,5 +1,5 @@
-//! What the interpretive steps share, so that they differ in nothing but what a step is about: faults, values in memory, the kinds
-//! of types, and calls that are counted.
+//! The code that the interpretive steps share, so that they differ only in the subject of each step: faults,
+//! values in memory, the kinds of types, and call counters.
 
 pub mod kind;
 pub mod memory;
@@ -9,66 +9,66 @@ use std::fmt;
 
 pub use memory::Heap;
 
-/// Why a walk ended early.
+/// Why a traversal ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The octets end within a value or a type code.
+    /// The data ends within a value or a type code.
     End,
-    /// A kind that these engines have no values for (there are the basic ones, enums, structs, sequences and arrays; no type that
-    /// refers to one written before), or octets that are no type code.
+    /// A kind that these engines do not support, or bytes that are not a type code. Supported are the basic
+    /// kinds, enums, structs, sequences and arrays, without references to earlier types.
     Kind(u32),
     /// More elements than the type allows.
     Bound,
-    /// The memory is not that of a value of the type, or more than there is.
+    /// The memory does not match a value of the type, or is exhausted.
     Memory,
 }
 
-/// How a walk ended.
+/// The result of a traversal.
 pub type Status = Result<(), Fault>;
 
-/// What every routine is handed beside its arguments.
+/// The context that every routine receives in addition to its arguments.
 #[derive(Debug, Default)]
 pub struct Environment {
-    /// Whom buffers come from.
+    /// The allocator of the buffers.
     pub heap: Heap,
 }
 
-/// The routines whose calls are counted. Those that a step has inlined are no calls, and not counted there.
+/// The routines whose calls are counted. Where a step has inlined a routine, it is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Routine {
-    /// Writes a value; later: the routines for what is constructed.
+    /// Writes a value; in later steps: the routines for constructed types.
     Encoder,
-    /// Reads a value; later: the routines for what is constructed.
+    /// Reads a value; in later steps: the routines for constructed types.
     Decoder,
-    /// Frees what a value refers to.
+    /// Frees the buffers of a value.
     DeepFree,
-    /// The walk over a type.
+    /// Traverses a type.
     Traverse,
-    /// The walk over the members of a struct.
+    /// Traverses the members of a struct.
     StructTraverse,
-    /// Works out size and alignment of a type.
+    /// Computes size and alignment of a type.
     SizeAndAlignment,
-    /// How many parameters a type code has.
+    /// Returns the number of parameters of a type code.
     ParamCount,
-    /// The type of elements.
+    /// Returns the element type.
     TypeCodeParam,
-    /// The kind of a type code.
+    /// Returns the kind of a type code.
     Kind,
-    /// A number that is read.
+    /// Reads a number.
     Get,
-    /// A number that is written.
+    /// Writes a number.
     Put,
-    /// A string that is skipped.
+    /// Skips a string.
     SkipString,
-    /// A type code that is read.
+    /// Reads a type code.
     GetTypeCode,
-    /// A number that is turned into the other byte order.
+    /// Swaps the byte order of a number.
     Swap,
 }
 
 impl Routine {
-    /// All, in the order of the counts.
+    /// All routines, in the order of the counts.
     pub const ALL: [Routine; 14] = [
         Routine::Encoder,
         Routine::Decoder,
@@ -86,7 +86,7 @@ impl Routine {
         Routine::Swap,
     ];
 
-    /// As the literature calls it.
+    /// Returns the literature's name.
     pub fn name(self) -> &'static str {
         match self {
             Routine::Encoder => "CDR::encoder",
@@ -110,17 +110,17 @@ impl Routine {
 /// How often each routine was called, in the order of [`Routine::ALL`].
 pub type Counts = [u64; Routine::ALL.len()];
 
-/// Counts calls, or does nothing: what an engine is compiled with.
+/// Counts calls, or does nothing. A type parameter of the engines.
 pub trait Tally: fmt::Debug + 'static {
-    /// A routine was called.
+    /// Counts a call of `routine`.
     fn call(routine: Routine);
 }
 
-/// For measuring.
+/// No counting, for measurements.
 #[derive(Debug)]
 pub struct Uncounted;
 
-/// For counting, on this thread.
+/// Counts on this thread.
 #[derive(Debug)]
 pub struct Counted;
 
@@ -140,7 +140,7 @@ impl Tally for Counted {
 }
 
 impl Counted {
-    /// The counts since they were last taken.
+    /// Returns the counts since the last call, and resets them.
     pub fn take() -> Counts {
         COUNTS.take()
     }

@@ -1,15 +1,15 @@
-//! The stream, whose small routines are inlined: they were calls before.
+//! The stream, whose small routines are inlined; in the original they were calls.
 //!
-//! What turns numbers into the other byte order is a routine of its own, called where the orders differ, so that what is left
-//! is small. Where the original needed macros to have its way with the compiler, `inline(always)` does. What skips a
-//! string and what reads a type code stay calls: they were too long to be inlined.
+//! Swapping the byte order is a separate routine, called where the orders differ, so that the inlined part is
+//! small. The original needed macros to force inlining; here `inline(always)` does it. Skipping a string and
+//! reading a type code remain calls, because they are too long for inlining.
 
 use std::marker::PhantomData;
 
 use super::kind::{ARRAY, ENUM, SEQUENCE, STRUCT};
 use super::{Fault, Routine, Status, Tally, rare};
 
-/// Octets that are read, or written, from the first on.
+/// Bytes that are read or written, starting with the first.
 #[derive(Debug)]
 pub struct Cdr<'a, T> {
     read: &'a [u8],
@@ -20,17 +20,17 @@ pub struct Cdr<'a, T> {
 }
 
 impl<'a, T: Tally> Cdr<'a, T> {
-    /// Reads these octets; `swap` if they are not in the byte order of this machine.
+    /// Returns a reader of these bytes; `swap` if they are not in this machine's byte order.
     pub fn reader(read: &'a [u8], swap: bool) -> Self {
         Self { read, written: Vec::new(), next: 0, swap, tally: PhantomData }
     }
 
-    /// Writes to this buffer, over what is in it, and makes it longer where it must.
+    /// Returns a writer that overwrites this buffer and extends it where needed.
     pub fn writer(written: Vec<u8>, swap: bool) -> Self {
         Self { read: &[], written, next: 0, swap, tally: PhantomData }
     }
 
-    /// Reads an encapsulation, whose first octet is its byte order.
+    /// Returns a reader of an encapsulation, whose first byte is its byte order.
     ///
     /// # Errors
     /// [`Fault::End`] if it is empty.
@@ -41,12 +41,12 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(Self { read: octets, written: Vec::new(), next: 1, swap, tally: PhantomData })
     }
 
-    /// How many octets were read or written.
+    /// Returns the number of bytes that were read or written.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// The buffer, of which [`position`](Self::position) octets are written.
+    /// Returns the buffer, of which [`position`](Self::position) bytes are written.
     pub fn into_buffer(self) -> Vec<u8> {
         self.written
     }
@@ -66,7 +66,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(*octets)
     }
 
-    /// The next octets to write, aligned to their number.
+    /// Returns the next `N` bytes to write, aligned to `N`.
     #[inline(always)]
     fn room<const N: usize>(&mut self) -> Result<&mut [u8; N], Fault> {
         let at = self.aligned(N);
@@ -80,7 +80,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         }
     }
 
-    /// An octet.
+    /// Reads an `octet`.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -89,7 +89,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.next_octets().map(u8::from_ne_bytes)
     }
 
-    /// A number of 2 octets.
+    /// Reads a number of 2 bytes.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -102,7 +102,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(u16::from_ne_bytes(octets))
     }
 
-    /// A number of 4 octets.
+    /// Reads a number of 4 bytes.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -115,7 +115,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(u32::from_ne_bytes(octets))
     }
 
-    /// A number of 8 octets.
+    /// Reads a number of 8 bytes.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -128,7 +128,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(u64::from_ne_bytes(octets))
     }
 
-    /// Writes an octet.
+    /// Writes an `octet`.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -138,7 +138,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// Writes a number of 2 octets.
+    /// Writes a number of 2 bytes.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -152,7 +152,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// Writes a number of 4 octets.
+    /// Writes a number of 4 bytes.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -166,7 +166,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// Writes a number of 8 octets.
+    /// Writes a number of 8 bytes.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -180,7 +180,8 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// The octets of so many numbers, from where the first one has to begin: one check for all.
+    /// Returns the bytes of `count` numbers, from the aligned position of the first: one bounds check for
+    /// all.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -192,7 +193,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.take(count.saturating_mul(size))
     }
 
-    /// Room for so many numbers, from where the first one has to begin.
+    /// Returns the space for `count` numbers, from the aligned position of the first.
     ///
     /// # Errors
     /// [`Fault::Memory`] if these are too many.
@@ -209,7 +210,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.written.get_mut(at..self.next).ok_or(Fault::Memory)
     }
 
-    /// Whether numbers are in the other byte order.
+    /// Returns whether numbers are in the other byte order.
     pub fn swaps(&self) -> bool {
         self.swap
     }
@@ -220,7 +221,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.written.resize((2 * self.next).max(1 << 10), 0);
     }
 
-    /// Goes behind a string.
+    /// Skips a string.
     ///
     /// # Errors
     /// [`Fault::End`] if there is none.
@@ -231,10 +232,10 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.take(length).map(drop)
     }
 
-    /// The kind and the parameters of a type code; these stay where they are.
+    /// Returns the kind and the parameters of a type code, which are not copied.
     ///
     /// # Errors
-    /// [`Fault::Kind`] for kinds that this engine does not know, [`Fault::End`].
+    /// [`Fault::Kind`] for kinds that this engine does not support, [`Fault::End`].
     #[inline(never)]
     pub fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
         T::call(Routine::GetTypeCode);

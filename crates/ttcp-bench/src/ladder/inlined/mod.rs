@@ -1,7 +1,7 @@
-//! Step 1: the same engine, whose small routines are inlined.
+//! Step 1: the same engine with inlined small routines.
 //!
-//! The visits and the walk are those of the [original](super::original), text for text, and the calls that are left are as many; the
-//! [stream](cdr) is another one.
+//! The visits and the traversal are those of the [original](super::original), unchanged, and make the same
+//! number of other calls. The [stream](cdr) differs.
 
 pub mod cdr;
 #[path = "../original/code.rs"]
@@ -16,7 +16,7 @@ pub use cdr::Cdr;
 pub use code::{Known, TypeCode};
 pub use visits::{Visit, decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};
 
-/// A fault, made where it is found.
+/// Returns a fault at the place where it is detected.
 #[inline(always)]
 pub fn rare(fault: Fault) -> Fault {
     fault

@@ -1,10 +1,10 @@
-//! Type codes with what is known of them.
+//! Type codes with precomputed layouts.
 
 use super::kind::{ARRAY, SEQUENCE, STRUCT};
 use super::memory::{SEQUENCE_SIZE, basic};
 use super::{Cdr, Fault, Routine, Tally};
 
-/// A type code that is kept, with its private members.
+/// A stored type code and its layout.
 #[derive(Debug, Clone)]
 pub struct Known {
     kind: u32,
@@ -12,42 +12,42 @@ pub struct Known {
     layout: Layout,
 }
 
-/// What was worked out of a type, once.
+/// The layout of a type, computed once.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// Octets of a value in memory.
+    /// Size of a value in memory, bytes.
     pub size: usize,
-    /// What they are aligned to.
+    /// Alignment of a value in memory, bytes.
     pub alignment: usize,
-    /// Of a struct: where each member begins.
+    /// For a struct: the offset of each member.
     pub offsets: Vec<usize>,
-    /// Of the members, or of the elements.
+    /// The layouts of the members, or of the elements.
     pub parts: Vec<Layout>,
 }
 
-/// A type code for a walk: its octets, and what is known of it.
+/// A type code during a traversal: its bytes and its layout.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeCode<'a> {
     /// Its kind.
     pub kind: u32,
     /// Its parameters.
     pub parameters: &'a [u8],
-    /// What is known of it.
+    /// Its layout.
     pub layout: &'a Layout,
 }
 
 impl Known {
-    /// A type code in the byte order of this machine.
+    /// Reads a type code in this machine's byte order.
     ///
     /// # Errors
-    /// It is none, or of a kind that this engine does not know.
+    /// It is invalid, or of a kind that this engine does not support.
     pub fn read<T: Tally>(octets: &[u8]) -> Result<Self, Fault> {
         let (kind, parameters) = Cdr::<T>::reader(octets, false).get_type_code()?;
         let layout = Layout::of::<T>(kind, parameters)?;
         Ok(Self { kind, parameters: parameters.to_vec(), layout })
     }
 
-    /// The type code.
+    /// Returns the type code.
     pub fn code(&self) -> TypeCode<'_> {
         TypeCode { kind: self.kind, parameters: &self.parameters, layout: &self.layout }
     }
@@ -95,7 +95,7 @@ impl Layout {
 }
 
 impl<'a> TypeCode<'a> {
-    /// A stream of the parameters, in their own byte order.
+    /// Returns a stream of the parameters, in their own byte order.
     ///
     /// # Errors
     /// [`Fault::End`] if there are none.
@@ -104,7 +104,7 @@ impl<'a> TypeCode<'a> {
         Cdr::encapsulation(self.parameters)
     }
 
-    /// The type of a member, whose parameters the walk has read, and where the member begins.
+    /// Returns the type of a member, whose parameters the traversal has read, and the member's offset.
     ///
     /// # Errors
     /// [`Fault::End`] if there is no such member.
@@ -121,10 +121,10 @@ impl<'a> TypeCode<'a> {
     }
 }
 
-/// The type of the elements.
+/// Returns the type of the elements.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn typecode_param<'a, T: Tally>(code: &TypeCode<'a>) -> Result<TypeCode<'a>, Fault> {
     T::call(Routine::TypeCodeParam);
@@ -133,10 +133,10 @@ pub fn typecode_param<'a, T: Tally>(code: &TypeCode<'a>) -> Result<TypeCode<'a>,
     Ok(TypeCode { kind, parameters, layout })
 }
 
-/// The bound of a sequence, the length of an array.
+/// Returns the bound of a sequence, or the length of an array.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn ulong_param<T: Tally>(code: &TypeCode<'_>) -> Result<u32, Fault> {
     let mut parameters = code.parameters::<T>()?;

@@ -1,12 +1,14 @@
-//! Step 2: sizes and alignments worked out once, one routine for the walk and all visits, type codes handed down, scalars freed at a stroke.
+//! Step 2: sizes and alignments computed once, one routine for the traversal and all visits, type codes
+//! passed down, scalars freed at once.
 //!
-//! * What a type code needs to be walked is worked out when the type code is read and stays with it ([`Layout`](code::Layout)).
-//! * The walk over a struct and the visits are one routine, [`traverse`](traverse::traverse), with what is to be done as an argument:
-//!   a number, and an array of numbers, is no call any more.
-//! * Who knows the type of the elements hands it to who needs it.
-//! * To free a sequence it looks at the kind of its elements first: numbers refer to nothing.
+//! * The data needed to traverse a type code is computed when the type code is read, and stored with it
+//!   ([`Layout`](code::Layout)).
+//! * The traversal of a struct and the visits are one routine, [`traverse`](traverse::traverse), which takes
+//!   the operation as an argument. Numbers, and arrays of numbers, no longer need a call.
+//! * A routine that knows the element type passes it to the routines that need it.
+//! * Freeing a sequence checks the kind of its elements first: numbers refer to no buffers.
 //!
-//! The octets of a struct's type code, with its members' names, are still parsed for every value.
+//! The bytes of a struct's type code, with its members' names, are still parsed for every value.
 
 #[path = "../inlined/cdr.rs"]
 pub mod cdr;
@@ -19,7 +21,7 @@ pub use cdr::Cdr;
 pub use code::{Known, TypeCode};
 pub use traverse::{copy, decode, encode, free};
 
-/// Whether the walk still reads values.
+/// Whether the traversal also reads values.
 pub const DECODES: bool = true;
-/// Whether the walk still writes values.
+/// Whether the traversal also writes values.
 pub const ENCODES: bool = true;

@@ -1,27 +1,27 @@
-//! The walk, which does itself what visits did.
+//! The traversal, which includes the work of the former visits.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
 use super::memory::{self, basic, load, store};
 use super::{Cdr, DECODES, ENCODES, Environment, Fault, Routine, Status, Tally, TypeCode};
 
-/// What is done with each value.
+/// The operation on each value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visit {
-    /// It is written to the stream.
+    /// Writes it to the stream.
     Encode,
-    /// It is read from the stream.
+    /// Reads it from the stream.
     Decode,
-    /// It is copied to the other address.
+    /// Copies it to the other address.
     Copy,
-    /// What it refers to is freed.
+    /// Frees its buffers.
     Free,
 }
 
 /// Writes a value to the stream.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn encode<T: Tally>(
     code: &TypeCode<'_>,
@@ -36,7 +36,7 @@ pub fn encode<T: Tally>(
 /// Reads a value from the stream.
 ///
 /// # Errors
-/// Octets that end too early, more elements than allowed, a type code that is none.
+/// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
 pub fn decode<T: Tally>(
     code: &TypeCode<'_>,
@@ -51,7 +51,7 @@ pub fn decode<T: Tally>(
 /// Copies a value to the other address.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn copy<T: Tally>(
     code: &TypeCode<'_>,
@@ -63,10 +63,11 @@ pub fn copy<T: Tally>(
     traverse(code, Visit::Copy, value, other, stream, env, None)
 }
 
-/// Frees what a value refers to. Looks at the kind of elements first: a sequence of numbers is one buffer.
+/// Frees the buffers of a value. The kind of elements is checked first: a sequence of numbers is a single
+/// buffer.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn free<T: Tally>(
     code: &TypeCode<'_>,
@@ -88,10 +89,11 @@ pub fn free<T: Tally>(
     traverse(code, Visit::Free, value, other, stream, env, Some(&element))
 }
 
-/// Does it with a value and all that is in it. `element` is the type of the elements, where the caller knows it.
+/// Applies the operation to a value and to its parts. `element` is the type of the elements, if the caller
+/// knows it.
 ///
 /// # Errors
-/// Those of what is done.
+/// The errors of the operation.
 #[inline(never)]
 pub fn traverse<T: Tally>(
     code: &TypeCode<'_>,
@@ -191,7 +193,7 @@ pub fn traverse<T: Tally>(
     }
 }
 
-/// All elements in a row: numbers in place, a walk for each that is constructed.
+/// Processes consecutive elements: numbers in place, constructed elements by a traversal each.
 #[inline(always)]
 fn elements<T: Tally>(
     element: &TypeCode<'_>,
@@ -252,7 +254,7 @@ fn scalar<T: Tally>(
             None => Err(Fault::Kind(kind)),
         },
         Visit::Free => Ok(()),
-        // What a later step has moved out.
+        // An operation that a later step has moved elsewhere.
         _ => Err(Fault::Kind(kind)),
     }
 }

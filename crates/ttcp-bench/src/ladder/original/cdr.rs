@@ -1,12 +1,11 @@
-//! The stream: one call a value, each with its own alignment, its own check of what is left, and its own look at the
-//! byte order.
+//! The stream: one call per value, each with its own alignment, bounds check and check of the byte order.
 
 use std::marker::PhantomData;
 
 use super::kind::{ARRAY, ENUM, SEQUENCE, STRUCT};
 use super::{Fault, Routine, Status, Tally};
 
-/// Octets that are read, or written, from the first on.
+/// Bytes that are read or written, starting with the first.
 #[derive(Debug)]
 pub struct Cdr<'a, T> {
     read: &'a [u8],
@@ -17,17 +16,17 @@ pub struct Cdr<'a, T> {
 }
 
 impl<'a, T: Tally> Cdr<'a, T> {
-    /// Reads these octets; `swap` if they are not in the byte order of this machine.
+    /// Returns a reader of these bytes; `swap` if they are not in this machine's byte order.
     pub fn reader(read: &'a [u8], swap: bool) -> Self {
         Self { read, written: Vec::new(), next: 0, swap, tally: PhantomData }
     }
 
-    /// Writes to this buffer, over what is in it, and makes it longer where it must.
+    /// Returns a writer that overwrites this buffer and extends it where needed.
     pub fn writer(written: Vec<u8>, swap: bool) -> Self {
         Self { read: &[], written, next: 0, swap, tally: PhantomData }
     }
 
-    /// Reads an encapsulation, whose first octet is its byte order.
+    /// Returns a reader of an encapsulation, whose first byte is its byte order.
     ///
     /// # Errors
     /// [`Fault::End`] if it is empty.
@@ -38,12 +37,12 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(Self { read: octets, written: Vec::new(), next: 1, swap, tally: PhantomData })
     }
 
-    /// How many octets were read or written.
+    /// Returns the number of bytes that were read or written.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// The buffer, of which [`position`](Self::position) octets are written.
+    /// Returns the buffer, of which [`position`](Self::position) bytes are written.
     pub fn into_buffer(self) -> Vec<u8> {
         self.written
     }
@@ -53,7 +52,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.next.wrapping_add(size - 1) & !(size - 1)
     }
 
-    /// An octet.
+    /// Reads an `octet`.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -65,7 +64,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(octet)
     }
 
-    /// A number of 2 octets.
+    /// Reads a number of 2 bytes.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -79,7 +78,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
-    /// A number of 4 octets.
+    /// Reads a number of 4 bytes.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -93,7 +92,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
-    /// A number of 8 octets.
+    /// Reads a number of 8 bytes.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -107,7 +106,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
-    /// Writes an octet.
+    /// Writes an `octet`.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -118,7 +117,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// Writes a number of 2 octets.
+    /// Writes a number of 2 bytes.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -130,7 +129,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// Writes a number of 4 octets.
+    /// Writes a number of 4 bytes.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -142,7 +141,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// Writes a number of 8 octets.
+    /// Writes a number of 8 bytes.
     ///
     /// # Errors
     /// None: a stream grows.
@@ -154,7 +153,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         Ok(())
     }
 
-    /// The next octets to write, aligned to their number.
+    /// Returns the next `size` bytes to write, aligned to `size`.
     #[inline(always)]
     fn room(&mut self, size: usize) -> Result<&mut [u8], Fault> {
         let at = self.aligned(size);
@@ -171,7 +170,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.written.resize((2 * self.next).max(1 << 10), 0);
     }
 
-    /// Goes behind a string.
+    /// Skips a string.
     ///
     /// # Errors
     /// [`Fault::End`] if there is none.
@@ -182,10 +181,10 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.take(length).map(drop)
     }
 
-    /// The kind and the parameters of a type code; these stay where they are.
+    /// Returns the kind and the parameters of a type code, which are not copied.
     ///
     /// # Errors
-    /// [`Fault::Kind`] for kinds that this engine does not know, [`Fault::End`].
+    /// [`Fault::Kind`] for kinds that this engine does not support, [`Fault::End`].
     #[inline(never)]
     pub fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
         T::call(Routine::GetTypeCode);

@@ -1,8 +1,8 @@
-//! Type codes: octets that are parsed where they are needed.
+//! Type codes: bytes that are parsed where they are needed.
 
 use super::{Cdr, Fault, Routine, Tally};
 
-/// A type code that is kept.
+/// A stored type code.
 #[derive(Debug, Clone)]
 pub struct Known {
     kind: u32,
@@ -10,22 +10,22 @@ pub struct Known {
 }
 
 impl Known {
-    /// A type code in the byte order of this machine.
+    /// Reads a type code in this machine's byte order.
     ///
     /// # Errors
-    /// It is none, or of a kind that this engine does not know.
+    /// It is invalid, or of a kind that this engine does not support.
     pub fn read<T: Tally>(octets: &[u8]) -> Result<Self, Fault> {
         let (kind, parameters) = Cdr::<T>::reader(octets, false).get_type_code()?;
         Ok(Self { kind, parameters: parameters.to_vec() })
     }
 
-    /// The type code.
+    /// Returns the type code.
     pub fn code(&self) -> TypeCode<'_> {
         TypeCode { kind: self.kind, parameters: &self.parameters }
     }
 }
 
-/// A kind and the octets of its parameters: an encapsulation, or nothing.
+/// A kind and the bytes of its parameters: an encapsulation, or nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeCode<'a> {
     /// Its kind.
@@ -35,17 +35,17 @@ pub struct TypeCode<'a> {
 }
 
 impl<'a> TypeCode<'a> {
-    /// That of type codes, which are values as well.
+    /// The type code of type codes, which are values as well.
     pub const OF_TYPE_CODE: TypeCode<'static> = TypeCode { kind: super::kind::TYPE_CODE, parameters: &[] };
 
-    /// Its kind, for who may not look into it.
+    /// Returns its kind, by a counted call.
     #[inline(never)]
     pub fn kind<T: Tally>(&self) -> u32 {
         T::call(Routine::Kind);
         self.kind
     }
 
-    /// A stream of the parameters, in their own byte order.
+    /// Returns a stream of the parameters, in their own byte order.
     ///
     /// # Errors
     /// [`Fault::End`] if there are none.

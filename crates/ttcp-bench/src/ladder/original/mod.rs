@@ -1,14 +1,16 @@
-//! Step 0: a type code interpreter as the first IIOP engines had one, before anything was precomputed.
+//! Step 0: a type code interpreter like those of the first IIOP engines, without any precomputation.
 //!
-//! A type code is octets, and they are parsed again wherever they are needed. [`traverse`](traverse::traverse) walks a
-//! type and calls back for each value, by a function pointer; [`encoder`](visits::encoder),
-//! [`decoder`](visits::decoder), [`deep_copy`](visits::deep_copy) and [`deep_free`](visits::deep_free) are what it can
-//! call back, and go on into `traverse` for what is constructed. Nothing is remembered: a struct skips the names in its
-//! type code and works out size and alignment of each member for every value, a number is a visit and a call of its
-//! stream, and a sequence is walked a second time to be freed. Values lie in memory as C has them.
+//! A type code is a byte string that is parsed again wherever it is needed. [`traverse`](traverse::traverse)
+//! traverses a type and calls a function pointer for each value. The callbacks [`encoder`](visits::encoder),
+//! [`decoder`](visits::decoder), [`deep_copy`](visits::deep_copy) and [`deep_free`](visits::deep_free) call
+//! `traverse` for constructed values.
 //!
-//! Routines that were calls in the original are calls here (`inline(never)`); the compiler's flags are those of everything
-//! else. `benches/dynamic.rs` has this folder too, as its baseline.
+//! Nothing is cached. For every value, a struct skips the names in its type code and computes size and
+//! alignment of each member. A number costs a visit and a call of its stream, and a sequence is traversed a
+//! second time to free it. Values have C's memory layout.
+//!
+//! Routines that were calls in the original are calls here (`inline(never)`); the compiler's flags are the
+//! usual ones. `benches/dynamic.rs` includes this directory too, as its baseline.
 
 pub mod cdr;
 pub mod code;

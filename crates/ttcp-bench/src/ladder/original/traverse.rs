@@ -1,14 +1,14 @@
-//! The walk over a type, and what it asks type codes for.
+//! The traversal of a type, and its queries to type codes.
 
 use super::kind::{ARRAY, SEQUENCE, STRUCT};
 use super::memory::{self, SEQUENCE_SIZE, TYPE_CODE_SIZE, basic};
 use super::visits::{Visit, decoder};
 use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode};
 
-/// Visits what is in a value: the elements, the members, or the value itself if nothing is in it.
+/// Visits the parts of a value: the elements, the members, or the value itself if it has no parts.
 ///
 /// # Errors
-/// What the visits say, and a type code that is none.
+/// The errors of the visits, and an invalid type code.
 #[inline(never)]
 pub fn traverse<T: Tally>(
     code: &TypeCode<'_>,
@@ -44,7 +44,7 @@ pub fn traverse<T: Tally>(
     }
 }
 
-/// One visit an element, both addresses a step further each time.
+/// Visits each element, and advances both addresses each time.
 #[inline(always)]
 fn elements<T: Tally>(
     code: &TypeCode<'_>,
@@ -63,10 +63,10 @@ fn elements<T: Tally>(
     Ok(())
 }
 
-/// Visits each member, if there is a visit; size and alignment of the struct.
+/// Visits each member, if there is a visit, and returns size and alignment of the struct.
 ///
 /// # Errors
-/// What the visits say, and a type code that is none.
+/// The errors of the visits, and an invalid type code.
 #[inline(never)]
 pub fn struct_traverse<T: Tally>(
     parameters: &mut Cdr<'_, T>,
@@ -96,10 +96,10 @@ pub fn struct_traverse<T: Tally>(
     Ok((aligned(at, widest), widest))
 }
 
-/// Octets of a value in memory, and what they are aligned to.
+/// Returns size and alignment of a value in memory, bytes.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn calc_nested_size_and_alignment<T: Tally>(
     code: &TypeCode<'_>,
@@ -127,10 +127,10 @@ pub fn calc_nested_size_and_alignment<T: Tally>(
     })
 }
 
-/// Octets of an element in memory: of what is basic by its kind alone.
+/// Returns the size of an element in memory, bytes. For basic types the kind suffices.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(always)]
 pub fn element_size<T: Tally>(element: &TypeCode<'_>, env: &mut Environment) -> Result<usize, Fault> {
     match basic(element.kind) {
@@ -139,17 +139,17 @@ pub fn element_size<T: Tally>(element: &TypeCode<'_>, env: &mut Environment) -> 
     }
 }
 
-/// How many parameters a type code of a sequence or array has.
+/// Returns the number of parameters of a sequence's or array's type code.
 #[inline(never)]
 fn param_count<T: Tally>(code: &TypeCode<'_>) -> usize {
     T::call(Routine::ParamCount);
     if matches!(code.kind, SEQUENCE | ARRAY) { 2 } else { 0 }
 }
 
-/// The type of the elements: a value of the kind `TypeCode`, decoded from the parameters.
+/// Returns the type of the elements: a value of the kind `TypeCode`, decoded from the parameters.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn typecode_param<'a, T: Tally>(
     code: &TypeCode<'a>,
@@ -168,10 +168,10 @@ pub fn typecode_param<'a, T: Tally>(
     Ok(TypeCode { kind: kind?, parameters: octets.ok_or(Fault::End)? })
 }
 
-/// The bound of a sequence, the length of an array.
+/// Returns the bound of a sequence, or the length of an array.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn ulong_param<T: Tally>(code: &TypeCode<'_>) -> Result<u32, Fault> {
     if param_count::<T>(code) < 2 {

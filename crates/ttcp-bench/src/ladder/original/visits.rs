@@ -1,17 +1,17 @@
-//! What is called back for each value.
+//! The callbacks for each value.
 
 use super::kind::*;
 use super::memory::{self, load, store};
 use super::traverse::{calc_nested_size_and_alignment, element_size, traverse, typecode_param, ulong_param};
 use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode};
 
-/// What is called back for a value: the type, two addresses, the stream, the environment.
+/// The callback for a value: the type, two addresses, the stream, the environment.
 pub type Visit<T> = fn(&TypeCode<'_>, &mut [u8], &mut [u8], &mut Cdr<'_, T>, &mut Environment) -> Status;
 
 /// Writes a value to the stream.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn encoder<T: Tally>(
     code: &TypeCode<'_>,
@@ -40,7 +40,7 @@ pub fn encoder<T: Tally>(
 /// Reads a value from the stream.
 ///
 /// # Errors
-/// Octets that end too early, more elements than allowed, a type code that is none.
+/// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
 pub fn decoder<T: Tally>(
     code: &TypeCode<'_>,
@@ -82,7 +82,7 @@ pub fn decoder<T: Tally>(
 /// Copies a value to the other address.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn deep_copy<T: Tally>(
     code: &TypeCode<'_>,
@@ -112,10 +112,10 @@ pub fn deep_copy<T: Tally>(
     }
 }
 
-/// Frees what a value refers to.
+/// Frees the buffers of a value.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn deep_free<T: Tally>(
     code: &TypeCode<'_>,
@@ -133,7 +133,8 @@ pub fn deep_free<T: Tally>(
             Ok(())
         }
         STRUCT => traverse(code, value, other, stream, env, deep_free),
-        // The first word of the parameters tells whether the elements refer to anything.
+        // The first word of the parameters is the kind of the elements, which determines whether they have
+        // buffers.
         ARRAY => match code.parameters::<T>()?.get_long()? {
             STRUCT | SEQUENCE | ARRAY => traverse(code, value, other, stream, env, deep_free),
             _ => Ok(()),

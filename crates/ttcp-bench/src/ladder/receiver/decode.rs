@@ -1,4 +1,4 @@
-//! The receiver: a routine for each kind of what is constructed.
+//! The receiver: a routine for each kind of constructed type.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
@@ -8,7 +8,7 @@ use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode, decode_sc
 /// Reads a value from the stream.
 ///
 /// # Errors
-/// Octets that end too early, more elements than allowed, a type code that is none.
+/// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
 pub fn decode<T: Tally>(
     code: &TypeCode<'_>,
@@ -109,10 +109,10 @@ fn elements<T: Tally>(
     Ok(())
 }
 
-/// Numbers in a row, each by itself.
+/// Reads consecutive numbers one by one.
 ///
 /// # Errors
-/// Octets that end too early.
+/// The data ends too early.
 #[inline(always)]
 pub fn one_by_one<T: Tally>(kind: u32, count: usize, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
     let size = basic(kind).map_or(0, |(size, _)| size);

@@ -1,8 +1,8 @@
-//! Step 3: the receiver's part of the one large routine is split, and what is rare stands apart.
+//! Step 3: the receiver's part of the one large routine is split, and rare cases are moved out of line.
 //!
-//! A routine for each kind of what is constructed ([`mod@decode`]) knows what it is about, fits into the cache, and asks nobody what
-//! is to be done. Faults are made out of line ([`rare`]), so that the code that is run lies together. The sender, copying and
-//! freeing are left to the walk of step 2, which no longer reads values.
+//! Each kind of constructed type has a routine ([`mod@decode`]) that needs no check of the operation and fits
+//! into the cache. Faults are created out of line ([`rare`]), so that the common code is contiguous. Writing,
+//! copying and freeing remain in the traversal of step 2, which no longer reads values.
 
 #[path = "../inlined/cdr.rs"]
 pub mod cdr;
@@ -18,12 +18,12 @@ pub use code::{Known, TypeCode};
 pub use decode::{decode, one_by_one as decode_scalars};
 pub use traverse::{copy, encode, free};
 
-/// Whether the walk still reads values.
+/// Whether the traversal also reads values.
 pub const DECODES: bool = false;
-/// Whether the walk still writes values.
+/// Whether the traversal also writes values.
 pub const ENCODES: bool = true;
 
-/// A fault, made where nothing else is.
+/// Returns a fault, out of line.
 #[cold]
 #[inline(never)]
 pub fn rare(fault: Fault) -> Fault {

@@ -1,4 +1,4 @@
-//! The sender: a routine for each kind of what is constructed.
+//! The sender: a routine for each kind of constructed type.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
@@ -8,7 +8,7 @@ use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode, encode_sc
 /// Writes a value to the stream.
 ///
 /// # Errors
-/// A type code that is none.
+/// The type code is invalid.
 #[inline(never)]
 pub fn encode<T: Tally>(
     code: &TypeCode<'_>,
@@ -104,10 +104,10 @@ fn elements<T: Tally>(
     Ok(())
 }
 
-/// Numbers in a row, each by itself.
+/// Writes consecutive numbers one by one.
 ///
 /// # Errors
-/// Fewer than there should be.
+/// There are fewer elements than expected.
 #[inline(always)]
 pub fn one_by_one<T: Tally>(kind: u32, count: usize, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
     let size = basic(kind).map_or(0, |(size, _)| size);

@@ -1,6 +1,6 @@
 //! Step 4: the sender's part is split as well.
 //!
-//! The walk of step 2 is left with copying and freeing.
+//! The traversal of step 2 only copies and frees.
 
 #[path = "../inlined/cdr.rs"]
 pub mod cdr;
@@ -19,12 +19,12 @@ pub use decode::{decode, one_by_one as decode_scalars};
 pub use encode::{encode, one_by_one as encode_scalars};
 pub use traverse::{copy, free};
 
-/// Whether the walk still reads values.
+/// Whether the traversal also reads values.
 pub const DECODES: bool = false;
-/// Whether the walk still writes values.
+/// Whether the traversal also writes values.
 pub const ENCODES: bool = false;
 
-/// A fault, made where nothing else is.
+/// Returns a fault, out of line.
 #[cold]
 #[inline(never)]
 pub fn rare(fault: Fault) -> Fault {

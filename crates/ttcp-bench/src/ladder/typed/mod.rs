@@ -1,6 +1,7 @@
-//! Step 5: sequences and arrays of numbers have routines of their own, which check, turn and copy all of them in one loop.
+//! Step 5: sequences and arrays of numbers have separate routines, which check, swap and copy all of them in
+//! one loop.
 //!
-//! What the literature named as future work. Structs are still walked.
+//! The literature named this as future work. Structs are still traversed.
 
 #[path = "../inlined/cdr.rs"]
 pub mod cdr;
@@ -22,12 +23,12 @@ pub use encode::encode;
 pub use sequences::{decode_scalars, encode_scalars};
 pub use traverse::{copy, free};
 
-/// Whether the walk still reads values.
+/// Whether the traversal also reads values.
 pub const DECODES: bool = false;
-/// Whether the walk still writes values.
+/// Whether the traversal also writes values.
 pub const ENCODES: bool = false;
 
-/// A fault, made where nothing else is.
+/// Returns a fault, out of line.
 #[cold]
 #[inline(never)]
 pub fn rare(fault: Fault) -> Fault {

@@ -1,12 +1,12 @@
-//! Numbers in a row, by a routine for each width: one check of what there is, then a loop.
+//! Consecutive numbers, by a routine for each width: one bounds check, then a loop.
 
 use super::kind::*;
 use super::{Cdr, Fault, Routine, Status, Tally, rare};
 
-/// Reads numbers in a row.
+/// Reads consecutive numbers.
 ///
 /// # Errors
-/// Octets that end too early.
+/// The data ends too early.
 #[inline(always)]
 pub fn decode_scalars<T: Tally>(
     kind: u32,
@@ -24,10 +24,10 @@ pub fn decode_scalars<T: Tally>(
     }
 }
 
-/// Writes numbers in a row.
+/// Writes consecutive numbers.
 ///
 /// # Errors
-/// Fewer than there should be.
+/// There are fewer elements than expected.
 #[inline(always)]
 pub fn encode_scalars<T: Tally>(
     kind: u32,
