@@ -18,10 +18,10 @@ use crate::zorb_naming::BalancedContextRef;
 /// The plain key and the initial reference of naming services.
 pub const KEY: &str = "NameService";
 
-/// The TCP port at which clients look for a naming service where they are told none.
+/// The default TCP port at which clients look for a naming service.
 pub const PORT: u16 = 2809;
 
-/// A naming service that is being served, until this is dropped.
+/// A naming service that is served until this value is dropped.
 ///
 /// ```no_run
 /// use cos_naming::Server;
@@ -37,12 +37,13 @@ pub const PORT: u16 = 2809;
 /// # Ok(()) }
 /// ```
 ///
-/// References to its contexts are good for ever: in another run too, if that listens at the same address and has the same store. Contexts
-/// cost nothing while nobody calls them.
+/// References to its contexts are valid forever. They are valid in another run too, if that listens at the
+/// same address and has the same store. Contexts use no resources while they are not called.
 ///
-/// It answers at most 10,000 bindings and 1 MiB at a time, has at most 1024 iterators, and drops those that were not used for five minutes. Names
-/// have up to 256 components, each with up to 16 KiB. A name that leads through contexts of other services is followed there, by calls of up
-/// to ten seconds through up to 16 services.
+/// By default an answer has at most 10,000 bindings and 1 MiB. There are at most 1024 iterators, and those
+/// that are not used for five minutes are dropped. Names have up to 256 components of up to 16 KiB each. A
+/// name that leads through contexts of other services is followed there, by calls of up to ten seconds
+/// through up to 16 services.
 #[must_use = "the service ends when this is dropped"]
 pub struct Server<S: Store> {
     service: Arc<Service<S>>,
@@ -51,7 +52,7 @@ pub struct Server<S: Store> {
     bootstrap: Option<InitialReferencesRef>,
 }
 
-/// What a naming service is to be like: see [`Server::builder`].
+/// The configuration of a naming service: see [`Server::builder`].
 #[derive(Debug)]
 #[must_use = "it does nothing until `serve`"]
 pub struct ServerBuilder<S> {
@@ -61,7 +62,7 @@ pub struct ServerBuilder<S> {
     options: Options,
 }
 
-/// Why names are not served.
+/// The reason why names cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -74,7 +75,7 @@ pub enum ServeError {
 }
 
 impl<S: Store> Server<S> {
-    /// Begins a service of what the store has.
+    /// Configures a service for the contents of a store.
     pub fn builder(store: S) -> ServerBuilder<S> {
         let options = Options {
             page: 10_000,
@@ -88,19 +89,19 @@ impl<S: Store> Server<S> {
         ServerBuilder { store, key: KEY.to_owned(), bootstrap: false, options }
     }
 
-    /// The first context: `corbaloc::HOST:PORT/NameService`.
+    /// Returns the root context: `corbaloc::HOST:PORT/NameService`.
     #[must_use]
     pub fn root(&self) -> &NamingContextExtRef {
         &self.root
     }
 
-    /// What it serves.
+    /// Returns the store that is served.
     #[must_use]
     pub fn store(&self) -> &S {
         self.service.store()
     }
 
-    /// How many iterators it has.
+    /// Returns the number of iterators.
     #[must_use]
     pub fn iterators(&self) -> usize {
         self.service.iterator_count()
@@ -108,66 +109,72 @@ impl<S: Store> Server<S> {
 }
 
 impl<S: Store> ServerBuilder<S> {
-    /// The plain key of the first context, `NameService` by default. The contexts of two services of one ORB, or of one store that is
-    /// served again, are told apart by it.
+    /// Sets the plain key of the root context, `NameService` by default. It distinguishes the contexts of two
+    /// services of one ORB, or of one store that is served again.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// Whether Sun's bootstrap protocol is answered too, by which Java programs with `-ORBInitialHost` and `-ORBInitialPort`, and
-    /// JNDI addresses such as `iiop://HOST:PORT`, find the first context; `false` by default. The object with the plain key `INIT`
-    /// gives it by its key, and the initial references of the ORB by their names; for other names nil.
+    /// Sets whether Sun's bootstrap protocol is answered too; `false` by default. Java programs with
+    /// `-ORBInitialHost` and `-ORBInitialPort`, and JNDI addresses such as `iiop://HOST:PORT`, find the root
+    /// context by it. The object with the plain key `INIT` returns the root context by its key and the
+    /// initial references of the ORB by their names. It returns nil for other names.
     pub fn bootstrap(mut self, answers: bool) -> Self {
         self.bootstrap = answers;
         self
     }
 
-    /// The most bindings of one answer, 10,000 by default: who asks for more gets an iterator beside them.
+    /// Sets the maximum number of bindings of one answer, 10,000 by default. Clients that request more also
+    /// get an iterator.
     pub fn max_page(mut self, bindings: usize) -> Self {
         self.options.page = bindings.max(1);
         self
     }
 
-    /// The most bytes of one answer, about; 1 MiB by default. A page has one binding in any case, and the iterator gives the rest.
+    /// Sets the approximate maximum number of bytes of one answer, 1 MiB by default. A page has at least one
+    /// binding, and the iterator returns the rest.
     pub fn max_page_bytes(mut self, bytes: usize) -> Self {
         self.options.page_bytes = bytes;
         self
     }
 
-    /// The most iterators, 1024 by default, beyond which the one that was used least lately is dropped.
+    /// Sets the maximum number of iterators, 1024 by default. Beyond it the least recently used one is
+    /// dropped.
     pub fn max_iterators(mut self, iterators: usize) -> Self {
         self.options.iterators = iterators;
         self
     }
 
-    /// How long an iterator lasts that nobody asks, five minutes by default: then it is OBJECT_NOT_EXIST.
+    /// Sets the time after which an unused iterator is dropped, five minutes by default. Calls of it then
+    /// raise OBJECT_NOT_EXIST.
     pub fn iterator_timeout(mut self, timeout: Duration) -> Self {
         self.options.iterator_timeout = timeout;
         self
     }
 
-    /// How long another service may take for the rest of a name, ten seconds by default: then the caller gets `CannotProceed` with that
-    /// service's context.
+    /// Sets the timeout of calls to other services for the rest of a name, ten seconds by default. After it
+    /// the caller receives `CannotProceed` with that service's context.
     pub fn foreign_timeout(mut self, timeout: Duration) -> Self {
         self.options.foreign_timeout = timeout;
         self
     }
 
-    /// How long the report of a group's member counts, a minute by default.
+    /// Sets the time for which the report of a group's member is valid, one minute by default.
     pub fn report_timeout(mut self, timeout: Duration) -> Self {
         self.options.report_timeout = timeout;
         self
     }
 
-    /// How many bindings keep their references decoded when they were resolved, 100,000 by default: about 600 octets each. The
-    /// references of others are decoded each time.
+    /// Sets the maximum number of bindings whose references are kept decoded after they were resolved,
+    /// 100,000 by default. Each takes about 600 bytes. The references of other bindings are decoded each
+    /// time.
     pub fn max_decoded(mut self, references: usize) -> Self {
         self.options.decoded = references;
         self
     }
 
-    /// Serves it.
+    /// Serves the names.
     ///
     /// # Errors
     /// [`ServeError`]: the ORB has an object of that key, or has shut down.
@@ -179,7 +186,7 @@ impl<S: Store> ServerBuilder<S> {
         let servant = Servant::of::<BalancedContextRef, _>(Contexts::all(&weak));
         let contexts = all.servant_locator(Locator::new(&weak, servant)).create()?;
         let undo = |error| {
-            // It goes on by itself.
+            // The destruction completes without being awaited.
             let _ = contexts.destroy(false);
             error
         };
@@ -207,11 +214,12 @@ impl<S: Store> ServerBuilder<S> {
     }
 }
 
-/// The reference as one of the OMG's interface, which every client knows: others would have to ask what the object is.
+/// Returns the reference with the type of the OMG's interface, which every client knows. With another type,
+/// clients would have to ask the object for its interfaces.
 fn published(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
     let mut ior = root.ior().clone();
     ior.type_id = NamingContextExtRef::REPOSITORY_ID.to_owned();
-    // Without an address it is good in this process alone, as it is.
+    // A reference without an address is valid in this process only, and is returned unchanged.
     let object = orb.object(ior).filter(|object| object.is_equivalent(root));
     NamingContextExtRef::from_object(object.unwrap_or_else(|| root.to_object()))
 }
@@ -223,7 +231,7 @@ impl<S: Store> Drop for Server<S> {
             self.orb.deactivate(bootstrap);
         }
         if let Some(places) = self.service.places_if_served() {
-            // It goes on by itself.
+            // The destruction completes without being awaited.
             let _ = places.contexts.destroy(false);
         }
     }

@@ -1,8 +1,9 @@
-//! The calls of one connection that wait for their replies.
+//! The pending calls of one connection.
 //!
-//! A request id carries the index of its slot, so a reply finds its call without a search, and a generation, so
-//! a late reply to a cancelled call finds nothing. The originator of a connection uses even ids and the acceptor
-//! odd ones (Bidirectional GIOP / Request ids). Oneways wait for nothing and share one index that no slot has.
+//! A request id carries the index of its slot, so that a reply finds its call without a search. It also
+//! carries a generation, so that a late reply to a cancelled call finds nothing. The originator of a
+//! connection uses even ids and the acceptor odd ones (Bidirectional GIOP / Request ids). Oneways have no
+//! reply and share one index that no slot has.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -12,26 +13,27 @@ use giop_codec::giop::RequestId;
 const INDEX_BITS: u32 = 16;
 const GENERATION_MASK: u32 = (1 << (31 - INDEX_BITS)) - 1;
 
-/// The index in the ids of oneways.
+/// The slot index in the ids of oneways.
 const ONEWAY: u16 = u16::MAX;
 
-/// How many slots of cancelled calls rest at the most. While they rest, a late reply can meet no other call.
+/// The maximum number of slots of cancelled calls that are kept unused, so that a late reply matches no other
+/// call.
 const COOLING: usize = 1024;
 
 /// The table of the calls of one direction of a connection.
 #[derive(Debug)]
 pub struct Calls<R> {
     slots: Vec<Slot<R>>,
-    /// Slots of calls that were answered: the last one used is the next.
+    /// Slots of answered calls. The last one freed is reused first.
     free: Vec<u16>,
-    /// Slots of cancelled calls, whose replies may still come: the longest unused is the next.
+    /// Slots of cancelled calls, whose replies may still arrive. The one unused for longest is reused first.
     cooling: VecDeque<u16>,
     parity: u32,
     waiting: usize,
-    /// No call that waits has a deadline before this.
+    /// A lower bound of the deadlines of all pending calls.
     earliest: Option<Instant>,
     oneways: u32,
-    /// Where the request stands that was answered and is the last in the stream of those that were: the peer has received all before it.
+    /// The stream position of the last answered request. The peer has received all bytes before it.
     confirmed: u64,
 }
 
@@ -50,38 +52,38 @@ enum State<R> {
     },
     Done {
         outcome: R,
-        /// No reply was seen: one may come late.
+        /// No reply was received; one may still arrive late.
         unanswered: bool,
     },
 }
 
-/// A call in the table. It stays valid until it is taken or abandoned.
+/// A call in the table. The id stays valid until the call is taken or abandoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallId {
     index: u16,
     generation: u32,
 }
 
-/// Where the request of a call stands in the outgoing stream.
+/// The position of a call's request in the outgoing stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its first octet. `u64::MAX`: it is not queued.
+    /// The position of its first byte. `u64::MAX` if it is not queued.
     pub start: u64,
-    /// The octet behind its last.
+    /// The position after its last byte.
     pub end: u64,
-    /// Whether it is a LocateRequest.
+    /// True for a LocateRequest.
     pub locate: bool,
-    /// Whether other messages stand between its pieces.
+    /// True if other messages are interleaved with its pieces.
     pub apart: bool,
 }
 
 impl Place {
-    /// Not queued yet.
+    /// The position of a request that is not queued yet.
     pub(crate) const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false, apart: false };
 }
 
 impl CallId {
-    /// The index of the call's slot: small, and free for another call after this one.
+    /// Returns the index of the call's slot. It is small, and is reused after this call.
     #[must_use]
     pub fn index(self) -> usize {
         self.index.into()
@@ -89,7 +91,7 @@ impl CallId {
 }
 
 impl<R> Calls<R> {
-    /// An empty table for the originator of a connection, or for its acceptor.
+    /// Creates an empty table for the originator of a connection, or for its acceptor.
     #[must_use]
     pub fn new(originator: bool) -> Self {
         Self {
@@ -104,20 +106,21 @@ impl<R> Calls<R> {
         }
     }
 
-    /// The number of bytes of the outgoing stream that the peer has certainly received: it answered a request that stands after them.
+    /// Returns the number of bytes of the outgoing stream that the peer has certainly received, because it
+    /// answered a request that follows them.
     #[must_use]
     pub fn confirmed(&self) -> u64 {
         self.confirmed
     }
 
-    /// How many calls wait for a reply.
+    /// Returns the number of pending calls.
     #[inline]
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Enters a call. `None`: all 65,535 slots wait.
+    /// Adds a call. Returns `None` if all 65,535 slots are pending.
     #[inline]
     pub fn start(&mut self, deadline: Option<Instant>) -> Option<CallId> {
         let index = match self.free.pop() {
@@ -134,14 +137,14 @@ impl<R> Calls<R> {
         Some(CallId { index, generation: slot.generation })
     }
 
-    /// The request id of a call on the wire.
+    /// Returns the request id of a call on the wire.
     #[inline]
     #[must_use]
     pub fn request_id(&self, call: CallId) -> RequestId {
         self.wire_id(call.index, call.generation)
     }
 
-    /// An id for a request that waits for nothing. It comes back after 32,768 others.
+    /// Returns an id for a request without a reply. It is reused after 32,768 others.
     #[inline]
     #[must_use]
     pub fn next_oneway_id(&mut self) -> RequestId {
@@ -158,8 +161,8 @@ impl<R> Calls<R> {
         (id.0 & 1 == self.parity).then_some(CallId { index, generation: id.0 >> (INDEX_BITS + 1) })
     }
 
-    /// Notes where the call's request stands in the outgoing stream: what of it is written decides on its
-    /// completion status.
+    /// Records the position of the call's request in the outgoing stream. The written part of it determines
+    /// the completion status.
     #[inline]
     pub fn queued(&mut self, call: CallId, at: Place) {
         if let Some(State::Waiting { place, .. }) = self.state_mut(call) {
@@ -167,8 +170,8 @@ impl<R> Calls<R> {
         }
     }
 
-    /// Enters the outcome of the call with this request id, which a Reply brought, or a LocateReply. `None`, without making
-    /// the outcome, if no such call waits.
+    /// Records the outcome of the call with this request id, for a LocateReply if `locate`, otherwise for a
+    /// Reply. Returns `None` if no such call is pending; `outcome` is not called then.
     #[inline]
     pub fn answer(&mut self, id: RequestId, locate: bool, outcome: impl FnOnce() -> R) -> Option<CallId> {
         let call = self.call_of(id)?;
@@ -186,25 +189,25 @@ impl<R> Calls<R> {
         }
     }
 
-    /// Whether a call with this request id waits.
+    /// Returns whether a call with this request id is pending.
     #[must_use]
     pub fn awaits(&self, id: RequestId) -> bool {
         self.waiting_call(id).is_some()
     }
 
-    /// The call with this request id, if it waits.
+    /// Returns the call with this request id, if it is pending.
     pub(crate) fn waiting_call(&self, id: RequestId) -> Option<CallId> {
         self.call_of(id).filter(|call| self.is_waiting(*call))
     }
 
-    /// Whether the call still waits.
+    /// Returns whether the call is pending.
     #[inline]
     #[must_use]
     pub fn is_waiting(&self, call: CallId) -> bool {
         matches!(self.slot(call).map(|slot| &slot.state), Some(State::Waiting { .. }))
     }
 
-    /// Takes the outcome of a call, if there is one, and frees its slot.
+    /// Takes the outcome of a call, if it is available, and frees the call's slot.
     #[inline]
     pub fn take(&mut self, call: CallId) -> Option<R> {
         let state = self.state_mut(call)?;
@@ -220,7 +223,7 @@ impl<R> Calls<R> {
         Some(outcome)
     }
 
-    /// Forgets a call. If it still waited for its reply, says where its request stands in the stream.
+    /// Removes a call. If it was pending, returns the position of its request in the stream.
     pub fn abandon(&mut self, call: CallId) -> Option<Place> {
         let state = self.state_mut(call)?;
         match std::mem::replace(state, State::Free) {
@@ -241,15 +244,15 @@ impl<R> Calls<R> {
         }
     }
 
-    /// A time before which no call's deadline passes.
+    /// Returns a time that is not later than any call's deadline.
     #[inline]
     #[must_use]
     pub fn earliest_deadline(&self) -> Option<Instant> {
         if self.waiting == 0 { None } else { self.earliest }
     }
 
-    /// Fails every call whose deadline has passed, or every call that waits if `now` is `None`, with the outcome that
-    /// `fail` makes of its place in the stream.
+    /// Fails every call whose deadline has passed, or every pending call if `now` is `None`. The outcome is
+    /// made by `fail`, from the call and the position of its request in the stream.
     #[cold]
     pub fn fail_due(&mut self, now: Option<Instant>, mut fail: impl FnMut(CallId, Place) -> R) {
         let mut earliest: Option<Instant> = None;
@@ -271,7 +274,7 @@ impl<R> Calls<R> {
         self.earliest = earliest;
     }
 
-    /// Changes the outcome of a call that failed just now.
+    /// Replaces the outcome of a call that has just failed.
     #[cold]
     pub fn amend(&mut self, call: CallId, outcome: R) {
         if let Some(State::Done { outcome: before, .. }) = self.state_mut(call) {
@@ -280,7 +283,8 @@ impl<R> Calls<R> {
     }
 
     fn new_slot(&mut self) -> Option<u16> {
-        // A cancelled call's slot rests while others are few, so that its late reply meets no other call.
+        // The slot of a cancelled call is not reused while there are few of them, so that its late reply
+        // matches no other call.
         if self.cooling.len() >= COOLING || self.slots.len() >= usize::from(ONEWAY) {
             return self.cooling.pop_front();
         }

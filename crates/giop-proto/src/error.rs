@@ -1,5 +1,4 @@
-//! What can go wrong with a connection and with a call on it, and the one table from there to completion status
-//! and system exception.
+//! The errors of a connection and of its calls, and their mapping to completion status and system exception.
 
 use std::error::Error;
 use std::fmt;
@@ -11,35 +10,36 @@ use giop_codec::giop::{HeaderError, MessageType};
 
 use crate::hits::Limit;
 
-/// Something that a peer sent and GIOP or a limit of this side forbids. It is answered by MessageError, and the connection ends.
+/// Input from a peer that violates GIOP or a limit of this side. It is answered with MessageError, and the
+/// connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The twelve octets where a message header must stand are none.
+    /// The twelve bytes at the position of a message header are not a valid header.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// A message over the limit that can not be skipped.
+    /// A message over the size limit that cannot be skipped.
     #[error(
         "a message of {size} bytes came, and this side takes at most {limit}: allow more by `Limits::max_message_size`"
     )]
     TooLarge {
-        /// The octets announced or received.
+        /// The number of bytes announced or received.
         size: usize,
         /// The limit in force.
         limit: usize,
     },
-    /// What stands behind the message header does not decode.
+    /// The data after the message header does not decode.
     #[error("{} header does not decode: {error}", name(*kind))]
     Malformed {
         /// The type of the message.
         kind: MessageType,
-        /// What is wrong with it.
+        /// The decoding error.
         error: DecodeError,
     },
-    /// A message that this side of the connection must not get.
+    /// A message type that this side of the connection must not receive.
     #[error("{} came to a side that takes none", name(*.0))]
     Unexpected(MessageType),
-    /// The `more fragments` flag on a message that may not be fragmented.
+    /// The `more fragments` flag on a message type that must not be fragmented.
     #[error("{} must not be fragmented", name(*.0))]
     NotFragmentable(MessageType),
     /// A fragment that continues no message, or another message before the last fragment (GIOP 1.1).
@@ -54,7 +54,7 @@ pub enum ProtocolError {
         /// The limit in force.
         limit: usize,
     },
-    /// Too many octets in incomplete messages.
+    /// Too many bytes in incomplete messages.
     #[error(
         "fragments of more than {limit} bytes came before their messages were whole: allow more by `Limits::max_fragment_memory`"
     )]
@@ -65,7 +65,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The limit of this side that was hit, if it is one: then the peer did nothing that GIOP forbids.
+    /// Returns the limit of this side that was hit, if any. In that case the peer did not violate GIOP.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         match self {
@@ -78,113 +78,113 @@ impl ProtocolError {
     }
 }
 
-/// An error of the operating system, small enough to be copied to every call that it fails.
+/// An error of the operating system, small enough to be copied into the error of every call that it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoFailure {
-    /// Its kind.
+    /// The kind of the error.
     pub kind: io::ErrorKind,
-    /// The system's number, where it came from there.
+    /// The system's error number, if the error came from the system.
     pub os_code: Option<i32>,
 }
 
-/// The peer accepts nothing of this side, and says so before anything else: it has executed nothing. Inside of an
-/// [`io::Error`] it is told from other failures of a read.
+/// The peer refuses this side before anything else is exchanged, so it has executed nothing. The type
+/// distinguishes this case from other failures of a read inside of an [`io::Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(
-    /// Why, in words.
+    /// The reason, in words.
     pub &'static str,
 );
 
-/// Which timer a peer was too slow for.
+/// The timer that expired for a slow peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPeer {
     /// The first message header after the connection was accepted.
     FirstHeader,
     /// The rest of a message.
     Message,
-    /// Taking what is queued for it.
+    /// Accepting the data queued for it.
     Write,
-    /// Taking replies, while others wait for the memory that they take.
+    /// Accepting replies, while other connections need the memory that they occupy.
     Crowded,
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The peer sent CloseConnection: it has executed nothing that it has not answered.
+    /// The peer sent CloseConnection: it has executed no request that it has not answered.
     PeerClosed,
-    /// The peer sent MessageError: it could make nothing of what it got.
+    /// The peer sent MessageError: it did not understand a message.
     PeerMessageError,
     /// The stream ended without CloseConnection.
     Eof,
     /// Reading or writing failed.
     Io(IoFailure),
-    /// The peer accepted nothing.
+    /// The peer refused the connection.
     Refused(Refused),
-    /// This side closed.
+    /// This side closed the connection.
     Local,
-    /// Nothing happened for the idle timeout.
+    /// The connection was idle for the idle timeout.
     Idle,
-    /// So many calls in a row timed out while not a byte came from the peer.
+    /// This many consecutive calls timed out without any byte from the peer.
     Unanswered(u32),
-    /// The peer broke the protocol or a limit.
+    /// The peer violated the protocol or a limit.
     Protocol(ProtocolError),
     /// The peer was too slow.
     SlowPeer(SlowPeer),
-    /// The peer sent requests that had to be refused and left so many octets of refusals unread.
+    /// The peer sent requests that were refused, and left this many bytes of replies unread.
     Unread(usize),
-    /// The peer sent more CancelRequests, LocateRequests and stray messages than this many a second.
+    /// The peer sent more CancelRequests, LocateRequests and stray messages than this number per second.
     Flood(u32),
 }
 
-/// How much of a request had left when its call failed.
+/// The part of a request that was sent when its call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// No octet.
+    /// No byte.
     Nothing,
-    /// Some of it: the peer can not have dispatched it.
+    /// A part of it: the peer cannot have dispatched it.
     Partly,
     /// All of it.
     Whole,
 }
 
-/// Why a call has no reply.
+/// The reason why a call has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallErrorKind {
-    /// Its deadline passed.
+    /// The deadline of the call passed.
     Timeout,
-    /// The peer closed in good order: it did not execute the request.
+    /// The peer closed the connection in good order: it did not execute the request.
     Closed,
     /// The connection was lost.
     Lost(IoFailure),
-    /// The peer accepted nothing, not even the connection.
+    /// The peer refused the connection.
     Refused(Refused),
     /// The peer sent something that ended the connection.
     Protocol(ProtocolError),
     /// The header of the reply does not decode.
     BadReply(DecodeError),
-    /// The peer answered by MessageError.
+    /// The peer answered with MessageError.
     PeerError,
     /// This side closed the connection.
     LocalClose,
-    /// All ids of the connection are waiting for replies.
+    /// All request ids of the connection are in use by pending calls.
     TooManyCalls,
 }
 
-/// A call that failed, and how far its request had come.
+/// A failed call, with the part of its request that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallError {
-    /// What happened.
+    /// The reason.
     pub kind: CallErrorKind,
-    /// What had been sent.
+    /// The part of the request that was sent.
     pub sent: Sent,
 }
 
 impl CallError {
-    /// The error of this kind among the causes of a system exception, or of another error: the first one, if any.
+    /// Returns the first error of this type among the causes of a system exception or of another error.
     #[must_use]
     pub fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
@@ -197,7 +197,7 @@ impl CallError {
         None
     }
 
-    /// The limit of this side that ended the call, if one did.
+    /// Returns the limit of this side that ended the call, if any.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         match &self.kind {
@@ -207,10 +207,12 @@ impl CallError {
         }
     }
 
-    /// Whether the operation was executed ("Completion status").
+    /// Returns whether the operation was executed ("Completion status").
     ///
-    /// A request not written whole, or one that the peer left unanswered by closing in good order, was not; one whose
-    /// reply came, but does not decode, was; of all others nobody can tell.
+    /// * `COMPLETED_NO`: the request was not written completely, or the peer closed in good order without
+    ///   answering it.
+    /// * `COMPLETED_YES`: the reply was received, but does not decode.
+    /// * `COMPLETED_MAYBE`: all other cases.
     #[must_use]
     pub fn completed(&self) -> CompletionStatus {
         match (self.kind, self.sent) {
@@ -222,7 +224,8 @@ impl CallError {
         }
     }
 
-    /// Whether the same request may be sent again, on another connection, without a risk that it is executed twice.
+    /// Returns whether the same request may be sent again over another connection without the risk of a
+    /// second execution.
     #[must_use]
     pub fn retryable(&self) -> bool {
         let hopeless = matches!(
@@ -232,7 +235,7 @@ impl CallError {
         self.completed() == CompletionStatus::No && !hopeless
     }
 
-    /// The system exception for the caller, with this error as its cause.
+    /// Returns the system exception for the caller, with this error as its cause.
     #[cold]
     #[must_use]
     pub fn into_system_exception(self) -> SystemException {
@@ -258,7 +261,7 @@ impl From<CallError> for SystemException {
 }
 
 impl CloseReason {
-    /// What a call that still waited is told.
+    /// Returns the error of calls that are pending when the connection ends.
     pub(crate) fn call_error(self) -> CallErrorKind {
         match self {
             Self::PeerClosed => CallErrorKind::Closed,
@@ -359,7 +362,8 @@ impl fmt::Display for CallError {
 
 impl Error for CallError {}
 
-/// What an error of a message begins with: over a limit of this side the peer did nothing wrong.
+/// Returns the prefix of the description of a protocol error. Empty if a limit of this side was hit, because
+/// the peer is then not at fault.
 fn blame(error: &ProtocolError) -> &'static str {
     if error.limit().is_some() { "" } else { "the peer broke the protocol: " }
 }

@@ -1,26 +1,28 @@
-//! What a connection tells whoever drives it.
+//! The events that a connection reports to its driver.
 
 use crate::calls::CallId;
 use crate::message::{IncomingLocate, IncomingRequest};
 use crate::serving::ServeToken;
 
-/// What a connection tells whoever drives it.
+/// An event that a connection reports to its driver.
 #[derive(Debug)]
 pub enum Event {
-    /// The peer wants an operation carried out. Its token ends by `Connection::send_reply` or
+    /// The peer requests an operation. The token must be ended by `Connection::send_reply` or
     /// `Connection::finish_request`.
     Request(IncomingRequest),
-    /// The peer asks where an object is. The answer goes by `Connection::send_locate_reply`.
+    /// The peer asks for the location of an object. The answer is sent by `Connection::send_locate_reply`.
     Locate(IncomingLocate),
-    /// The peer gave up a request that is being served. Its token still has to be ended; the reply is not sent.
+    /// The peer cancelled a request that is being served. Its token must still be ended; the reply is not
+    /// sent.
     Cancelled(ServeToken),
-    /// The outcome of this call is there: `Connection::take_outcome`.
+    /// The outcome of this call is available from `Connection::take_outcome`.
     Reply(CallId),
-    /// The connection is closed: nothing more comes or goes. Comes once, as the last.
+    /// The connection is closed: nothing more is received or sent. This event occurs once and is the last
+    /// one.
     Closed,
 }
 
-/// Events that are not made from the message at hand.
+/// Events that do not result from the current message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Notice {
     Reply(CallId),

@@ -1,8 +1,11 @@
-//! Messages that come in pieces.
+//! Messages received in pieces.
 //!
-//! The pieces go behind each other into one buffer whose octet 0 is the first message header; the headers of the others
-//! are left out. Large pieces of GIOP 1.2 are read to their place (see [`Fragments::lend`]); others are copied,
-//! once. In GIOP 1.2 all pieces but the last are multiples of 8 octets, so offsets in the joined message have the alignment that the sender gave them. In GIOP 1.1 they need not: see [`Joined::pieces`].
+//! The pieces are placed one after the other in one buffer that starts with the first message header. The
+//! headers of the other pieces are left out. Large pieces of GIOP 1.2 are read directly into their final
+//! position (see [`Fragments::lend`]). Other pieces are copied once.
+//!
+//! In GIOP 1.2 all pieces but the last are multiples of 8 bytes. Offsets in the joined message therefore have
+//! the alignment that the sender intended. This does not hold in GIOP 1.1: see [`Joined::pieces`].
 
 mod streamed;
 
@@ -10,100 +13,80 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use giop_codec::cdr::Segments;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use crate::error::ProtocolError;
+use crate::frame::{HEADER_LEN, Joined, OVERSIZED_START, PIECE_HEADER_LEN, Pieces, word};
 use crate::limits::{Limits, later};
-use crate::message::{RequestHead, word};
+use crate::message::RequestHead;
 use crate::pool::{Buffer, BufferPool};
-use crate::receive::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver};
 
-/// Up to this size the pieces are gathered in memory of their own; then in a pooled buffer.
+/// The maximum size of a message that is gathered in memory of its own. Larger ones use a pooled buffer.
 const SMALL: usize = 32 * 1024;
 
-/// Where the payload of a GIOP 1.1 fragment starts.
+/// The offset of the payload in a GIOP 1.1 fragment.
 const PAYLOAD_1_1: usize = HEADER_LEN;
 
-/// Where the payload of a GIOP 1.2 fragment starts: behind the request id.
+/// The offset of the payload in a GIOP 1.2 fragment: after the request id.
 const PAYLOAD_1_2: usize = PIECE_HEADER_LEN;
 
-/// The messages of which pieces are missing.
+/// The incomplete messages.
 #[derive(Debug)]
 pub(crate) struct Fragments {
     pool: Arc<BufferPool>,
     open: Vec<Open>,
-    /// Octets of all of them.
+    /// Bytes of all incomplete messages.
     octets: usize,
-    /// Those of them that are in memory of their own, as the pool counts them.
+    /// The part of these bytes that is in memory of its own, as charged to the pool.
     outside: usize,
-    /// The size of the last large message: the next one is expected to be like it.
+    /// The size of the last large message. The next one is expected to have the same size.
     expect: usize,
     copied: u64,
 }
 
-/// A first piece.
+/// The first piece of a message.
 #[derive(Debug)]
 pub(crate) enum First<'a> {
-    /// To be copied.
+    /// Bytes to be copied.
     Octets(&'a [u8]),
-    /// In a buffer of its own, and how many octets it has.
+    /// A buffer of its own, and the number of bytes in it.
     Placed(Buffer, usize),
-    /// To be thrown away, with all that follows it.
+    /// Bytes to be discarded, with all that follow.
     Unwanted(&'a [u8]),
-    /// Handed out already: what follows goes to the receiver's stream.
+    /// Already handed out. The following pieces go to the receiver's stream.
     Streamed(&'a [u8]),
 }
 
-/// A message whose last piece has come.
-#[derive(Debug)]
-pub(crate) struct Joined {
-    pub(crate) octets: Bytes,
-    pub(crate) pieces: Option<Box<Pieces>>,
-}
-
-/// How the octets of a message lie that are not as usual.
-#[derive(Debug)]
-pub(crate) enum Pieces {
-    /// Where the second and later pieces of a GIOP 1.1 message start, if any of them starts elsewhere than at phase 4
-    /// modulo 8.
-    ///
-    /// There a sender that aligns values in each fragment by itself, as omniORB does, and one that aligns through the
-    /// whole message differ. Octets and characters come out right in both cases.
-    Fragments(Vec<u32>),
-    /// The octets are only those that are in no block.
-    Segments(Box<Segments>),
-}
-
-/// What became of a fragment.
+/// The result of adding a fragment.
 #[derive(Debug)]
 pub(crate) enum Added {
-    /// More is to come, or the message is thrown away.
+    /// More fragments follow, or the message is discarded.
     Kept,
     /// It continues no message.
     Stray,
-    /// It was the last.
+    /// It was the last fragment.
     Whole(MessageHeader, Joined),
-    /// Its message is too large from now on; these are its first octets.
+    /// It made its message too large. Holds the first bytes of the message.
     Overflow(MessageHeader, Bytes),
 }
 
 #[derive(Debug)]
 struct Open {
-    /// Of the first piece.
+    /// The header of the first piece.
     header: MessageHeader,
-    /// GIOP 1.1 fragments do not say what they belong to: there is only one message at a time.
+    /// The id of the fragments. GIOP 1.1 fragments have none, so there is only one such message at a time.
     id: Option<RequestId>,
     since: Instant,
-    /// `None`: it is thrown away.
+    /// `None` if the message is discarded.
     data: Option<Data>,
     pieces: Vec<u32>,
-    /// A request that may be handed out before all of its pieces are there.
+    /// True for a request that may be handed out before all of its pieces have arrived.
     streams: bool,
     /// The id in the header of the request that was handed out.
     request: Option<RequestId>,
-    /// It was handed out and is thrown away: how many octets may still come of it, for which it has the time.
+    /// Set if the message was handed out and is discarded: the number of bytes that may still arrive, which
+    /// determines its timeout.
     thrown: Option<usize>,
 }
 
@@ -111,48 +94,30 @@ struct Open {
 enum Data {
     Small(BytesMut),
     Pooled(Buffer, usize),
-    /// The buffer is with the receiver, which reads a fragment behind these octets.
+    /// The buffer is with the receiver, which reads a fragment to the position after these bytes.
     Lent(usize),
-    /// It was handed out: its pieces go to the receiver's stream.
+    /// The message was handed out. Its pieces go to the receiver's stream.
     Streamed,
 }
 
-impl Joined {
-    /// Octets of the whole message.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        match self.pieces.as_deref() {
-            Some(Pieces::Segments(segments)) => segments.len(),
-            _ => self.octets.len(),
-        }
-    }
-
-    /// The message in front of the receiver.
-    #[inline]
-    pub(crate) fn front(rx: &mut Receiver) -> Self {
-        let pieces = rx.take_segments().map(|segments| Box::new(Pieces::Segments(segments)));
-        Self { octets: rx.take_front(), pieces }
-    }
-}
-
 impl Fragments {
-    /// Nothing yet; the pieces of large messages are gathered in buffers of the pool.
+    /// Creates an empty set. The pieces of large messages are gathered in buffers of the pool.
     pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
         Self { pool, open: Vec::new(), octets: 0, outside: 0, expect: 0, copied: 0 }
     }
 
-    /// Whether nothing is open.
+    /// Returns whether no message is incomplete.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// How many octets were copied so far.
+    /// Returns the number of bytes that were copied so far.
     pub(crate) fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Opens a message by its first piece.
+    /// Adds a message by its first piece.
     pub(crate) fn start(
         &mut self,
         header: MessageHeader,
@@ -223,7 +188,7 @@ impl Fragments {
         Ok(id)
     }
 
-    /// Adds a fragment to the message it belongs to. Of one that is skipped, `octets` has only the headers.
+    /// Adds a fragment to its message. For a fragment that is skipped, `octets` has only the headers.
     pub(crate) fn add(
         &mut self,
         header: MessageHeader,
@@ -240,7 +205,7 @@ impl Fragments {
         let payload = octets.get(start..).unwrap_or_default();
         let size = (HEADER_LEN + header.size as usize).saturating_sub(start);
         let Some(at) = self.open.iter().position(|open| open.id == id) else {
-            // A fragment that names no message leaves no doubt that the sender is lost.
+            // A GIOP 1.1 fragment without a message shows that the sender's state is wrong.
             return if id.is_some() { Ok(Added::Stray) } else { Err(ProtocolError::FragmentOrder) };
         };
         let Some(open) = self.open.get_mut(at) else { return Ok(Added::Stray) };
@@ -266,11 +231,11 @@ impl Fragments {
         Ok(self.join(open))
     }
 
-    /// Lends the buffer of the message to which a GIOP 1.2 fragment belongs of which not all has come, so that the rest is
-    /// read to its place behind the octets that are there. It comes back by [`placed`](Self::placed) or, if there is no memory
-    /// to go on with, by [`take_back`](Self::take_back).
+    /// Lends the buffer of the message to which a partly received GIOP 1.2 fragment belongs. The rest of the
+    /// fragment is then read directly to the position after the bytes that are there. The buffer is returned
+    /// by [`placed`](Self::placed) or, if there is no memory to continue, by [`take_back`](Self::take_back).
     ///
-    /// `None`: the fragment is to be skipped, then [added](Self::add), which says why.
+    /// Returns `None` if the fragment is to be skipped and then [added](Self::add), which returns the reason.
     pub(crate) fn lend(
         &mut self,
         header: &MessageHeader,
@@ -300,7 +265,7 @@ impl Fragments {
         Ok(Some((buffer, len)))
     }
 
-    /// Takes back what was lent, as it was.
+    /// Takes back what was lent, unchanged.
     pub(crate) fn take_back(&mut self, id: RequestId, buffer: Buffer) {
         match self.lent(id) {
             Some((_, data)) => *data = Data::Pooled(buffer, data.len()),
@@ -338,7 +303,7 @@ impl Fragments {
         }
     }
 
-    /// Throws a message away whose sender gave it up. Says whether there was one.
+    /// Discards a message that its sender cancelled. Returns whether there was one.
     pub(crate) fn cancel(&mut self, id: RequestId) -> bool {
         let found = self.open.iter().position(|open| open.is_request(id));
         if let Some(data) = found.and_then(|at| self.open.swap_remove(at).data) {
@@ -347,14 +312,14 @@ impl Fragments {
         found.is_some()
     }
 
-    /// When the first of them takes too long.
+    /// Returns the earliest time at which a message takes too long.
     pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
         let timed = self.open.iter().filter(|open| !matches!(open.data, Some(Data::Streamed)));
         let due = |open: &Open| later(open.since, limits.message_time(open.len() + open.thrown.unwrap_or(0)));
         timed.map(due).min()
     }
 
-    /// Throws everything away.
+    /// Discards everything.
     pub(crate) fn clear(&mut self) {
         while let Some(open) = self.open.pop() {
             if let Some(data) = open.data {
@@ -371,7 +336,7 @@ impl Fragments {
         }
     }
 
-    /// Tells the pool what is in memory of its own now.
+    /// Reports the current size of the memory outside of pooled buffers to the pool.
     fn settle(&mut self) {
         let small = |open: &Open| match &open.data {
             Some(Data::Small(data)) => data.capacity(),
@@ -394,8 +359,8 @@ impl Fragments {
         Ok(())
     }
 
-    /// A message got larger than the endpoint takes. A GIOP 1.2 request can be answered, and what is still to come of it
-    /// thrown away.
+    /// Handles a message that exceeds the size limit. A GIOP 1.2 request can be answered, and its remaining
+    /// fragments discarded.
     #[cold]
     fn overflow(
         &mut self,
@@ -445,7 +410,7 @@ impl Open {
         self.data.as_ref().map_or(0, Data::len)
     }
 
-    /// Whether a fragment with that header may belong to it.
+    /// Checks that a fragment with that header may belong to this message.
     fn check(&self, header: &MessageHeader) -> Result<(), ProtocolError> {
         if self.header.version != header.version || self.header.order != header.order {
             return Err(ProtocolError::FragmentMismatch);
@@ -453,7 +418,7 @@ impl Open {
         Ok(())
     }
 
-    /// Whether it is the request with that id.
+    /// Returns whether it is the request with that id.
     fn is_request(&self, id: RequestId) -> bool {
         if let Some(request) = self.request {
             return request == id;
@@ -485,8 +450,8 @@ impl Data {
         }
     }
 
-    /// Copies octets behind those that are there; says how many it copied. A buffer that grows by doubling copies each of
-    /// them once more on average; one as large as the message before, `expect`, mostly does not have to.
+    /// Appends bytes. Returns how many it copied. A buffer that grows by doubling copies each byte once more
+    /// on average. A buffer of the size of the previous message, `expect`, mostly avoids that.
     fn push(&mut self, more: &[u8], pool: &BufferPool, expect: usize) -> u64 {
         let (len, copied) = (self.len(), more.len() as u64);
         let need = len + more.len();
@@ -515,7 +480,7 @@ impl Data {
         copied + moved
     }
 
-    /// The whole message under its final header.
+    /// Returns the whole message under its final header.
     fn join(self, header: &MessageHeader, pool: &BufferPool) -> Bytes {
         let patch = |octets: &mut [u8]| {
             if let Some(start) = octets.first_chunk_mut() {
@@ -536,7 +501,7 @@ impl Data {
     }
 }
 
-/// The places of pieces, where they matter.
+/// Returns the offsets of the pieces if they affect decoding.
 fn told(header: &MessageHeader, pieces: Vec<u32>) -> Option<Box<Pieces>> {
     let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
     told.then(|| Box::new(Pieces::Fragments(pieces)))

@@ -1,4 +1,4 @@
-//! Limits by name, and how often each was hit.
+//! The limits by name, and the number of times that each was hit.
 
 use std::ops::AddAssign;
 
@@ -6,7 +6,7 @@ use giop_codec::{DecodeError, DecodeErrorKind};
 
 macro_rules! limits {
     ($($variant:ident $name:literal $option:literal $text:literal;)+) => {
-        /// A limit of an endpoint: what metrics call it, and which option sets it.
+        /// A limit of an endpoint, with its name in metrics and the option that sets it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Limit {
@@ -14,16 +14,16 @@ macro_rules! limits {
         }
 
         impl Limit {
-            /// All of them.
+            /// All limits.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// Its name in metrics.
+            /// Returns the limit's name in metrics.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// The option by which it is raised; empty where it is fixed.
+            /// Returns the option that raises the limit. Empty if the limit is fixed.
             #[must_use]
             pub const fn option(self) -> &'static str {
                 match self { $(Self::$variant => $option,)+ }
@@ -64,7 +64,7 @@ limits! {
 }
 
 impl Limit {
-    /// The limit that values or the header of a message hit, if that is what is wrong with them.
+    /// Returns the limit that the values or the header of a message exceeded, if the error is caused by one.
     #[cold]
     #[must_use]
     pub const fn of_decoding(error: &DecodeError) -> Option<Self> {
@@ -77,24 +77,24 @@ impl Limit {
     }
 }
 
-/// How often each limit was hit.
+/// The number of times that each limit was hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitHits([u32; COUNT]);
 
 impl LimitHits {
-    /// How often that one was.
+    /// Returns the number of times that `limit` was hit.
     #[must_use]
     pub fn of(&self, limit: Limit) -> u32 {
         self.0.get(limit as usize).copied().unwrap_or_default()
     }
 
-    /// Counts one.
+    /// Counts one hit of `limit`.
     #[cold]
     pub fn hit(&mut self, limit: Limit) {
         self.add(limit, 1);
     }
 
-    /// Counts one, if that is what is wrong with a message.
+    /// Counts one hit of the limit that caused `error`, if any.
     #[cold]
     pub(crate) fn hit_by(&mut self, error: &DecodeError) {
         if let Some(limit) = Limit::of_decoding(error) {
@@ -102,7 +102,7 @@ impl LimitHits {
         }
     }
 
-    /// Counts so many.
+    /// Counts `times` hits of `limit`.
     pub fn add(&mut self, limit: Limit, times: u32) {
         if let Some(count) = self.0.get_mut(limit as usize) {
             *count = count.saturating_add(times);

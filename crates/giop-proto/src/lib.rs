@@ -1,8 +1,8 @@
 //! The sans-IO GIOP connection machine of the zorb ORB.
 //!
-//! A [`Connection`] turns octets into requests and replies and back. It knows no socket, no clock, no lock and no task:
-//! whoever drives it reads and writes, passes the time in, and is told by [`Event`]s what came. The driver may be a
-//! task, a blocked thread or a test that joins two machines in memory.
+//! A [`Connection`] turns bytes into requests and replies and back. It knows no socket, no clock, no lock and
+//! no task. Its driver reads and writes, passes the current time in, and receives [`Event`]s. The driver may
+//! be a task, a blocked thread or a test that joins two machines in memory.
 #![forbid(unsafe_code)]
 
 pub mod calls;
@@ -10,6 +10,7 @@ mod connection;
 mod error;
 mod event;
 mod fragments;
+mod frame;
 mod hits;
 mod limits;
 mod load;

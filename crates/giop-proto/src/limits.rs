@@ -1,4 +1,4 @@
-//! What one connection grants to its peer.
+//! The limits that a connection imposes on its peer.
 
 mod settings;
 
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 pub use settings::LimitsError;
 
-/// The limits of one connection. Every field has a safe default that is not zero; a peer can never make an
-/// endpoint allocate, spin or wait beyond them.
+/// The limits of one connection. Every field has a safe, nonzero default. A peer can never make an endpoint
+/// allocate, spin or wait beyond them.
 ///
 /// ```
 /// use giop_proto::Limits;
@@ -16,80 +16,95 @@ pub use settings::LimitsError;
 /// limits.max_message_size = 64 << 20; // an endpoint for bulk data
 /// ```
 ///
-/// [`from_env`](Self::from_env) reads them from the environment. With the feature `serde` they are a section of a configuration file.
+/// [`from_env`](Self::from_env) reads them from the environment. With the feature `serde` they are a section
+/// of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Octets of an inbound message, its headers and all its fragments included. Default 16 MiB.
+    /// Bytes of an inbound message, including its headers and all its fragments. Default 16 MiB.
     ///
-    /// Beyond it a GIOP 1.2 request is skipped and answered by `IMP_LIMIT`; any other message is answered by
-    /// MessageError and ends the connection.
+    /// A larger GIOP 1.2 request is skipped and answered with `IMP_LIMIT`. Any other larger message is
+    /// answered with MessageError and ends the connection.
     ///
-    /// It bounds what is held in memory. Of a stream, an argument or a result, it bounds only the part that is joined before the message is
-    /// handed out: see [`max_stream_size`](Self::max_stream_size).
+    /// The limit bounds what is held in memory. For a stream, an argument or a result, it bounds only the
+    /// part that is joined before the message is handed out: see [`max_stream_size`](Self::max_stream_size).
     pub max_message_size: usize,
-    /// Bytes of the payload of a request, or of a result, that is taken as a stream, in one piece or in fragments. Default 4 GiB - 1,
-    /// which is all that a sequence can have. Beyond it as for `max_message_size`; a call whose result is larger fails by `IMP_LIMIT`.
+    /// Bytes of the payload of a request or result that is received as a stream, in one piece or in
+    /// fragments. Default 4 GiB - 1, which is the maximum that a sequence can have. A larger request is
+    /// handled as for `max_message_size`. A call whose result is larger fails with `IMP_LIMIT`.
     ///
-    /// A stream takes constant memory whatever its size; a servant that keeps what comes says for itself how much it keeps.
+    /// A stream takes constant memory, whatever its size. A servant that stores the received data sets its
+    /// own limit.
     pub max_stream_size: u64,
-    /// Messages of which fragments have come but not the last one. Default 8. One more is answered by
-    /// MessageError and ends the connection.
+    /// Messages of which some fragments have arrived, but not the last one. Default 8. One more is answered
+    /// with MessageError and ends the connection.
     pub max_fragmented: usize,
-    /// Octets of all such messages together. Default 16 MiB. Beyond it as for `max_fragmented`.
+    /// Bytes of all incomplete messages together. Default 16 MiB. More is handled as for `max_fragmented`.
     pub max_fragment_memory: usize,
     /// Requests handed out and not finished. Default 256.
     ///
-    /// Beyond it the connection is not read; where it must be, because this side waits for replies, further
-    /// requests are answered by `TRANSIENT`.
+    /// At this limit the connection is not read. If it must be read because this side awaits replies, further
+    /// requests are answered with `TRANSIENT`.
     pub max_requests: usize,
-    /// Requests handed out and not finished, on all connections of an ORB together, but for the first of each. Default 16,384.
+    /// Requests handed out and not finished, over all connections of an ORB, not counting the first of each
+    /// connection. Default 16,384.
     ///
-    /// Beyond it a connection has one request at a time: further ones are answered at once by `TRANSIENT` with minor
-    /// [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED), `COMPLETED_NO`; oneways, whose senders can not be told,
-    /// wait unread.
+    /// Beyond it a connection has one request at a time. Further requests are answered immediately with
+    /// `TRANSIENT`, minor code [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED),
+    /// `COMPLETED_NO`. Oneways stay unread, because their senders cannot be notified.
     pub max_total_requests: usize,
-    /// Requests that one POA manager keeps while it holds, of all connections. Default 1,024. Beyond it, and beyond half of
-    /// [`max_requests`](Self::max_requests) of one connection, `TRANSIENT` with minor OMG 1.
+    /// Requests of all connections that one POA manager keeps in the holding state. Default 1,024. Further
+    /// requests are answered with `TRANSIENT`, minor code OMG 1. So are those beyond half of
+    /// [`max_requests`](Self::max_requests) of one connection.
     pub max_held_requests: usize,
-    /// Octets of those requests. Default 16 MiB. Beyond it as for `max_held_requests`.
+    /// Bytes of the requests that a POA manager keeps. Default 16 MiB. More is handled as for
+    /// `max_held_requests`.
     pub max_held_octets: usize,
-    /// Octets queued for a peer that does not read. Default 1 MiB. Beyond as much of replies no requests are read,
-    /// or they are refused where replies are awaited; whoever sends oneways should wait (see `Connection::has_room`). One message may always
-    /// be queued.
-    pub max_backlog: usize,
-    /// Nesting of constructed types and encapsulations in a message. Default 64. Beyond it `MARSHAL`.
-    pub max_depth: u16,
-    /// Octets that the values decoded from one message may allocate; eight times the message where that is more.
-    /// Default 16 MiB. Beyond it `MARSHAL`.
-    pub max_decoded: usize,
-    /// CancelRequests, LocateRequests and messages that belong to nothing, in one second and beyond the number
-    /// of requests in it. Default 10,000. Beyond it the connection is closed.
-    pub max_control_rate: u32,
-    /// Calls in a row that time out while not a byte comes from the peer. Default 3.
+    /// Bytes queued for a peer that does not read. Default 1 MiB.
     ///
-    /// Then the connection takes no new calls, so that they go over a new one. It is closed in good order when its pending calls have ended.
-    /// A peer whose system acknowledges what is sent, but which never answers, is left by that.
+    /// When the queued replies alone exceed it, no requests are read, or they are refused if this side awaits
+    /// replies. Senders of oneways should wait (see `Connection::has_room`). One message may always be
+    /// queued.
+    pub max_backlog: usize,
+    /// Nesting of constructed types and encapsulations in a message. Default 64. Deeper nesting raises
+    /// `MARSHAL`.
+    pub max_depth: u16,
+    /// Bytes that the values decoded from one message may allocate, or eight times the message if that is
+    /// more. Default 16 MiB. More raises `MARSHAL`.
+    pub max_decoded: usize,
+    /// CancelRequests, LocateRequests and stray messages in one second, beyond the number of requests in that
+    /// second. Default 10,000. More closes the connection.
+    pub max_control_rate: u32,
+    /// Consecutive calls that time out without any byte from the peer. Default 3.
+    ///
+    /// Then the connection accepts no new calls, so that they use a new connection. It is closed in good
+    /// order when its pending calls have ended. This handles a peer whose system acknowledges what is sent,
+    /// but which never answers.
     pub max_unanswered: u32,
-    /// How long an accepted connection may take to its first message header. Default 10 s. Then it is closed.
+    /// The maximum time until the first message header of an accepted connection. Default 10 s. Then the
+    /// connection is closed.
     pub first_header_timeout: Duration,
-    /// How long a message may take from its first octet to its last, besides the time for its size at
+    /// The maximum time from the first byte of a message to its last, in addition to its size divided by
     /// [`min_message_rate`](Self::min_message_rate). Default 30 s. Then the connection is closed.
     pub message_timeout: Duration,
-    /// Octets per second by which a message must grow. Default 64 KiB.
+    /// Bytes per second by which a message must grow. Default 64 KiB.
     pub min_message_rate: usize,
-    /// How long the peer may take nothing of what is queued for it. Default 30 s. Then the connection is closed.
+    /// The maximum time in which the peer accepts nothing of what is queued for it. Default 30 s. Then the
+    /// connection is closed.
     ///
-    /// Over TCP on Linux the same holds for what the system has taken: a peer whose system acknowledges nothing for so long, because
-    /// it is gone or can not be reached, is given up (`TCP_USER_TIMEOUT`).
+    /// Over TCP on Linux the same timeout applies to data that the system has accepted (`TCP_USER_TIMEOUT`).
+    /// The connection is given up if the peer's system acknowledges nothing for this time because it is gone
+    /// or unreachable.
     pub write_timeout: Duration,
-    /// Octets per second that a peer which opened the connection must take while something is queued for it, besides the time of
-    /// [`write_timeout`](Self::write_timeout). Default 8 KiB. Who takes an octet now and then is closed as one that takes nothing.
+    /// Bytes per second that a peer which opened the connection must accept while data is queued for it, in
+    /// addition to [`write_timeout`](Self::write_timeout). Default 8 KiB. A peer that accepts a byte now and
+    /// then is therefore closed like one that accepts nothing.
     pub min_write_rate: usize,
-    /// How long a connection without calls and requests stays open. `None`: 120 s where this side opened it,
-    /// 180 s where the peer did. Then it is closed in good order.
+    /// The maximum time that a connection without calls and requests stays open. `None`: 120 s if this side
+    /// opened it, 180 s if the peer did. Then it is closed in good order.
     pub idle_timeout: Option<Duration>,
-    /// How long the peer may take to close its side after CloseConnection or MessageError was sent. Default 1 s.
+    /// The maximum time for the peer to close its side after CloseConnection or MessageError was sent.
+    /// Default 1 s.
     pub linger_timeout: Duration,
 }
 
@@ -97,7 +112,7 @@ impl Limits {
     const IDLE_OUTGOING: Duration = Duration::from_secs(120);
     const IDLE_INCOMING: Duration = Duration::from_secs(180);
 
-    /// The idle timeout in force for a connection of that role.
+    /// Returns the idle timeout in force for a connection of that role.
     #[must_use]
     pub fn idle_timeout(&self, role: Role) -> Duration {
         self.idle_timeout.unwrap_or(match role {
@@ -106,7 +121,7 @@ impl Limits {
         })
     }
 
-    /// How long a message of so many octets may take.
+    /// Returns the maximum duration of a message of that many bytes.
     pub(crate) fn message_time(&self, octets: usize) -> Duration {
         let worth = Duration::from_secs((octets / self.min_message_rate.max(1)) as u64);
         self.message_timeout.saturating_add(worth)
@@ -140,21 +155,21 @@ impl Default for Limits {
     }
 }
 
-/// The time that is `by` later than `at`. Where there is no such time, as for `Duration::MAX`, one that nobody lives to see: whoever sets a limit
-/// like that wants none.
+/// Returns the time that is `by` later than `at`. If the sum overflows, as for `Duration::MAX`, returns a
+/// time 30 years after `at`, because such a limit means none.
 #[inline]
 #[must_use]
 pub fn later(at: Instant, by: Duration) -> Instant {
-    // As far as all systems can count.
+    // The longest duration that every system can represent.
     const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
     at.checked_add(by).unwrap_or_else(|| at + NEVER)
 }
 
-/// Who opened the connection.
+/// The side that opened the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// This side did: it sends requests, with even ids.
+    /// This side opened it: it sends requests, with even ids.
     Client,
-    /// The peer did: this side serves.
+    /// The peer opened it: this side serves.
     Server,
 }

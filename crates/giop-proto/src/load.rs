@@ -1,20 +1,22 @@
-//! The requests in flight on many connections, counted together.
+//! The budget of requests in flight over many connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many requests a connection takes at a time: one that serves a request after the other takes none.
+/// The number of requests that a connection takes from the budget at a time. A connection that serves its
+/// requests one after the other takes none.
 const PORTION: usize = 16;
 
-/// The requests that the connections of an endpoint may have in flight together. The first of each connection is not among them: it is
-/// always served, so that every connection moves on, and connections have a limit of their own.
+/// The number of requests that the connections of an endpoint may have in flight together. The first request
+/// of each connection does not count: it is always served, so that every connection makes progress. The
+/// number of connections has a limit of its own.
 #[derive(Debug)]
 pub struct Load {
     taken: AtomicUsize,
     most: usize,
 }
 
-/// A connection's part of a [`Load`].
+/// The part of a [`Load`] that one connection has taken.
 #[derive(Debug)]
 pub(crate) struct Share {
     load: Arc<Load>,
@@ -22,14 +24,15 @@ pub(crate) struct Share {
 }
 
 impl Load {
-    /// So many requests.
+    /// Creates a budget of `most` requests.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { taken: AtomicUsize::new(0), most }
     }
 
-    /// How many of them connections have taken: those in flight, but for the first of each, and up to 32 a connection that it keeps
-    /// for its next ones.
+    /// Returns the number of requests that connections have taken from the budget. These are the requests in
+    /// flight except the first of each connection, and up to 32 per connection that it keeps for its next
+    /// requests.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
@@ -37,17 +40,17 @@ impl Load {
 }
 
 impl Share {
-    /// None of it.
+    /// Creates an empty share.
     pub(crate) fn new(load: Arc<Load>) -> Self {
         Self { load, taken: 0 }
     }
 
-    /// How many requests may be in flight.
+    /// Returns the number of requests that may be in flight.
     pub(crate) fn granted(&self) -> usize {
         self.taken + 1
     }
 
-    /// Takes some more, up to `most` in all. Says whether there were any.
+    /// Takes more from the budget, up to `most` in total. Returns whether any was left.
     pub(crate) fn grow(&mut self, most: usize) -> bool {
         let want = PORTION.min(most.saturating_sub(self.granted()));
         let mut got = 0;
@@ -62,14 +65,14 @@ impl Share {
         grown
     }
 
-    /// Gives back what so many requests do not need.
+    /// Returns everything to the budget that `to` requests in flight do not need.
     pub(crate) fn shrink(&mut self, to: usize) {
         let spare = self.taken.saturating_sub(to.saturating_sub(1));
         self.load.taken.fetch_sub(spare, Ordering::Relaxed);
         self.taken -= spare;
     }
 
-    /// Whether it has so much to spare that others should have it.
+    /// Returns whether the share exceeds `in_flight` by so much that a part should be returned.
     #[inline]
     pub(crate) fn is_ample(&self, in_flight: usize) -> bool {
         self.taken > in_flight + 2 * PORTION

@@ -1,141 +1,144 @@
-//! What waits to be written: small messages gathered in batches, large ones as chunks of their own.
+//! The write queue: small messages are gathered in batches, large ones are chunks of their own.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// Gathered octets that are worth a write of their own.
+/// Bytes of gathered messages that justify a write of their own.
 pub const BATCH: usize = 64 * 1024;
 
-/// Octets in chunks, which nobody has to copy together, that are worth one: a write of four messages of 64 KiB is
+/// Bytes in chunks, which need no copying, that justify a write. One write of four messages of 64 KiB is
 /// faster by a half than four writes.
 pub const BULK_BATCH: usize = 256 * 1024;
 
-/// Pieces up to this size are copied into the batch; larger ones stay chunks of the vectored write.
+/// The maximum size of pieces that are copied into the batch. Larger ones stay chunks of the vectored write.
 pub const GATHER_MAX: usize = 4 * 1024;
 
-/// The most slices that one write takes.
+/// The maximum number of slices in one write.
 pub const MAX_SLICES: usize = 64;
 
-/// Octets that a batch gathers before the next one is begun: the message that makes it worth a write still fits.
+/// The size of a full batch. The message that makes it worth a write still fits.
 const FULL: usize = BATCH + GATHER_MAX;
 
-/// Emptied batches kept for the next ones: as many as may wait for the socket at a time, and the one being written.
+/// The number of empty batches that are kept for reuse: the maximum number of batches queued for the socket,
+/// and the one being written.
 const SPARE_BATCHES: usize = 17;
 
-/// The first octets of a batch: most connections never need more.
+/// The initial capacity of a batch. Most connections never need more.
 const FIRST_BATCH: usize = 4 * 1024;
 
-/// The queue of octets of one connection. Messages leave in the order in which they were queued.
+/// The queue of outgoing bytes of one connection. Messages are sent in the order in which they were queued.
 ///
-/// In steady state nothing is allocated: batches take turns, one being filled while others wait or are written.
+/// In steady state nothing is allocated: the batches alternate, one being filled while others are queued or
+/// written.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// What is being filled.
+    /// The batch that is being filled.
     open: Option<Box<Batch>>,
-    /// What stands before it.
+    /// The batches before `open`.
     sealed: VecDeque<Box<Batch>>,
-    /// Empty ones, for their memory.
+    /// Empty batches, kept for their memory.
     #[expect(clippy::vec_box, reason = "boxes go from here to the queue and to writers")]
     spare: Vec<Box<Batch>>,
-    /// How large the next batch is.
+    /// The capacity of the next batch.
     size: usize,
-    /// Octets queued since the connection began.
+    /// Bytes queued since the connection was opened.
     queued: u64,
-    /// Octets that the socket took since the connection began.
+    /// Bytes that the socket accepted since the connection was opened.
     written: u64,
-    /// Writes that it took them by.
+    /// The number of writes for `written`.
     writes: u64,
-    /// Octets lent to writers so far: the socket may have taken all of them.
+    /// The stream position up to which bytes were lent to writers. The socket may have accepted all of them.
     lent: u64,
-    /// Octets copied into batches since the connection began.
+    /// Bytes copied into batches since the connection was opened.
     copied: u64,
     gap: Option<Gap>,
 }
 
-/// A part of the stream whose octets come later. What is queued meanwhile stands behind it.
+/// A part of the stream whose bytes are supplied later. Data queued in the meantime follows it.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
-    /// How many of the sealed batches stand before it.
+    /// The number of sealed batches before it.
     before: usize,
-    /// Octets that are missing.
+    /// Bytes that are missing.
     left: u64,
-    /// Where it ends in the stream.
+    /// The stream position of its end.
     end: u64,
 }
 
-/// Gathered octets with chunks between them. The control parts of many bulk messages share one batch.
+/// Gathered bytes with chunks between them. The control parts of many bulk messages share one batch.
 #[derive(Debug, Default)]
 struct Batch {
     octets: Vec<u8>,
-    /// How many of the gathered octets are written.
+    /// The number of gathered bytes that are written.
     at: usize,
-    /// Each before the gathered octet of that index.
+    /// The chunks, each with the index of the gathered byte that it precedes.
     chunks: VecDeque<(usize, Bytes)>,
-    /// What is not written, chunks included.
+    /// Bytes that are not written, including chunks.
     left: usize,
-    /// What was written since it was lent.
+    /// Bytes written since the batch was lent.
     written: usize,
-    /// In how many writes.
+    /// The number of writes for `written`.
     writes: u32,
 }
 
-/// Octets on their way to the socket, owned by whoever writes. They must come back by [`Outbox::commit`].
+/// Bytes to be written to the socket, owned by the writer. They must be returned to [`Outbox::commit`].
 ///
-/// It is a box that is used again, so that lending moves a pointer and allocates nothing.
+/// The box is reused, so that lending moves a pointer and allocates nothing.
 #[derive(Debug)]
 pub struct Transmit(Box<Batch>);
 
 impl Outbox {
-    /// Where the next octet queued will stand in the stream.
+    /// Returns the stream position of the next byte that is queued.
     #[inline]
     #[must_use]
     pub fn queued(&self) -> u64 {
         self.queued
     }
 
-    /// How many octets of the stream the socket has taken.
+    /// Returns the number of bytes of the stream that the socket has accepted.
     #[inline]
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// How many octets of the stream the socket may have taken, those lent to a writer included.
+    /// Returns the number of bytes of the stream that the socket may have accepted, including those lent to a
+    /// writer.
     #[inline]
     #[must_use]
     pub fn reached(&self) -> u64 {
         self.lent.max(self.written)
     }
 
-    /// In how many writes the socket took them.
+    /// Returns the number of writes in which the socket accepted bytes.
     #[inline]
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// Octets that the socket has not taken, those lent to a writer included.
+    /// Returns the number of bytes that the socket has not accepted, including those lent to a writer.
     #[inline]
     #[must_use]
     pub fn backlog(&self) -> usize {
         usize::try_from(self.queued.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
-    /// Octets that the socket has not taken and no writer has.
+    /// Returns the number of bytes that are neither accepted by the socket nor lent to a writer.
     #[must_use]
     pub fn unlent(&self) -> usize {
         usize::try_from(self.queued.saturating_sub(self.reached())).unwrap_or(usize::MAX)
     }
 
-    /// How many octets were copied into batches.
+    /// Returns the number of bytes that were copied into batches.
     #[must_use]
     pub fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Whether there is nothing to lend.
+    /// Returns whether there is nothing to lend.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -145,7 +148,7 @@ impl Outbox {
         }
     }
 
-    /// Whether so much is queued that waiting for more gains nothing.
+    /// Returns whether enough is queued that waiting for more gains nothing.
     #[inline]
     #[must_use]
     pub fn is_worth_a_write(&self) -> bool {
@@ -153,7 +156,7 @@ impl Outbox {
         gathered || !self.sealed.is_empty() || self.backlog() >= BULK_BATCH
     }
 
-    /// Queues octets by one copy into the batch.
+    /// Queues bytes by copying them into the batch.
     #[inline]
     pub fn push(&mut self, octets: &[u8]) {
         let room = self.open.as_ref().map(|open| open.octets.capacity() - open.octets.len());
@@ -168,7 +171,7 @@ impl Outbox {
         }
     }
 
-    /// Queues a chunk; a small one is copied, a large one is not.
+    /// Queues a chunk. A small one is copied, a large one is not.
     pub fn push_chunk(&mut self, chunk: Bytes) {
         if chunk.len() <= GATHER_MAX {
             return self.push(&chunk);
@@ -183,8 +186,8 @@ impl Outbox {
         }
     }
 
-    /// Leaves a gap of `octets` in the queue, which count as queued, and says where in the stream it ends: that is what
-    /// [`fill`](Self::fill) is to be told. `None`: there is one already.
+    /// Leaves a gap of `octets` bytes in the queue, which count as queued. Returns the stream position of its
+    /// end, which identifies the gap for [`fill`](Self::fill), or `None` if there is a gap already.
     pub fn leave_gap(&mut self, octets: u64) -> Option<u64> {
         if self.gap.is_some() {
             return None;
@@ -198,20 +201,20 @@ impl Outbox {
         Some(gap.end)
     }
 
-    /// Whether there is a gap.
+    /// Returns whether there is a gap.
     #[must_use]
     pub fn is_gapped(&self) -> bool {
         self.gap.is_some()
     }
 
-    /// Whether octets are missing in the gap that ends there.
+    /// Returns whether there is an unfilled gap that ends at this stream position.
     #[must_use]
     pub fn has_gap(&self, end: u64) -> bool {
         self.gap.is_some_and(|gap| gap.end == end)
     }
 
-    /// Queues the next octets of the gap that ends at `end`; a small piece is copied, a large one is not. `false`: they do not fit, or
-    /// there is no such gap; nothing is queued.
+    /// Queues the next bytes of the gap that ends at `end`. A small piece is copied, a large one is not.
+    /// Returns `false`, and queues nothing, if they do not fit or there is no such gap.
     pub fn fill(&mut self, end: u64, piece: Bytes) -> bool {
         let len = piece.len() as u64;
         let Some(gap) = self.gap.as_mut().filter(|gap| gap.end == end && gap.left >= len) else {
@@ -239,8 +242,8 @@ impl Outbox {
         true
     }
 
-    /// Takes back the octets `start..end` of the stream, if they are the last that were queued, none of them is lent or
-    /// written, and they stand in one batch.
+    /// Removes the bytes `start..end` of the stream from the queue. This succeeds only if they were queued
+    /// last, none of them is lent or written, and all are in one batch.
     pub fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else {
             return false;
@@ -262,7 +265,7 @@ impl Outbox {
         true
     }
 
-    /// Drops everything that is not lent.
+    /// Drops all bytes that are not lent.
     pub fn clear(&mut self) {
         (self.open, self.sealed, self.gap) = (None, VecDeque::new(), None);
         self.queued = self.reached();
@@ -285,7 +288,8 @@ impl Outbox {
         Transmit(batch)
     }
 
-    /// Takes back what a writer was lent; what the socket did not take stays in front of the queue.
+    /// Takes back what was lent to a writer. Bytes that the socket did not accept return to the head of the
+    /// queue.
     #[inline]
     pub fn commit(&mut self, transmit: Transmit) {
         let Transmit(mut batch) = transmit;
@@ -301,7 +305,7 @@ impl Outbox {
         }
     }
 
-    /// Whether there is memory to [`release`](Self::release).
+    /// Returns whether there is memory to [`release`](Self::release).
     #[inline]
     #[must_use]
     pub fn holds_memory(&self) -> bool {
@@ -310,7 +314,7 @@ impl Outbox {
 
     /// Frees the memory of empty batches.
     pub fn release(&mut self) {
-        // What stands behind a gap can not be lent, but it is there.
+        // A batch after a gap cannot be lent, but is not empty.
         self.open.take_if(|open| open.left == 0);
         (self.spare, self.size) = (Vec::new(), 0);
     }
@@ -325,14 +329,14 @@ impl Outbox {
         }
     }
 
-    /// Makes room for octets in the batch, or begins the next one.
+    /// Makes room for `octets` more bytes in the batch, or starts the next one.
     #[cold]
     fn make_room(&mut self, octets: usize) {
         if let Some(full) = self.open.take_if(|open| open.left > 0 && open.octets.len() + octets > FULL) {
             self.sealed.push_back(full);
         }
         let open = self.open.get_or_insert_with(|| self.spare.pop().unwrap_or_default());
-        // Those of most connections stay small. Where one did not, all become large at once.
+        // The batches of most connections stay small. After one had to grow, all are allocated at full size.
         let used = open.octets.len() + octets;
         self.size = if used.max(self.size) <= FIRST_BATCH { FIRST_BATCH } else { FULL };
         open.octets.reserve_exact(self.size.max(used) - open.octets.len());
@@ -340,21 +344,21 @@ impl Outbox {
 }
 
 impl Transmit {
-    /// Whether everything lent is written.
+    /// Returns whether all lent bytes are written.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.left == 0
     }
 
-    /// All there is to write, if it is one piece: then no list of slices is needed.
+    /// Returns all bytes to be written if they are one piece. The writer then needs no list of slices.
     #[inline]
     #[must_use]
     pub fn single(&self) -> Option<&[u8]> {
         if self.0.chunks.is_empty() { self.0.octets.get(self.0.at..) } else { None }
     }
 
-    /// Fills `slices` with what is to be written next and returns how many it used.
+    /// Fills `slices` with what is to be written next. Returns the number of slices used.
     pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>; MAX_SLICES]) -> usize {
         let mut used = 0;
         for (slice, piece) in slices.iter_mut().zip(self.pieces()) {
@@ -364,7 +368,7 @@ impl Transmit {
         used
     }
 
-    /// All pieces that are to be written, none of them empty.
+    /// Returns all pieces to be written. None of them is empty.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let Batch { octets, chunks, at, .. } = &*self.0;
         let mut from = *at;
@@ -374,7 +378,7 @@ impl Transmit {
         pieces.chain([octets.get(last..)]).flatten().filter(|piece| !piece.is_empty())
     }
 
-    /// Counts `n` octets as written.
+    /// Counts `n` bytes as written.
     #[inline]
     pub fn advance(&mut self, n: usize) {
         let n = n.min(self.0.left);
@@ -403,7 +407,7 @@ impl Batch {
         self.at += n;
     }
 
-    /// Drops the last `len` octets, if no chunk has to be cut for it.
+    /// Drops the last `len` bytes, unless a chunk would have to be cut.
     fn cut_back(&mut self, len: usize) -> bool {
         let (mut end, mut rest, mut keep) = (self.octets.len(), len, self.chunks.len());
         for (place, chunk) in self.chunks.iter().rev() {
@@ -428,7 +432,7 @@ impl Batch {
 mod tests {
     use super::*;
 
-    /// What a socket would get that takes `step` octets a write.
+    /// Returns the bytes that a socket receives which accepts `step` bytes per write.
     fn write(outbox: &mut Outbox, step: usize) -> Vec<u8> {
         let mut out = Vec::new();
         while !outbox.is_empty() {

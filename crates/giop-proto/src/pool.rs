@@ -1,10 +1,12 @@
-//! Receive buffers that are allocated and faulted in once, and used again.
+//! Receive buffers that are allocated and faulted in once, and then reused.
 //!
-//! A [`BufferPool`] keeps a *master* handle of every buffer that it gave out. A buffer is free again as soon as
-//! the master is its only handle, so nobody has to give anything back: dropping the last view of a message is
-//! enough. Taking a free buffer allocates nothing, and its octets stay initialised, so no read ever needs
-//! uninitialised memory (and the crate no `unsafe`). Of a message that was only promised, a buffer has the place, and its octets are
-//! initialised as they are granted: what nobody sends takes no memory, whatever the allocator has at hand.
+//! A [`BufferPool`] keeps a *master* handle of every buffer that it gave out. A buffer is free as soon as the
+//! master is its only handle. Dropping the last view of a message therefore returns its buffer.
+//!
+//! Taking a free buffer allocates nothing. Its bytes stay initialised, so no read ever needs uninitialised
+//! memory, and the crate needs no `unsafe`. A buffer for a message that was only announced reserves address
+//! space for all of it. Its bytes are initialised as they are granted, so bytes that never arrive take no
+//! memory, whatever the allocator does.
 
 #[cfg(test)]
 mod tests;
@@ -17,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 
-/// The alignment of the first octet of every buffer. A message that starts there has all its CDR values at
-/// addresses that agree with their CDR offset modulo 8.
+/// The alignment of the first byte of every buffer. All CDR values of a message that starts there have
+/// addresses that agree with their CDR offsets modulo 8.
 pub const BASE_ALIGN: usize = 64;
 
 /// The size of the smallest class: the read window for small messages.
@@ -27,10 +29,11 @@ pub const WINDOW: usize = 64 * 1024;
 /// Four classes for each power of two from 64 KiB to 1 GiB.
 const CLASSES: usize = 4 * 15;
 
-/// How many parked masters of a class are looked at before a new buffer is made.
+/// The number of parked masters of a class that are examined before a new buffer is allocated.
 const PROBES: usize = 8;
 
-/// How many connections may keep their window between two reads: they save the way through the pool.
+/// The number of connections that may keep their window between two reads, which saves the way through the
+/// pool.
 const KEEPERS: usize = 64;
 
 /// A recycling pool of receive buffers in size classes.
@@ -38,13 +41,13 @@ pub struct BufferPool {
     classes: Vec<Mutex<Class>>,
     cap: usize,
     held: AtomicUsize,
-    /// Octets that received messages take elsewhere.
+    /// Bytes of received messages outside of the pool's buffers.
     outside: AtomicUsize,
-    /// Octets that connections have queued for peers, where they are many.
+    /// Bytes queued for peers by connections with large queues.
     queued: AtomicUsize,
-    /// Those of them that are replies.
+    /// The part of `queued` that is replies.
     owed: AtomicUsize,
-    /// Somebody takes memory past the cap.
+    /// A connection is using memory beyond the cap.
     overdrawn: AtomicBool,
     keepers: AtomicUsize,
     misses: AtomicU64,
@@ -58,21 +61,21 @@ struct Class {
     is_used: bool,
 }
 
-/// What a [`BufferPool`] counted since it was made.
+/// The counters of a [`BufferPool`] since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolStats {
-    /// Octets of all pooled buffers, free ones and ones that views still pin.
+    /// Bytes of all pooled buffers, both free ones and ones pinned by views.
     pub held: usize,
-    /// Those of them that are free: nobody reads into them, and nobody has a view of them. Of an ORB without connections, whose
-    /// servants and callers keep nothing of what they received, all that is held is free.
+    /// Bytes of `held` that are free: no read targets them, and no view of them exists. All held bytes are
+    /// free in an ORB without connections whose servants and callers keep nothing that they received.
     pub free: usize,
-    /// Octets that received messages take beside these: values decoded from requests that are being served, and pieces of messages
-    /// that are not whole. They count against the cap.
+    /// Bytes of received messages outside of the pooled buffers: values decoded from requests that are being
+    /// served, and pieces of incomplete messages. They count against the cap.
     pub outside: usize,
-    /// Octets that are queued for peers, by connections that have more than 64 KiB queued. They have the cap for themselves: what is
-    /// received does not wait for them.
+    /// Bytes queued for peers by connections with more than 64 KiB queued. They are compared with the cap
+    /// separately: reading does not wait for them.
     pub queued: usize,
-    /// The most octets that the pool may hold.
+    /// The maximum number of bytes that the pool may hold.
     pub cap: usize,
     /// Buffers that were taken from the pool's lists.
     pub hits: u64,
@@ -80,17 +83,19 @@ pub struct PoolStats {
     pub misses: u64,
 }
 
-/// A buffer, all of it initialised that may be written to. It is either exclusively owned, then it can be written to; or frozen, then there may
-/// be views of it. It changes between the two in place.
+/// A buffer whose writable bytes are all initialised. It is either exclusively owned and writable, or frozen
+/// and possibly viewed. It changes between the two in place.
 ///
-/// It goes back by [`BufferPool::share`] or [`BufferPool::give_back`]; one that is just dropped stays charged to the pool.
+/// It is returned by [`BufferPool::share`] or [`BufferPool::give_back`]. A buffer that is merely dropped
+/// stays charged to the pool.
 #[derive(Debug, Default)]
 pub struct Buffer {
     mem: Mem,
     base: usize,
-    /// Octets that it has place for, those before the base too. It has as many once all of them are granted.
+    /// Bytes that it has space for, including those before the base. They are all writable once they are
+    /// granted.
     reserved: usize,
-    /// Octets of it that the pool counts. All of them: it is kept by the pool.
+    /// Bytes that are charged to the pool. If this is all of them, the pool keeps the buffer.
     charged: usize,
 }
 
@@ -99,7 +104,7 @@ enum Mem {
     Frozen(Bytes),
 }
 
-/// Without what is in the buffers: there are megabytes of it, and it belongs to others.
+/// Omits the contents of the buffers, which are megabytes of application data.
 impl fmt::Debug for BufferPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferPool")
@@ -121,7 +126,7 @@ impl fmt::Debug for Mem {
 }
 
 impl BufferPool {
-    /// A pool that holds `cap` octets at the most.
+    /// Creates a pool that holds at most `cap` bytes.
     #[must_use]
     pub fn new(cap: usize) -> Self {
         Self {
@@ -137,13 +142,14 @@ impl BufferPool {
         }
     }
 
-    /// A buffer of `size` octets or more. Past the cap it is allocated and freed again.
+    /// Returns a buffer of at least `size` bytes. Beyond the cap the buffer is allocated, and freed after
+    /// use.
     #[must_use]
     pub fn take(&self, size: usize) -> Buffer {
         self.try_take(size).unwrap_or_else(|| self.take_unpooled(size))
     }
 
-    /// A buffer of `size` octets or more, if the cap allows it.
+    /// Returns a buffer of at least `size` bytes, if the cap allows it.
     pub(crate) fn try_take(&self, size: usize) -> Option<Buffer> {
         let (class, size) = class_of(size);
         let list = self.classes.get(class)?;
@@ -165,21 +171,21 @@ impl BufferPool {
         self.charge(capacity).then(|| Buffer { charged: capacity, ..self.allocate(size, size) })
     }
 
-    /// A buffer that the pool does not count.
+    /// Returns a buffer that is not charged to the pool.
     #[cold]
     pub(crate) fn take_unpooled(&self, size: usize) -> Buffer {
         self.allocate(size, size)
     }
 
-    /// A fresh buffer with place for `size` octets or more of which `charge` can be written to, and are counted by the pool. The rest is
-    /// charged by [`charge_more`](Self::charge_more).
+    /// Returns a new buffer with space for at least `size` bytes, of which `charge` are writable and charged
+    /// to the pool. The rest is charged by [`charge_more`](Self::charge_more).
     #[cold]
     pub(crate) fn take_growing(&self, size: usize, charge: usize) -> Option<Buffer> {
         let (_, size) = class_of(size);
         self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size, charge) })
     }
 
-    /// Charges more of a buffer to the pool, up to `to` of its octets, or whole, and lets them be written to.
+    /// Charges the first `to` bytes of a buffer, or all of them, to the pool and makes them writable.
     #[cold]
     pub(crate) fn charge_more(&self, buffer: &mut Buffer, to: usize) -> bool {
         let to = if to >= buffer.capacity() { buffer.reserved } else { to };
@@ -192,13 +198,13 @@ impl BufferPool {
         charged
     }
 
-    /// Whether a buffer of that size could ever be charged.
+    /// Returns whether a buffer of that size could ever be charged.
     pub(crate) fn could_hold(&self, size: usize) -> bool {
         let (class, size) = class_of(size);
         class < CLASSES && size + BASE_ALIGN <= self.cap
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> PoolStats {
         let free = |master: &&Bytes| master.is_unique();
@@ -217,7 +223,7 @@ impl BufferPool {
         }
     }
 
-    /// Makes the buffer shareable. The pool keeps a handle, by which it gets the buffer back.
+    /// Makes the buffer shareable. The pool keeps a handle, through which it regains the buffer.
     #[must_use]
     pub fn share(&self, buffer: Buffer) -> Bytes {
         let mut buffer = buffer;
@@ -227,7 +233,7 @@ impl BufferPool {
         view
     }
 
-    /// Takes a buffer back. It is used again when no view of it is left.
+    /// Takes a buffer back. It is reused when no view of it is left.
     pub fn give_back(&self, buffer: Buffer) {
         let Buffer { mem, reserved, charged, .. } = buffer;
         let master = match mem {
@@ -245,10 +251,10 @@ impl BufferPool {
         }
     }
 
-    /// Lets `f` write to `message`, a view of one of the pool's buffers or of a buffer of its own, if nobody else has a view
-    /// of that buffer. Says whether it did.
+    /// Lets `f` write to `message` if no other view of its buffer exists, and returns whether it did.
+    /// `message` is a view of one of the pool's buffers or of a buffer of its own.
     ///
-    /// Looks only at the masters that came last: a message that is asked for was just received.
+    /// Only the most recently returned masters are searched, because `message` was received just before.
     pub fn write_to(&self, message: &mut Bytes, f: impl FnOnce(&mut [u8])) -> bool {
         let (class, _) = class_of(message.len());
         for list in self.classes.get(class..).unwrap_or_default() {
@@ -284,18 +290,19 @@ impl BufferPool {
         }
     }
 
-    /// Counts octets that something received takes outside of the pool's buffers, until [`discharge_outside`](Self::discharge_outside).
-    /// They may exceed the cap: then connections are not read.
+    /// Charges bytes that received data occupies outside of the pool's buffers, until
+    /// [`discharge_outside`](Self::discharge_outside). They may exceed the cap: then connections are not
+    /// read.
     pub fn charge_outside(&self, octets: usize) {
         self.outside.fetch_add(octets, Ordering::Relaxed);
     }
 
-    /// Ends what [`charge_outside`](Self::charge_outside) began.
+    /// Reverts [`charge_outside`](Self::charge_outside).
     pub fn discharge_outside(&self, octets: usize) {
         self.outside.fetch_sub(octets, Ordering::Relaxed);
     }
 
-    /// Whether what was received takes more than the cap, although no free buffer is kept.
+    /// Returns whether received data exceeds the cap although no free buffer is kept.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.outside.load(Ordering::Relaxed) > 0 && self.is_over_outside()
@@ -312,64 +319,66 @@ impl BufferPool {
         false
     }
 
-    /// Counts what a connection has queued now, in the place of what it had.
+    /// Replaces the number of bytes that a connection has queued.
     pub(crate) fn count_queued(&self, before: usize, now: usize) {
         self.queued.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Counts the replies among what a connection has queued now, in the place of what they were.
+    /// Replaces the number of reply bytes that a connection has queued.
     pub(crate) fn count_owed(&self, before: usize, now: usize) {
         self.owed.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Bytes of replies that are queued, by connections with more than 64 KiB of them.
+    /// Returns the number of queued reply bytes, over the connections with more than 64 KiB of them.
     #[inline]
     #[must_use]
     pub fn owed(&self) -> usize {
         self.owed.load(Ordering::Relaxed)
     }
 
-    /// Whether replies that are queued take more than half of the cap: then requests with large replies should wait.
+    /// Returns whether queued replies exceed half of the cap. If so, requests with large replies should wait.
     #[inline]
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.owed() > self.cap / 2
     }
 
-    /// Whether replies that are queued take all of the cap.
+    /// Returns whether queued replies take the whole cap.
     #[inline]
     #[must_use]
     pub fn is_full_of_replies(&self) -> bool {
         self.owed() >= self.cap
     }
 
-    /// The most bytes that the pool may hold.
+    /// Returns the maximum number of bytes that the pool may hold.
     #[inline]
     #[must_use]
     pub fn cap(&self) -> usize {
         self.cap
     }
 
-    /// Whether more is queued for peers than the pool may hold.
+    /// Returns whether more is queued for peers than the pool may hold.
     #[cold]
     pub(crate) fn is_overqueued(&self) -> bool {
         self.queued.load(Ordering::Relaxed) > self.cap
     }
 
-    /// Whether nobody takes memory past the cap so far: then the caller may, until [`end_overdraft`](Self::end_overdraft).
+    /// Starts an overdraft, unless another connection already has one. Returns whether the caller may take
+    /// memory beyond the cap until [`end_overdraft`](Self::end_overdraft).
     #[cold]
     pub(crate) fn start_overdraft(&self) -> bool {
         !self.overdrawn.swap(true, Ordering::Relaxed)
     }
 
-    /// Ends what [`start_overdraft`](Self::start_overdraft) began.
+    /// Ends the overdraft that [`start_overdraft`](Self::start_overdraft) started.
     #[cold]
     pub(crate) fn end_overdraft(&self) {
         self.overdrawn.store(false, Ordering::Relaxed);
     }
 
-    /// Frees buffers larger than a window of which none of the same size was used since the last call: the system gets the memory of large
-    /// ones back. Says whether there are buffers that a later call may free.
+    /// Frees buffers larger than a window if no buffer of the same size was used since the last call. The
+    /// system thus regains the memory of large buffers. Returns whether there are buffers that a later call
+    /// may free.
     pub fn trim(&self) -> bool {
         let mut later = false;
         for list in self.classes.iter().skip(1) {
@@ -390,19 +399,19 @@ impl BufferPool {
         later
     }
 
-    /// Bytes of all pooled buffers.
+    /// Returns the number of bytes of all pooled buffers.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whether one more connection may keep its window.
+    /// Returns whether one more connection may keep its window, and counts it if so.
     pub(crate) fn start_keeping(&self) -> bool {
         let room = |keepers| (keepers < KEEPERS).then_some(keepers + 1);
         self.keepers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
     }
 
-    /// Ends what [`start_keeping`](Self::start_keeping) began.
+    /// Reverts [`start_keeping`](Self::start_keeping).
     pub(crate) fn stop_keeping(&self) {
         self.keepers.fetch_sub(1, Ordering::Relaxed);
     }
@@ -425,7 +434,7 @@ impl BufferPool {
         self.held.fetch_sub(octets, Ordering::Relaxed);
     }
 
-    /// Frees the memory of one buffer that nobody uses.
+    /// Frees the memory of one unused buffer.
     fn free_one(&self) -> bool {
         for list in self.classes.iter().rev() {
             let mut list = lock(list);
@@ -449,8 +458,8 @@ impl BufferPool {
         let reserved = size + BASE_ALIGN;
         let whole = giop_codec::cdr::mapped_size(reserved + 1);
         let mut mem = if open >= size { BytesMut::zeroed(whole) } else { BytesMut::with_capacity(whole) };
-        // Splitting makes the buffer reference counted from the start: freezing it and turning it back are then
-        // free of allocations for good.
+        // Splitting makes the buffer reference counted from the start. Freezing it and turning it back then
+        // never allocate.
         drop(mem.split_off(reserved));
         let mut buffer = Buffer { base: base_of(&mem), mem: Mem::Own(mem), reserved, charged: 0 };
         buffer.open(open);
@@ -459,14 +468,14 @@ impl BufferPool {
 }
 
 impl Buffer {
-    /// How many octets it takes, counted from its aligned base.
+    /// Returns the number of bytes that it has space for, from its aligned base.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.reserved.saturating_sub(self.base)
     }
 
-    /// All its octets that may be written to.
+    /// Returns all bytes that may be written to.
     #[inline]
     #[must_use]
     pub fn octets(&self) -> &[u8] {
@@ -477,7 +486,7 @@ impl Buffer {
         all.get(self.base..).unwrap_or_default()
     }
 
-    /// The same, to be written; none of a frozen buffer.
+    /// Returns all bytes that may be written to, for writing. Empty if the buffer is frozen.
     #[inline]
     #[must_use]
     pub fn octets_mut(&mut self) -> &mut [u8] {
@@ -487,13 +496,13 @@ impl Buffer {
         }
     }
 
-    /// Some of its octets, to be written, which may be more than was granted.
+    /// Returns a range of its bytes for writing. The range may extend beyond what was granted.
     pub(crate) fn room(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
         self.open(range.end);
         self.octets_mut().get_mut(range)
     }
 
-    /// Lets so many of its octets be written to, whatever the pool counts, if it has place for them.
+    /// Makes the first `to` bytes writable, up to the reserved space, whatever is charged to the pool.
     #[inline]
     pub(crate) fn open(&mut self, to: usize) {
         let to = self.reserved.min(self.base.saturating_add(to));
@@ -504,12 +513,12 @@ impl Buffer {
         }
     }
 
-    /// How many of its octets may be written to: those that the pool counts, or all where it counts none.
+    /// Returns the number of bytes that may be written to: the charged ones, or all if none is charged.
     pub(crate) fn granted(&self) -> usize {
         if self.charged == 0 { self.capacity() } else { self.charged.saturating_sub(self.base) }
     }
 
-    /// Freezes it: views can be made.
+    /// Freezes the buffer, so that views of it can be made.
     #[inline]
     pub(crate) fn freeze(&mut self) {
         if let Mem::Own(mem) = &mut self.mem {
@@ -517,7 +526,7 @@ impl Buffer {
         }
     }
 
-    /// Makes it writable again, if no view is left. Says whether it is.
+    /// Makes the buffer writable again if no view is left. Returns whether it is writable.
     #[inline]
     pub(crate) fn reclaim(&mut self) -> bool {
         if let Mem::Frozen(mem) = &mut self.mem {
@@ -532,7 +541,7 @@ impl Buffer {
         true
     }
 
-    /// A view of some of its octets, which must exist. The buffer must be frozen.
+    /// Returns a view of a range of its bytes, which must exist. The buffer must be frozen.
     #[inline]
     pub(crate) fn view(&self, range: Range<usize>) -> Bytes {
         match &self.mem {
@@ -541,7 +550,7 @@ impl Buffer {
         }
     }
 
-    /// Whether it is pooled and of the class that read windows have.
+    /// Returns whether it is pooled and of the size class of read windows.
     #[inline]
     pub(crate) fn is_window(&self) -> bool {
         self.charged == WINDOW + BASE_ALIGN && self.len() == self.charged
@@ -563,12 +572,12 @@ impl Default for Mem {
 }
 
 fn base_of(mem: &BytesMut) -> usize {
-    // An address taken as a number: nothing is read through it.
+    // The address is used as a number only; nothing is read through it.
     (mem.as_ptr() as usize).wrapping_neg() % BASE_ALIGN
 }
 
-/// The index and the size of the smallest class that holds `size` octets. Sizes past the largest class get an
-/// index behind the last: they are never pooled.
+/// Returns the index and the size of the smallest class that holds `size` bytes. A size above the largest
+/// class gets an index after the last one: such buffers are never pooled.
 fn class_of(size: usize) -> (usize, usize) {
     let size = size.max(WINDOW);
     let power = size.ilog2() as usize; // 2^power <= size
@@ -581,6 +590,6 @@ fn class_of(size: usize) -> (usize, usize) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A list of handles stays valid wherever a panic struck.
+    // A panic elsewhere leaves a list of handles valid.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -2,7 +2,8 @@
 
 use giop_codec::giop::RequestId;
 
-/// A request that was handed out to be served. It stays valid until its reply is sent or it is finished.
+/// A request that was handed out to be served. The token stays valid until the reply is sent or the request
+/// is finished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ServeToken {
     index: u32,
@@ -10,7 +11,7 @@ pub struct ServeToken {
 }
 
 impl ServeToken {
-    /// The index of the request's slot: small, and free for another request after this one.
+    /// Returns the index of the request's slot. It is small, and is reused after this request.
     #[must_use]
     pub fn index(self) -> usize {
         self.index as usize
@@ -34,20 +35,20 @@ struct Slot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
-    /// The peer waits for a reply.
+    /// The peer awaits a reply.
     Awaited,
-    /// Nobody waits: a oneway, or a request that the peer gave up.
+    /// No reply is awaited: the request is a oneway, or the peer cancelled it.
     Unawaited,
 }
 
 impl Serving {
-    /// How many requests are being served.
+    /// Returns the number of requests being served.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Enters a request.
+    /// Adds a request.
     #[inline]
     pub(crate) fn insert(&mut self, id: RequestId, awaited: bool) -> ServeToken {
         let state = if awaited { State::Awaited } else { State::Unawaited };
@@ -68,7 +69,7 @@ impl Serving {
         ServeToken { index, generation: 0 }
     }
 
-    /// Ends a request, and says whether its reply is awaited.
+    /// Ends a request. Returns whether its reply is awaited.
     #[inline]
     pub(crate) fn finish(&mut self, token: ServeToken) -> bool {
         let Some(slot) = self.slots.get_mut(token.index()) else { return false };
@@ -82,21 +83,22 @@ impl Serving {
         awaited
     }
 
-    /// The id by which the peer knows a request.
+    /// Returns the id by which the peer knows a request.
     #[cold]
     pub(crate) fn id(&self, token: ServeToken) -> Option<RequestId> {
         let slot = self.slots.get(token.index())?;
         (slot.generation == token.generation).then_some(slot.id)
     }
 
-    /// Whether the peer waits for the reply of a request.
+    /// Returns whether the peer awaits the reply of a request.
     pub(crate) fn is_awaited(&self, token: ServeToken) -> bool {
         self.slots
             .get(token.index())
             .is_some_and(|slot| slot.generation == token.generation && slot.state == State::Awaited)
     }
 
-    /// The reply that was awaited goes out, the request goes on. Says whether it was awaited.
+    /// Records that the awaited reply is sent while the request continues. Returns whether the reply was
+    /// awaited.
     #[cold]
     pub(crate) fn acknowledge(&mut self, token: ServeToken) -> bool {
         match self.slots.get_mut(token.index()) {
@@ -108,9 +110,9 @@ impl Serving {
         }
     }
 
-    /// Gives up the reply of a request; `None` if none of that id is awaited.
+    /// Cancels the reply of a request. Returns `None` if no reply with that id is awaited.
     ///
-    /// This walks the table, whose length `Limits::max_requests` bounds.
+    /// This is a linear search of the table, whose length is bounded by `Limits::max_requests`.
     pub(crate) fn cancel(&mut self, id: RequestId) -> Option<ServeToken> {
         let find = |slot: &Slot| slot.id == id && slot.state == State::Awaited;
         let index = self.slots.iter().position(find)?;

@@ -1,46 +1,47 @@
-//! What a connection counts.
+//! Counters of connections.
 
 use std::ops::AddAssign;
 
 use crate::hits::LimitHits;
 
-/// Counters of one connection, from its start, or of several together.
+/// The counters of one connection since its start, or the sum over several connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Messages received; each fragment is one.
+    /// Messages received. Each fragment counts as one.
     pub messages_in: u64,
     /// Messages queued.
     pub messages_out: u64,
-    /// Octets received.
+    /// Bytes received.
     pub octets_in: u64,
-    /// Octets that the socket took.
+    /// Bytes that the socket accepted.
     pub octets_out: u64,
-    /// Buffers that were lent to a reader and came back: with epoll each was one system call.
+    /// Buffers that were lent to a reader and returned. With epoll each is one system call.
     pub reads: u64,
-    /// Writes of which the socket took something: each one system call.
+    /// Writes of which the socket accepted at least a part. Each is one system call.
     pub writes: u64,
-    /// Received octets that were moved inside user space: the starts of deposited messages, the cut ends of windows, and
-    /// fragments that were too small to be read to their place.
+    /// Received bytes that were copied in user space: the starts of deposited messages, the cut ends of
+    /// windows, and fragments that were too small to be read into their final position.
     pub copied: u64,
-    /// Octets to be sent that were moved inside user space: arguments that could have been shared and were copied into
-    /// their message, and messages and parts of them that were copied into a batch.
+    /// Sent bytes that were copied in user space. These are shareable arguments that were copied into their
+    /// message, and messages or parts of messages that were copied into a batch.
     pub copied_out: u64,
     /// CancelRequests received.
     pub cancels_in: u64,
     /// CancelRequests queued.
     pub cancels_out: u64,
-    /// Requests taken back before any of them was written.
+    /// Requests removed from the queue before any of their bytes was written.
     pub unqueued: u64,
-    /// Replies, cancels and fragments that belonged to nothing.
+    /// Replies, cancels and fragments that belong to no known message.
     pub strays: u64,
-    /// Requests that the connection answered itself, by a system exception.
+    /// Requests that the connection itself answered with a system exception.
     pub refused: u64,
-    /// Requests dropped because the connection was closing: the peer is told so by CloseConnection.
+    /// Requests dropped because the connection was closing. CloseConnection tells the peer that they were not
+    /// executed.
     pub dropped: u64,
-    /// Octets of oversized messages, and of fragments that nobody wants, that were read and thrown away.
+    /// Bytes of oversized messages and of unwanted fragments that were read and discarded.
     pub skipped: u64,
-    /// How often each limit was hit.
+    /// The number of times that each limit was hit.
     pub limits: LimitHits,
 }
 

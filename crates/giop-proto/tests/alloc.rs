@@ -1,4 +1,4 @@
-//! In steady state no message costs an allocation, in either machine.
+//! In steady state no message causes an allocation, in either machine.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::io::IoSlice;
@@ -17,7 +17,7 @@ use giop_proto::{BufferPool, Config, Connection, Event, Limits, Role};
 
 const ROUNDS: u64 = 300;
 
-/// Two machines, and the encoders that their callers keep.
+/// Two machines, and the encoders that their callers reuse.
 struct Lab {
     client: Connection,
     server: Connection,
@@ -43,7 +43,7 @@ impl Lab {
         }
     }
 
-    /// Queues a request; a oneway without a body counts as a call.
+    /// Queues a request. A oneway without a body counts as a call.
     fn send(&mut self, oneway: bool, body: Option<&Bytes>) {
         let response = if oneway { ResponseFlags::None } else { ResponseFlags::Target };
         let call = (!oneway)
@@ -65,7 +65,8 @@ impl Lab {
         }
     }
 
-    /// Carries everything over, serves it, and carries the replies back. Says how many requests and replies there were.
+    /// Transfers everything, serves it, and transfers the replies back. Returns the numbers of requests and
+    /// replies.
     fn exchange(&mut self, body: Option<&Bytes>) -> (u64, u64) {
         let (mut requests, mut replies) = (0, 0);
         carry(&mut self.client, &mut self.server, self.now, |server, event| {
@@ -99,7 +100,7 @@ impl Lab {
     }
 }
 
-/// Moves what is queued from one machine into the other and hands out the events of every read.
+/// Moves what is queued from one machine to the other and passes the events of every read to `each`.
 fn carry(
     from: &mut Connection,
     to: &mut Connection,
@@ -131,7 +132,7 @@ fn carry(
     }
 }
 
-/// The slice that holds the octet `n` of all slices together, from there on.
+/// Returns the remainder, from byte `n` of all slices together, of the slice that holds that byte.
 fn nth_octet<'a>(slices: &'a [IoSlice<'a>], mut n: usize) -> Option<&'a [u8]> {
     for slice in slices {
         if n < slice.len() {

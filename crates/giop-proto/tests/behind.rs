@@ -1,4 +1,5 @@
-//! A large message has its buffer to itself, although the read that brought it brought the start of the next one too.
+//! A large message has its buffer to itself, although the same read also received the start of the next
+//! message.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -24,7 +25,7 @@ impl Server {
         Self { conn: Connection::new(config, now), pool, now, requests: VecDeque::new() }
     }
 
-    /// Reads as often as it takes for all of `octets`; how many the last read brought.
+    /// Reads as often as necessary for all of `octets`. Returns the number of bytes of the last read.
     fn read(&mut self, octets: &[u8]) -> usize {
         let (mut at, mut last) = (0, 0);
         while at < octets.len() {
@@ -54,7 +55,8 @@ fn ask(len: usize) -> Vec<u8> {
 #[test]
 fn the_start_of_another_message_behind_it_pins_no_buffer() {
     for len in [100_000, 200_000, 1_000_000] {
-        // As large a message is expected next, and a header; of a smaller one more is read than that.
+        // A message of the same size and a header are expected next. With a smaller message, the read gets
+        // more than that.
         for smaller in [0, 4, 16, 100, 3_000] {
             let (first, second, third) = (ask(len), ask(len - smaller), ask(5_000));
             for behind in [0, 5, 12, 12 + smaller] {

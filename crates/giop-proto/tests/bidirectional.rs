@@ -1,4 +1,4 @@
-//! Requests from whoever accepted the connection: what the other side announces, and how both close.
+//! Requests from the side that accepted the connection: announcements of the other side, and closing of both.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -24,7 +24,7 @@ fn points(count: u16) -> Vec<ListenPoint> {
     (0..count).map(|i| ListenPoint::new(format!("host-{i}"), 4000 + i)).collect()
 }
 
-/// A call of the server's.
+/// Starts a call of the server.
 fn call_back(pair: &mut Pair, len: usize) -> CallId {
     let call = pair.server.conn.start_call(None, pair.now).unwrap();
     let id = pair.server.conn.request_id(call).0;
@@ -42,12 +42,12 @@ fn a_server_learns_where_its_client_would_listen() {
         pair.drive();
         assert!(pair.request().announces());
         assert_eq!(pair.server.conn.peer_listen_points(), points(2));
-        // A later context adds to it, and says nothing twice.
+        // A later context adds to it; known addresses are not repeated.
         pair.call(&announcing(&points(3)));
         pair.drive();
         assert_eq!(pair.server.conn.peer_listen_points(), points(3));
         assert!(pair.request().announces());
-        // One that says the same is recognised by its octets.
+        // An equal header is recognised by its bytes.
         pair.call(&announcing(&points(3)));
         pair.drive();
         assert!(!pair.request().announces());
@@ -119,7 +119,7 @@ fn both_sides_call_and_are_called_at_the_same_time() {
         let there = pair.call(&announcing(&points(1)));
         pair.drive();
         let request = pair.request();
-        // A callback while the call waits, and one inside of that.
+        // A callback while the call is pending, and a nested call inside of it.
         let back = call_back(pair, 30);
         pair.drive();
         let callback = pair.client.requests.pop_front().unwrap();
@@ -204,7 +204,7 @@ fn either_side_may_close_in_good_order() {
     for client_closes in [true, false] {
         every_cut(|pair| {
             pair.client.conn.set_accept_requests(true);
-            // Each has a request of the other's handed out, and one on the way.
+            // Each side has handed out a request of the other, and another one is on the way.
             let there = pair.call(&Ask::default());
             let back = call_back(pair, 0);
             pair.drive();

@@ -1,4 +1,5 @@
-//! Messages with a list of their blocks: each block is read into a buffer of its own, and the list may say what it likes.
+//! Messages with a list of their blocks. Each block is read into a buffer of its own, and the list may be
+//! wrong.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "helpers of tests")]
 
 mod util;
@@ -20,7 +21,7 @@ use util::{Cut, Pair};
 
 const PAGE: usize = 4096;
 
-/// What travels: bulk data between small things.
+/// The transferred values: bulk data between small values.
 type Values = (Bytes, String, Seq<f64>, Bytes, u16);
 
 fn values(scale: usize) -> Values {
@@ -83,7 +84,7 @@ fn assert_in_blocks(values: &Values) {
     }
 }
 
-/// A request and its reply, both with three blocks.
+/// Exchanges a request and its reply, both with three blocks.
 fn exchange(pair: &mut Pair, values: &Values, apart: bool) {
     let call = pair.client.conn.start_call(None, pair.now).unwrap();
     let id = pair.client.conn.request_id(call);
@@ -117,7 +118,8 @@ fn blocks_of_requests_and_replies_have_buffers_of_their_own_wherever_the_stream_
     let cuts = (1..300).chain(near).step_by(3).map(Cut::At);
     for cut in cuts.chain([Cut::Whole]) {
         let mut pair = Pair::new(cut);
-        // A first message whose header is cut is read in one piece. Then each side knows what the other sends.
+        // A first message whose header is cut is read in one piece. After it, each side knows what the other
+        // sends.
         let whole_header = matches!(cut, Cut::Whole) || matches!(cut, Cut::At(at) if at > 300);
         exchange(&mut pair, &values, whole_header);
         exchange(&mut pair, &values, true);
@@ -167,7 +169,7 @@ fn a_steady_stream_costs_a_read_for_the_header_and_one_for_each_block() {
         exchange(&mut pair, &values, true);
     }
     let after = (pair.server.conn.stats(), pair.client.conn.stats(), pair.pool.stats());
-    // Behind the first block more stands than is read together with it.
+    // After the first block, more bytes follow than are read together with it.
     for (before, after) in [(before.0, after.0), (before.1, after.1)] {
         assert!(after.reads - before.reads == 10 * 5, "{}", after.reads - before.reads);
         assert!(after.copied - before.copied <= 10 * 1024, "{}", after.copied - before.copied);
@@ -228,7 +230,7 @@ fn what_is_held_of_one_member_does_not_keep_the_others() {
     let held = first.slice(5..6);
     let freed = [doubles.as_bytes().as_ptr().addr(), third.as_ptr().addr()];
     drop((first, doubles, third));
-    // The pool gives the others' memory out again, and not what is held.
+    // The pool reuses the memory of the other members, but not what is held.
     let misses = pool.stats().misses;
     let mut taken = Vec::new();
     while pool.stats().misses == misses {
@@ -242,7 +244,7 @@ fn what_is_held_of_one_member_does_not_keep_the_others() {
     assert_eq!(held[0], 5);
 }
 
-/// A server machine that reads, and how.
+/// A server machine that only reads.
 struct Reader {
     conn: Connection,
     pool: Arc<BufferPool>,
@@ -257,7 +259,7 @@ impl Reader {
         Self { conn: Connection::new(config, now), pool, now }
     }
 
-    /// Feeds octets, as many at a time as `step` says, and gives what the arguments of each request are read as.
+    /// Feeds bytes, `step` at a time, and returns the results of `f` on the arguments of each request.
     fn feed<T>(
         &mut self,
         octets: &[u8],
@@ -299,7 +301,7 @@ fn a_list_gets_no_more_memory_than_the_rule_says() {
     for upto in [100, 300, 1000, 10_000, 60_000, 100_000, 1 << 20, 4 << 20, 5 << 20, 9 << 20] {
         reader.feed(&message[fed..upto], || 1500, |_| ());
         fed = upto;
-        // What came, what is granted to come, each in classes of a quarter more, a window and the control octets.
+        // The received part and the grant, each in classes of a quarter more, a window and the control bytes.
         let granted = (4 * upto).max(64 * 1024).min(upto + (5 << 20));
         let most = granted * 5 / 4 + 3 * 66 * 1024;
         assert!(reader.pool.stats().held <= most, "{upto}: {} > {most}", reader.pool.stats().held);
@@ -332,7 +334,7 @@ fn where_the_pool_is_full_the_peer_waits_until_there_is_memory() {
     assert!(pool.stats().held <= pool.stats().cap);
 }
 
-/// A request whose context lists those blocks, true or not.
+/// Returns a request whose context lists these blocks, correctly or not.
 fn claiming(version: u8, blocks: &[(u32, u32)], body: &[u8]) -> Vec<u8> {
     let mut data = vec![ByteOrder::NATIVE.flag(), version, 0, 0];
     data.extend((blocks.len() as u32).to_ne_bytes());
@@ -344,7 +346,7 @@ fn claiming(version: u8, blocks: &[(u32, u32)], body: &[u8]) -> Vec<u8> {
     request(RequestId(2), &[lie], false, |e| e.put_raw(body)).into_bytes().to_vec()
 }
 
-/// Everything there is to read, as anybody might.
+/// The results of several ways to read the arguments.
 type Story = (Result<Values, DecodeError>, Result<Vec<String>, DecodeError>, Vec<u8>);
 
 fn story(d: &mut Decoder<'_>) -> Story {
@@ -384,7 +386,7 @@ proptest! {
         let lying = claiming(BlockList::VERSION, &blocks, &body);
         let (mut reader, mut at) = (Reader::new(64 << 20), 0);
         let mut step = || { at += 1; steps[at % steps.len()] };
-        // Three times: the reader learns, and the same is read again.
+        // Three times: the reader learns, and the same message is read again.
         for _ in 0..3 {
             let told = reader.feed(&lying, &mut step, story);
             prop_assert_eq!(told.len(), 1);

@@ -1,4 +1,4 @@
-//! Calls given up: before, while and after their requests were written.
+//! Cancelled calls: before, while and after their requests were written.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -18,7 +18,7 @@ fn a_request_that_was_not_written_is_taken_back() {
     pair.drive();
     assert_eq!(pair.server.requests.len(), 1);
     assert_eq!(pair.client.conn.stats().unqueued, 1);
-    // In front of another request it can not be taken back: it is cancelled.
+    // A request followed by another one cannot be removed from the queue. It is cancelled.
     let third = pair.call(&Ask::default());
     pair.call(&Ask::default());
     pair.client.conn.cancel_call(third);

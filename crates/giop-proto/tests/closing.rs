@@ -13,7 +13,7 @@ use giop_proto::{CallErrorKind, CloseReason, IoFailure, Limits, ProtocolError, S
 use util::messages::{Ask, bare, fragmented};
 use util::{Cut, Pair, every_cut};
 
-/// The kinds of the messages on their way to the client.
+/// Returns the kinds of the messages on their way to the client.
 fn kinds(octets: impl IntoIterator<Item = u8>) -> Vec<MessageType> {
     let octets: Vec<u8> = octets.into_iter().collect();
     let mut kinds = Vec::new();
@@ -35,7 +35,7 @@ fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
         let request = pair.request();
         pair.server.conn.close(pair.now);
         assert!(pair.server.conn.is_closing() && !pair.server.conn.is_closed());
-        // Written before the client knows.
+        // Written before the client knows that the server closes.
         let untold = pair.call(&Ask::default());
         pair.drive();
         assert!(pair.server.requests.is_empty() && !pair.server.closed);
@@ -70,7 +70,7 @@ fn oneways_that_came_before_a_server_closes_are_handed_out_and_calls_are_not() {
             }
             pair.drive();
             assert!(pair.server.conn.takes_last_oneways() && pair.client.conn.close_reason().is_none());
-            // The socket has no more.
+            // The socket has no more data.
             pair.server.conn.all_read();
             pair.drive();
             assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
@@ -105,7 +105,7 @@ fn an_idle_server_closes_at_once_and_waits_for_the_peer() {
     pair.drive();
     assert_eq!(kinds(pair.client.wire.drain(..)), [MessageType::CloseConnection]);
     assert!(pair.server.conn.wants_shutdown() && pair.server.conn.wants_read() && !pair.server.closed);
-    // What still comes is read and thrown away: a socket closed on it would destroy what was sent last.
+    // Further input is read and discarded: closing a socket with unread input would destroy the last output.
     pair.server.inject(&Ask::default().octets());
     pair.drive();
     assert!(pair.server.requests.is_empty() && pair.server.wire.is_empty());
@@ -150,7 +150,7 @@ fn oneways_before_a_close_arrive() {
         pair.drive();
         assert_eq!(pair.server.requests.len(), 5);
         assert!(pair.client.closed && pair.server.closed);
-        // They may still be finished, though nobody is there.
+        // The requests may still be finished, although the connection is closed.
         let request = pair.request();
         pair.server.conn.finish_request(request.token());
         pair.drive();
@@ -273,7 +273,7 @@ fn an_undecodable_request_header_is_marshal_in_giop_1_2_and_message_error_before
             let call = pair.client.conn.start_call(None, pair.now).unwrap();
             let id = pair.client.conn.request_id(call).0;
             let mut message = Ask { version, id, ..Ask::default() }.octets();
-            // The length of the key: far more than there is.
+            // The length of the key, which exceeds the message by far.
             message[24..28].copy_from_slice(&0x7fff_ffff_u32.to_ne_bytes());
             let mut encoder = giop_codec::cdr::Encoder::new(ByteOrder::NATIVE, version);
             encoder.put_raw(&message);
@@ -438,7 +438,7 @@ fn an_abort_ends_everything_at_once() {
     let error = pair.client.outcome(call).unwrap_err();
     assert!(matches!(error.kind, CallErrorKind::Lost(_)) && error.retryable());
     assert!(pair.server.closed);
-    // Buffers that were lent come back to a closed machine.
+    // Lent buffers may be returned to a closed machine.
     let buf = pair.client.conn.take_read_buf();
     pair.client.conn.handle_read(buf, 0, pair.now);
     assert_eq!(pair.client.conn.poll_timeout(), None);
@@ -472,7 +472,7 @@ fn a_window_that_waits_with_the_reader_is_no_message() {
     pair.client.outcome(call).unwrap();
     pair.client.awake = false;
     pair.server.awake = false;
-    // As a ring does it: the buffer is lent for as long as nothing comes.
+    // Like a ring: the buffer is lent while nothing is received.
     let buf = pair.server.conn.take_read_buf();
     pair.server.poll();
     pair.wait(Duration::from_secs(179));

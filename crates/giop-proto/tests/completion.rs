@@ -1,4 +1,4 @@
-//! The one table from what happened to a call to completion status, retry and system exception.
+//! The mapping from the failure of a call to completion status, retry and system exception.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -63,7 +63,7 @@ fn every_failure_has_its_completion_status_and_exception() {
     }
 }
 
-/// A call of the client whose request has left so far.
+/// Starts a call of the client whose request is sent as far as `sent` says.
 fn call_sent(sent: Sent) -> (Pair, giop_proto::CallId) {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());
@@ -77,7 +77,7 @@ fn call_sent(sent: Sent) -> (Pair, giop_proto::CallId) {
     (pair, call)
 }
 
-/// A way for a connection to end.
+/// A way in which a connection ends.
 type End = fn(&mut Pair);
 
 // clause: exc.completed.nothing_sent, exc.completed.no_reply
@@ -103,7 +103,7 @@ fn what_had_left_when_the_connection_ended_is_told() {
         for sent in [Sent::Nothing, Sent::Partly, Sent::Whole] {
             let (mut pair, call) = call_sent(sent);
             end(&mut pair);
-            // Only its input is looked at: what is queued stays unwritten.
+            // Only the input is processed: queued data stays unwritten.
             let now = pair.now;
             if pair.client.eof {
                 pair.client.conn.handle_eof(now);
@@ -114,7 +114,7 @@ fn what_had_left_when_the_connection_ended_is_told() {
                 pair.client.conn.handle_read(buf, octets.len(), now);
             }
             pair.client.poll();
-            // MessageError goes behind what is begun, so the rest of that leaves as well.
+            // MessageError follows the partly sent message, so the rest of that is sent as well.
             let leaves = matches!(kind, CallErrorKind::Protocol(_)) && sent == Sent::Partly;
             let sent = if leaves { Sent::Whole } else { sent };
             assert_eq!(pair.client.outcome(call).unwrap_err(), CallError { kind, sent });
@@ -122,14 +122,14 @@ fn what_had_left_when_the_connection_ended_is_told() {
     }
 }
 
-/// The peer breaks the protocol while requests are queued: those that can be taken back do not leave, and a request that leaves all the same
-/// is not said to be not executed.
+/// The peer violates the protocol while requests are queued. Those that can be removed from the queue are not
+/// sent. A request that is still sent must not be reported as not executed.
 #[test]
 fn what_leaves_before_an_orderly_end_is_not_said_to_be_unsent() {
     let mut pair = Pair::new(Cut::Whole);
     pair.client.conn.set_accept_requests(true);
     let first = pair.call(&Ask::default());
-    // An answer of the client stands between its requests.
+    // An answer of the client is queued between its requests.
     read(&mut pair.client, &Ask { id: 1, ..Ask::default() }.octets(), pair.now);
     let request = pair.client.requests.pop_front().unwrap();
     let mut answer = reply(request.version(), request.id(), ReplyStatus::NoException, b"");

@@ -66,7 +66,7 @@ fn a_call_that_expires_before_it_was_written_leaves_no_trace() {
     assert_eq!((pair.client.conn.backlog(), pair.client.conn.stats().unqueued), (0, 3));
 }
 
-/// A call with a deadline in a second, whose request is sent.
+/// Starts a call with a deadline in one second, whose request is sent.
 fn timed(pair: &mut Pair) -> CallId {
     let call = pair.client.conn.start_call(Some(pair.now + SECOND), pair.now).unwrap();
     let id = pair.client.conn.request_id(call).0;
@@ -89,7 +89,7 @@ fn a_peer_that_answers_none_of_three_calls_gets_no_more() {
     assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::Unanswered(3)));
     assert_eq!(pair.client.conn.stats().limits.of(Limit::Unanswered), 1);
     assert!(pair.client.conn.start_call(None, pair.now).is_err());
-    // A call that has no deadline still gets its reply. Then the connection is closed in good order.
+    // A pending call without a deadline still gets its reply. Then the connection is closed in good order.
     let request = pair.server.requests.pop_front().unwrap();
     pair.answer(&request, b"late");
     pair.drive();
@@ -156,7 +156,7 @@ fn nothing_is_sent_of_a_call_that_expires_before_its_request_begins() {
         };
         assert_eq!(begun.unwrap_err().completed(), CompletionStatus::No);
         assert!(start.is_empty() && !client.has_output() && client.owes() == 0);
-        // What its caller is told is the truth then.
+        // The error of the caller is then correct.
         let error = client.take_outcome(call).unwrap().unwrap_err();
         assert_eq!((error.kind, error.completed()), (CallErrorKind::Timeout, CompletionStatus::No));
     }
@@ -217,7 +217,8 @@ fn a_message_must_keep_coming() {
         pair.wait(50 * SECOND);
         pair.server.inject(&octets[..50]);
         pair.drive();
-        // Small messages have no time for their size: nothing is known of it until they are large.
+        // Small messages get no additional time for their size, because the size is unknown until they are
+        // large.
         let allowed = 5 + if len > 16 << 10 { octets.len() as u32 / 10_000 } else { 0 };
         for _ in 1..allowed {
             pair.wait(SECOND);
@@ -324,7 +325,7 @@ fn what_was_queued_long_after_the_last_sign_of_life_is_not_stalled() {
     pair.call(&Ask::default());
     pair.drive();
     let request = pair.request();
-    pair.now += 1000 * SECOND; // nobody told the machine
+    pair.now += 1000 * SECOND; // the machine does not know the time
     pair.answer(&request, b"x");
     pair.server.conn.handle_timeout(pair.now);
     assert!(!pair.server.conn.is_closing());
@@ -338,7 +339,7 @@ fn a_first_message_that_takes_long_has_said_its_header() {
     let mut pair = Pair::new(Cut::Whole);
     let octets = Ask { body: vec![1; 1 << 20], ..Ask::default() }.octets();
     let mut sent = 0;
-    // 64 KiB a second: as slow as may be.
+    // 64 KiB per second: the minimum rate.
     while sent < octets.len() {
         let to = octets.len().min(sent + (64 << 10));
         pair.server.inject(&octets[sent..to]);
@@ -353,7 +354,7 @@ fn a_first_message_that_takes_long_has_said_its_header() {
 #[test]
 fn an_octet_now_and_then_gains_no_time() {
     let octets = Ask { body: vec![1; 1 << 20], ..Ask::default() }.octets();
-    // Behind nothing, part of a header, a header, and the start of a large message; and behind a whole message.
+    // After nothing, part of a header, a header, and the start of a large message; and after a whole message.
     for (first, start, reason, limit) in [
         (0, 1, SlowPeer::FirstHeader, Limit::FirstHeader),
         (0, 10, SlowPeer::Message, Limit::MessageTime),
@@ -385,7 +386,7 @@ fn an_octet_now_and_then_gains_no_time() {
 fn a_client_that_takes_an_octet_now_and_then_is_given_up() {
     let mut limits = Limits::default();
     (limits.write_timeout, limits.min_write_rate) = (10 * SECOND, 1000);
-    // How much it takes a second, and whether that is enough.
+    // The number of bytes that it accepts per second, and whether that is sufficient.
     for (octets, enough) in [(1, false), (900, false), (1000, true), (5000, true)] {
         let mut pair = Pair::with_limits(Cut::Whole, Limits::default(), limits.clone());
         pair.call(&Ask::default());
@@ -410,7 +411,7 @@ fn a_client_that_takes_an_octet_now_and_then_is_given_up() {
     }
 }
 
-/// All times as long as can be said.
+/// Returns limits with the maximum value of all times.
 fn endless() -> Limits {
     let mut limits = Limits::default();
     limits.first_header_timeout = Duration::MAX;
@@ -425,7 +426,8 @@ fn endless() -> Limits {
 fn limits_of_any_length_can_be_waited_for() {
     const MONTH: Duration = Duration::from_secs(30 * 86_400);
     let mut pair = Pair::with_limits(Cut::Whole, endless(), endless());
-    // Nothing was said yet; then only a part of a message, and of one in fragments; then there is nothing to do.
+    // First nothing was received; then only a part of a message, also of a fragmented one; then there is
+    // nothing to do.
     pair.wait(MONTH);
     let ask = Ask { body: vec![1; 200], ..Ask::default() };
     for message in [vec![ask.octets()], fragmented(&ask.octets(), 64, 8)] {
@@ -441,7 +443,7 @@ fn limits_of_any_length_can_be_waited_for() {
         pair.server.conn.finish_request(request.token());
         pair.wait(MONTH);
     }
-    // The peer takes a part of what is queued.
+    // The peer accepts a part of what is queued.
     pair.client.awake = false;
     pair.call(&ask);
     let mut transmit = pair.client.conn.take_transmit().unwrap();
@@ -449,7 +451,7 @@ fn limits_of_any_length_can_be_waited_for() {
     pair.client.conn.handle_written(transmit, pair.now);
     pair.wait(MONTH);
     assert!(!pair.client.conn.is_closing() && !pair.server.conn.is_closing());
-    // It is closed, and the peer does not close its side.
+    // The connection is closed, and the peer does not close its side.
     pair.server.conn.close(pair.now);
     pair.drive();
     pair.wait(MONTH);

@@ -1,4 +1,4 @@
-//! Requests, replies, oneways and locates between two machines, their streams cut everywhere.
+//! Requests, replies, oneways and locates between two machines, with streams that are cut everywhere.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -79,7 +79,7 @@ fn oneways_arrive_in_order_and_take_no_reply() {
             let request = pair.request();
             assert_eq!(request.arguments().rest(), [i; 9]);
             assert_eq!(request.response(), ResponseFlags::None);
-            // A reply to a oneway must never go out.
+            // A reply to a oneway must never be sent.
             pair.answer(&request, b"no");
         }
         assert_eq!(pair.server.conn.serving(), 0);

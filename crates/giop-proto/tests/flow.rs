@@ -1,4 +1,4 @@
-//! Requests and replies that leave while they are encoded, and what is queued meanwhile.
+//! Requests and replies that are sent while they are encoded, and messages that are queued meanwhile.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -23,12 +23,12 @@ fn octets(len: usize) -> Bytes {
     (0..len).map(|i| (i * 7 + i / 253) as u8).collect()
 }
 
-/// The start of a request whose body are `len` octets.
+/// Returns the start of a request with a body of `len` bytes.
 fn start(id: RequestId, answered: bool, len: usize) -> Encoder {
     start_of_put(id, Version::V1_2, answered, len, |_| ())
 }
 
-/// Begins a request; says which call and which message it is.
+/// Starts a request. Returns the call and the number of the message.
 fn begin(pair: &mut Pair, len: usize, deadline: Option<Instant>) -> (CallId, u64) {
     let now = pair.now;
     let client = &mut pair.client.conn;
@@ -39,7 +39,7 @@ fn begin(pair: &mut Pair, len: usize, deadline: Option<Instant>) -> (CallId, u64
     (call, message)
 }
 
-/// Queues the next octets of it.
+/// Queues the next bytes of the message.
 fn flow(pair: &mut Pair, message: u64, octets: Bytes) {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     e.put_shared(octets);
@@ -47,7 +47,7 @@ fn flow(pair: &mut Pair, message: u64, octets: Bytes) {
     assert!(e.is_empty());
 }
 
-/// The next request of the server.
+/// Takes the next request of the server and returns its body.
 fn arrived(pair: &mut Pair) -> Vec<u8> {
     let request = pair.server.requests.pop_front().unwrap();
     let body = request.arguments().clone().take(request.arguments().remaining()).unwrap().to_vec();
@@ -117,7 +117,7 @@ fn only_one_does_so_at_a_time() {
     assert!(pair.client.conn.begin_flow(None, &mut e, 10).unwrap().is_some());
 }
 
-/// Begins the reply to a request whose results are `len` octets.
+/// Starts the reply to a request, with results of `len` bytes.
 fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> ReplyFlow {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     let size_at = put_message_header(&mut e, MessageType::Reply);
@@ -130,7 +130,7 @@ fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> ReplyF
     flow
 }
 
-/// Queues the next octets of it.
+/// Queues the next bytes of the reply.
 fn flow_reply(pair: &mut Pair, message: u64, octets: Bytes) {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     e.put_shared(octets);
@@ -156,7 +156,7 @@ fn a_reply_may_leave_in_any_portions() {
         let reply = pair.client.outcome(call).unwrap();
         assert!(reply.body().rest() == data);
         assert_eq!(pair.server.conn.serving(), 0);
-        // The next one is as good.
+        // The next reply works too.
         let call = pair.call(&Ask::default());
         pair.drive();
         arrived(pair);
@@ -201,7 +201,7 @@ fn a_reply_that_nobody_waits_for_does_not_leave_and_one_that_is_begun_does() {
     let ReplyFlow::Begun(message) = begin_reply(&mut pair, &requests[1], 100) else { panic!() };
     flow_reply(&mut pair, message, octets(50));
     pair.drive();
-    // Half of it has left: the rest follows, though nobody wants it any more.
+    // Half of it is sent: the rest follows, although it is no longer awaited.
     pair.client.conn.cancel_call(kept);
     pair.drive();
     assert_eq!(pair.server.cancelled.len(), 1);
@@ -247,7 +247,7 @@ fn a_request_that_becomes_longer_or_shorter_than_it_said_closes_the_connection()
         assert_eq!((error.kind, error.sent), (CallErrorKind::LocalClose, Sent::Partly), "{len}");
         assert!(pair.client.closed && pair.server.closed && pair.server.requests.is_empty(), "{len}");
     }
-    // What comes when it is whole belongs to nobody.
+    // Bytes after the end of a complete message belong to nothing.
     let mut pair = Pair::new(Cut::Whole);
     let (_, message) = begin(&mut pair, 100, None);
     flow(&mut pair, message, octets(100));
@@ -347,7 +347,7 @@ fn a_socket_that_fails_says_so_to_the_call() {
     assert!(matches!(error.kind, CallErrorKind::Lost(_)), "{error:?}");
 }
 
-/// Hands up to `most` octets of what is lent to the wire.
+/// Writes up to `most` bytes of the lent data to the wire.
 fn write(transmit: &mut Transmit, most: usize, wire: &mut Vec<u8>) {
     let mut slices = [IoSlice::new(&[]); MAX_SLICES];
     let used = transmit.io_slices(&mut slices);
@@ -384,11 +384,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// The stream is what was queued, in order, wherever a gap was filled and however little was written at a time.
+    /// The stream equals what was queued, in order, wherever a gap was filled and however little was written
+    /// at a time.
     #[test]
     fn the_outbox_keeps_the_order(steps in steps()) {
         let mut outbox = Outbox::default();
-        // What is expected: before the gap, and behind it.
+        // The expected data before the gap and after it.
         let (mut stream, mut behind, mut wire) = (Vec::new(), Vec::new(), Vec::new());
         let mut gap: Option<(u64, usize)> = None;
         let mut lent: Option<Transmit> = None;

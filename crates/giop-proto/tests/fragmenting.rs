@@ -1,4 +1,4 @@
-//! Messages that this side sends in pieces: what goes over the wire, what may stand between, and what stops them.
+//! Messages that this side sends in pieces: the data on the wire, messages between pieces, and cancellation.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -21,7 +21,7 @@ fn header(message: &[u8]) -> MessageHeader {
     MessageHeader::decode(message.first_chunk().unwrap()).unwrap()
 }
 
-/// What the client's request must be when its pieces are joined.
+/// Returns the client's request as it must be after its pieces are joined.
 fn whole(pair: &Pair, call: CallId, ask: &Ask) -> Vec<u8> {
     Ask { id: pair.client.conn.request_id(call).0, ..ask.clone() }.octets()
 }
@@ -52,7 +52,7 @@ fn pieces_are_multiples_of_8_and_the_first_has_the_whole_header() {
                 assert!(others.iter().all(|piece| piece.len() % 8 == 0), "{size} {len}");
                 assert!(pieces.iter().skip(1).all(|piece| piece.len() <= most));
                 assert!(last.len() > 16 || pieces.len() == 1, "no piece is empty");
-                // The header of this request ends at octet 48.
+                // The header of this request ends at byte 48.
                 assert!(pieces[0].len() <= most.max(48));
                 assert_eq!(pieces.len() == 1, expected.len() <= most.max(48), "{size} {len}");
             }
@@ -117,7 +117,7 @@ proptest! {
         let order = if big { ByteOrder::Big } else { ByteOrder::Little };
         let asks: Vec<Ask> = lens.iter().map(|len| Ask { order, body: body(*len), ..Ask::default() }).collect();
         let mut calls = Vec::new();
-        // The socket takes so much between any two of them.
+        // The socket accepts this many bytes between two requests.
         for (ask, take) in asks.iter().zip(takes.iter().cycle()) {
             calls.push(pair.call(ask));
             let octets = write_some(&mut pair.client.conn, *take, pair.now);
@@ -265,7 +265,7 @@ fn a_cancel_stops_the_rest_of_a_request_and_the_peer_throws_its_start_away() {
         assert_eq!(pair.request().id(), pair.client.conn.request_id(next));
         assert!(pair.server.requests.is_empty() && pair.server.cancelled.is_empty());
         assert_eq!(pair.server.conn.stats().strays, 0);
-        // Nothing is left that would be timed.
+        // Nothing with a timeout is left.
         pair.wait(Duration::from_secs(100));
         assert!(!pair.server.conn.is_closing());
     }
@@ -287,7 +287,7 @@ fn a_cancelled_request_whose_pieces_stand_apart_does_not_take_others_with_it() {
     let mut pair = pair_cutting(Cut::Whole, 128 * KIB);
     let large = pair.call(&Ask { body: body(400 * KIB), ..Ask::default() });
     let small = pair.call(&Ask::default());
-    // The last pieces are queued behind the small request, and nothing of them is written.
+    // The last pieces are queued after the small request, and nothing of them is written.
     let start = write_some(&mut pair.client.conn, 200 * KIB, pair.now);
     pair.client.conn.cancel_call(large);
     pair.server.inject(&start);

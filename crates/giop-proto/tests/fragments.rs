@@ -1,4 +1,4 @@
-//! Messages in pieces: both versions that have them, every way to cut, every way to get it wrong.
+//! Messages in pieces: both versions that have them, all ways to cut them, and all violations.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -14,7 +14,7 @@ fn body(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31) as u8).collect()
 }
 
-/// The pieces of a request, injected as a stranger would send them.
+/// Injects the pieces of a request, as another implementation would send them.
 fn inject(pair: &mut Pair, pieces: &[Vec<u8>]) {
     for piece in pieces {
         pair.server.inject(piece);
@@ -142,7 +142,7 @@ fn a_stream_of_many_small_fragments_becomes_one_large_message() {
             pair.drive();
             let request = pair.request();
             assert!(request.message() == &whole);
-            // What is decoded is a view of the joined message.
+            // Decoded values are views of the joined message.
             assert!(request.arguments().rest() == ask.body);
         }
     }
@@ -169,8 +169,8 @@ fn pieces_of_giop_1_1_are_told_where_they_matter() {
 // clause: giop.fragment.alignment_1_1
 #[test]
 fn values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them() {
-    // Three octets, filled up to a first piece of a multiple of 8; then, each in a fragment of its own, what omniORB
-    // pads from the fragment's own header on: a double behind 4 octets, a short and a long long behind 2.
+    // Three bytes, padded to a first piece of a multiple of 8. Then values that omniORB aligns from the
+    // header of their own fragment: a double after 4 bytes, a short and a long long after 2.
     let mut first = Ask { version: Version::V1_1, order: ByteOrder::Big, ..Ask::default() }.octets();
     first.extend_from_slice(&[7; 3]);
     while !first.len().is_multiple_of(8) {

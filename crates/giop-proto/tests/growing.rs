@@ -1,4 +1,5 @@
-//! Replies that leave before they are whole: what goes over the wire, what may stand between, what they wait for and what stops them.
+//! Replies that are sent before they are complete: the data on the wire, messages between pieces,
+//! back-pressure and cancellation.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -25,14 +26,14 @@ use util::{Cut, Pair};
 
 const KIB: usize = 1024;
 
-/// Octets of a reply before its body.
+/// The number of bytes of a reply before its body.
 const HEAD: usize = 24;
 
 fn header(message: &[u8]) -> MessageHeader {
     MessageHeader::decode(message.first_chunk().unwrap()).unwrap()
 }
 
-/// The start of a reply, which does not say how long it is.
+/// Returns the start of a reply, without its length.
 fn start(id: RequestId, order: ByteOrder, octets: &[u8]) -> Encoder {
     let mut e = Encoder::new(order, Version::V1_2);
     put_message_header(&mut e, MessageType::Reply);
@@ -42,7 +43,7 @@ fn start(id: RequestId, order: ByteOrder, octets: &[u8]) -> Encoder {
     e
 }
 
-/// A reply under way.
+/// A reply in progress.
 struct Growing {
     token: ServeToken,
     encoder: Encoder,
@@ -50,7 +51,7 @@ struct Growing {
 }
 
 impl Growing {
-    /// Begins a reply whose body is `octets`.
+    /// Starts a reply whose body is `octets`.
     fn begin(pair: &mut Pair, request: &IncomingRequest, octets: &[u8]) -> Self {
         let first = pair.server.conn.reply_piece() + 1;
         let mut encoder = start(request.id(), ByteOrder::NATIVE, &octets[..first]);
@@ -60,7 +61,7 @@ impl Growing {
         Self { token: request.token(), encoder, rest: Bytes::copy_from_slice(&octets[first..]) }
     }
 
-    /// Gives the next octets, all of them if there are not as many. Says whether these were the last.
+    /// Supplies the next bytes, or all of them if there are fewer. Returns whether these were the last.
     fn give(&mut self, pair: &mut Pair, octets: usize, shared: bool) -> bool {
         let piece = self.rest.split_to(octets.min(self.rest.len()));
         if shared {
@@ -77,14 +78,14 @@ impl Growing {
     }
 }
 
-/// A call of the client, and its request at the server.
+/// Starts a call of the client, and takes its request at the server.
 fn called(pair: &mut Pair) -> (CallId, IncomingRequest) {
     let call = pair.call(&Ask::default());
     pair.drive();
     (call, pair.request())
 }
 
-/// The body that fragments make when they are joined.
+/// Returns the joined body of fragments.
 fn joined(pieces: &[Vec<u8>]) -> Vec<u8> {
     pieces
         .iter()
@@ -234,7 +235,7 @@ fn four_grow_at_a_time_and_four_others_take_turns_beside_them() {
     let len = e.len();
     assert_eq!(pair.server.conn.begin_reply(fifth.token(), &mut e, HEAD), ReplyRoom::Full);
     assert_eq!(e.len(), len, "the encoder is as it was");
-    // Large replies that are whole do not wait for them.
+    // Large complete replies do not wait for them.
     let large: Vec<_> = (0..6).map(|_| called(&mut pair)).collect();
     for (_, request) in &large {
         pair.answer(request, &body(500 * KIB));

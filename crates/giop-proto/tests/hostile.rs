@@ -1,4 +1,4 @@
-//! Octets nobody should send: captured messages cut and flipped, and machines driven at random.
+//! Invalid input: captured messages, cut and with flipped bits, and machines driven at random.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use util::messages::{Ask, bare, cancel, fragmented, locate, locate_reply, reply};
 use util::{Cut, Pair};
 
-/// Messages as omniORB sent them.
+/// Messages as sent by omniORB.
 const CAPTURED: [&str; 11] = [
     "47494f50010201031a0000000200000000000000 0e000000fe27f2006b0000545c0000000000",
     "47494f50010201040800000002000000 01000000",
@@ -39,7 +39,7 @@ fn octets(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap()).collect()
 }
 
-/// A pair in the middle of some work, so that messages can hit something.
+/// Returns a pair with requests in progress, so that messages can affect them.
 fn busy_pair(cut: Cut) -> Pair {
     let mut pair = Pair::new(cut);
     pair.client.conn.set_accept_requests(true);
@@ -53,7 +53,7 @@ fn busy_pair(cut: Cut) -> Pair {
     pair
 }
 
-/// Feeds the octets to both sides and lets them come to an end, whatever that is.
+/// Feeds the bytes to both sides and drives them to any end.
 fn feed(octets: &[u8], cut: Cut) {
     let mut pair = busy_pair(cut);
     for side in [&mut pair.client, &mut pair.server] {
@@ -161,7 +161,7 @@ proptest! {
     }
 }
 
-/// What may happen to a pair.
+/// A random event of a pair.
 #[derive(Clone, Debug)]
 enum Step {
     Call { version: u8, len: usize, deadline: Option<u8> },
@@ -203,12 +203,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Everything that must hold however a pair was driven.
+/// A pair, with the invariants that must hold however it is driven.
 struct Model {
     pair: Pair,
     calls: Vec<CallId>,
     served: Vec<(ServeToken, Version, RequestId)>,
-    /// Octets that a broken write lost: from then on the other side may see garbage.
+    /// True if bytes were lost in an interrupted write: from then on the other side may receive garbage.
     torn: bool,
 }
 
@@ -292,8 +292,8 @@ impl Model {
                     }
                     _ => bare(Version::V1_2, MessageType::MessageError),
                 };
-                // In the middle of a message this is garbage, and so is a request to a client.
-                // One that gave up in the middle of a message has nothing queued any more.
+                // In the middle of a message this is garbage, and so is a request to a client. A side that
+                // gave up in the middle of a message has nothing queued any more.
                 let sender = &self.side(!client).conn;
                 self.torn |= sender.backlog() > 0 || sender.is_closed() || client && what == 4;
                 self.side(client).inject(&octets);
@@ -349,7 +349,7 @@ impl Model {
         assert!(self.pair.client.conn.calls_waiting() <= self.calls.len());
     }
 
-    /// Lets everything end, and looks at what is left.
+    /// Lets everything end, and checks what is left.
     fn finish(mut self) {
         for side in [&mut self.pair.client, &mut self.pair.server] {
             side.awake = true;
@@ -370,7 +370,8 @@ impl Model {
             if self.pair.client.closed && self.pair.server.closed {
                 break;
             }
-            // Requests that were finished without a reply wait for ever, as calls without a deadline do.
+            // Calls whose requests were finished without a reply stay pending forever, like calls without a
+            // deadline.
             for call in std::mem::take(&mut self.calls) {
                 self.pair.client.conn.cancel_call(call);
             }

@@ -100,12 +100,12 @@ fn replies_that_nobody_reads_hold_further_requests() {
     assert_eq!(answered, 10, "they were there already");
     assert!(!pair.server.conn.wants_read() && !pair.server.conn.has_room());
     pair.server.inject(&Ask { id: 99, ..Ask::default() }.octets());
-    pair.drive(); // the client's wire takes everything
+    pair.drive(); // the client's wire accepts everything
     assert!(pair.server.conn.wants_read() && pair.server.conn.has_room());
     assert_eq!(pair.request().id(), RequestId(99));
 }
 
-/// Two peers that have much to say to each other would both stop reading.
+/// Otherwise two busy peers could both stop reading.
 #[test]
 fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
     let mut limits = Limits::default();
@@ -135,7 +135,7 @@ fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
             pair.client.awake = true;
             pair.drive();
         }
-        // Each answer was written behind a request, and counts no more.
+        // Each answer was written after a request, and no longer counts.
         assert_eq!(
             (pair.client.conn.stats().refused, pair.client.conn.stats().limits.of(Limit::Backlog)),
             (0, 0)
@@ -150,7 +150,7 @@ fn whoever_awaits_replies_refuses_a_peer_that_does_not_take_its_answers() {
     limits.max_backlog = 1000;
     let mut pair = Pair::with_limits(Cut::Whole, Limits::default(), limits);
     pair.client.awake = false;
-    // A request of its own stands before them.
+    // A request of the server itself precedes them.
     let back = pair.server.conn.start_call(None, pair.now).unwrap();
     let id = pair.server.conn.request_id(back).0;
     pair.server.conn.send_request(back, &mut Ask { id, body: vec![1; 5000], ..Ask::default() }.encoder());
@@ -160,7 +160,7 @@ fn whoever_awaits_replies_refuses_a_peer_that_does_not_take_its_answers() {
         pair.answer(&request, &[0; 600]);
     }
     assert!(pair.server.conn.is_backed_up());
-    // What a writer has may all be on its way.
+    // All bytes lent to a writer may be sent already.
     let transmit = pair.server.conn.take_transmit().unwrap();
     read(&mut pair.server, &Ask { id: 6, ..Ask::default() }.octets(), pair.now);
     assert_eq!((pair.request().id(), pair.server.conn.stats().refused), (RequestId(6), 0));
@@ -180,7 +180,7 @@ fn a_peer_that_only_makes_this_side_refuse_is_cut_off() {
     for id in 0..100 {
         pair.server.inject(&Ask { id, ..Ask::default() }.octets());
     }
-    // What is refused is never written: the server may only queue so much.
+    // The refusals are never written: the server may only queue a limited number.
     let mut buf = pair.server.conn.take_read_buf();
     let octets: Vec<u8> = pair.server.wire.drain(..).collect();
     buf.io_slices()[0][..octets.len()].copy_from_slice(&octets);
@@ -326,7 +326,7 @@ fn memory_is_granted_as_octets_come() {
     }
     assert!(pair.request().message() == &octets);
     assert!(pair.server.conn.stats().copied <= 64 << 10, "{}", pair.server.conn.stats().copied);
-    // The next one of its size is granted at once, and not copied but for its start.
+    // The next message of this size is granted immediately, and only its start is copied.
     let before = pair.server.conn.stats().copied;
     pair.server.inject(&octets);
     pair.drive();
@@ -374,7 +374,7 @@ fn half_messages_give_their_memory_back() {
         pair.drive();
         let pool = pair.pool;
         drop((pair.client, pair.server));
-        // Only if nothing is charged any more has the pool room for one buffer of its whole size.
+        // The pool has room for one buffer of its whole size only if nothing is charged any more.
         let all = pool.take(1 << 20);
         assert_eq!(pool.stats().held, (1 << 20) + 64, "end {i}");
         drop(all);
@@ -402,7 +402,7 @@ fn requests_wait_for_memory_and_replies_do_not() {
         pair.wait(Duration::from_millis(5));
         assert!(pair.server.requests.is_empty());
     }
-    // The reply is as large, and comes all the same.
+    // The reply is equally large, and is received in any case.
     pair.answer(&first, &[8; 400_000]);
     pair.drive();
     assert!(pair.client.outcome(call).unwrap().body().rest() == [8; 400_000]);
@@ -475,7 +475,7 @@ fn an_idle_connection_keeps_no_memory() {
         pair.server.conn.poll_timeout().unwrap() > pair.now + Duration::from_secs(100),
         "only idleness is left"
     );
-    // Every buffer of the pool is free now: as many can be taken without making one.
+    // Every buffer of the pool is free: all of them can be taken without an allocation.
     let misses = pair.pool.stats().misses;
     let taken: Vec<_> = (0..held / WINDOW).map(|_| pair.pool.take(WINDOW)).collect();
     assert_eq!(pair.pool.stats().misses, misses);

@@ -1,4 +1,4 @@
-//! Limits from the environment, which belongs to the process: each case is a process of its own.
+//! Limits from the environment, which is global to the process: each case is a process of its own.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::process::Command;
@@ -7,7 +7,7 @@ use giop_proto::Limits;
 
 const ROLE: &str = "LIMITS_ENV_CHILD";
 
-/// Not a test of its own: what the processes do that the test starts.
+/// The code of the processes that the test starts. It does nothing if it is run as a test.
 #[test]
 fn child() {
     if std::env::var_os(ROLE).is_none() {

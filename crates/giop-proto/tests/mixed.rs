@@ -1,4 +1,4 @@
-//! All kinds of messages in one stream, read in portions of any size: each comes out as it went in.
+//! All kinds of messages in one stream, read in portions of any size: each is received unchanged.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -33,14 +33,14 @@ impl Streams for Table {
     }
 }
 
-/// How a message is sent.
+/// The way in which a message is sent.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Plain,
     Streamed,
-    /// To an object whose requests are passed on.
+    /// To an object whose requests are forwarded.
     Passed,
-    /// In pieces: the first, and each other; and whether it may be streamed.
+    /// In pieces: the sizes of the first and the other pieces, and whether it may be streamed.
     Pieces(Version, usize, usize, bool),
 }
 
@@ -67,7 +67,7 @@ fn messages() -> impl Strategy<Value = Vec<(Kind, usize)>> {
     prop::collection::vec((kind(), len), 1..8)
 }
 
-/// Sizes of reads, taken in turn; 0 stands for as much as there is room for.
+/// Sizes of reads, used in turn; 0 stands for as much as there is room for.
 fn reads() -> impl Strategy<Value = Vec<usize>> {
     let size = prop_oneof![Just(0usize), 1usize..40, 1000usize..20_000, 60_000usize..70_000, 1usize..300_000];
     prop::collection::vec(size, 1..6)
@@ -77,7 +77,7 @@ fn body(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 + i / 251 + seed) as u8).collect()
 }
 
-/// Everything that a connection makes of the octets: bodies in their order.
+/// Returns the bodies that a connection receives from the bytes, in order.
 fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
     let mut now = Instant::now();
     config.streams = Some(Arc::new(Table));
@@ -85,7 +85,7 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
     let mut bodies: Vec<Vec<u8>> = Vec::new();
     let mut turn = reads.iter().cycle();
     let mut at = 0;
-    // The request that streams, and which body is its.
+    // The request that streams, and the index of its body.
     let mut streamed = None;
     loop {
         while let Some(event) = conn.poll_event() {
@@ -119,7 +119,7 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
     }
 }
 
-/// Reads once, or lets the time pass after which memory is asked for again.
+/// Reads once, or advances the time until memory is requested again.
 fn step(conn: &mut Connection, stream: &[u8], at: &mut usize, most: usize, now: &mut Instant) {
     if conn.wants_read() {
         return read(conn, stream, at, most, *now);
@@ -166,7 +166,7 @@ proptest! {
             let octets = ask.octets();
             match kind {
                 Kind::Pieces(_, first, step, _) if *first < octets.len() => {
-                    // Not more than a thousand of them.
+                    // At most one thousand of them.
                     let step = (*step).max(octets.len() / 1000 / 8 * 8);
                     stream.extend(fragmented(&octets, *first, step).concat());
                 }
@@ -174,7 +174,7 @@ proptest! {
             }
             expected.push(ask.body);
         }
-        // A tight one makes messages wait for memory.
+        // With a small cap, messages wait for memory.
         let pool = Arc::new(BufferPool::new(if tight { 1600 << 10 } else { 64 << 20 }));
         let mut config = Config::new(Role::Server, Arc::new(Limits::default()), Arc::clone(&pool));
         config.deposit = deposit;

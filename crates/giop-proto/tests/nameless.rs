@@ -1,4 +1,4 @@
-//! Streamed requests in fragments of GIOP 1.1, which do not say what they belong to.
+//! Streamed requests in fragments of GIOP 1.1, which do not identify their message.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -19,7 +19,7 @@ fn fragments_without_a_name_end_with_their_request() {
         let later = old(6, 100_000);
         let whole = fragmented(&later.octets(), first, step);
         let mut pair = pair(Cut::Whole);
-        // One that is cancelled in its middle, while its taker waits and when nobody takes it any more.
+        // A request that is cancelled in its middle, while it is being taken and after it was given up.
         for given_up in [false, true] {
             pair.server.inject(&pieces[..2].concat());
             pair.drive();
@@ -41,7 +41,7 @@ fn fragments_without_a_name_end_with_their_request() {
                 while let Chunk::Octets(_) = pair.server.conn.take_chunk(token, pair.now) {}
                 pair.server.conn.finish_request(token);
             }
-            // Another one comes, and is taken.
+            // Another request is received and taken.
             whole.iter().for_each(|piece| pair.server.inject(piece));
             pair.drive();
             let request = pair.request();
@@ -50,7 +50,7 @@ fn fragments_without_a_name_end_with_their_request() {
             pair.server.conn.finish_request(request.token());
             next(&mut pair, 8);
         }
-        // One that is given up is thrown away to its end.
+        // A request that is given up is discarded to its end.
         pair.server.inject(&pieces[0]);
         pair.drive();
         let request = pair.request();
@@ -62,7 +62,7 @@ fn fragments_without_a_name_end_with_their_request() {
         assert!(placed(&mut pair, &request, 30_000, 100_000) == later.body);
         pair.server.conn.finish_request(request.token());
         next(&mut pair, 10);
-        // A fragment of nothing is a lie.
+        // A fragment of nothing is a protocol violation.
         pair.server.inject(&pieces[1]);
         pair.drive();
         let reason = CloseReason::Protocol(ProtocolError::FragmentOrder);
@@ -76,7 +76,7 @@ fn a_second_request_between_fragments_without_a_name_is_no_stream() {
     let pieces = fragmented(&old(2, 40_000).octets(), 1_024, 20_000);
     let mut pair = pair(Cut::Whole);
     pair.server.inject(&pieces[0]);
-    // It could stream, were it not for the one that has begun.
+    // It could stream, but another request has started.
     pair.server.inject(&ask(4, 100_000).octets());
     pair.drive();
     let request = pair.request();

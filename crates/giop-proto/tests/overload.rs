@@ -1,4 +1,5 @@
-//! What many connections share: requests in flight, and memory. One of them never starves the others for good.
+//! Resources shared by many connections: requests in flight, and memory. No connection starves the others
+//! permanently.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -15,7 +16,7 @@ use giop_proto::{BufferPool, Config, Limit, Limits, Load, Reply, Role};
 use util::messages::{Ask, fragmented};
 use util::{Cut, Pair};
 
-/// How often a connection looks for memory.
+/// The interval at which a connection looks for memory.
 const LOOK: Duration = Duration::from_millis(5);
 
 fn exception(reply: &Reply) -> SystemException {
@@ -27,7 +28,7 @@ fn client() -> Config {
     Config::new(Role::Client, Arc::default(), Arc::new(BufferPool::new(64 << 20)))
 }
 
-/// Two pairs whose servers share a load and a pool.
+/// Returns two pairs whose servers share a load and a pool.
 fn two(load: usize, cap: usize) -> [Pair; 2] {
     let (load, pool) = (Arc::new(Load::new(load)), Arc::new(BufferPool::new(cap)));
     [(), ()].map(|()| {
@@ -64,13 +65,13 @@ fn requests_over_the_limit_of_all_connections_are_shed() {
         assert_eq!((shed.kind, shed.minor), (SystemExceptionKind::Transient, minor::TRANSIENT_OVERLOADED));
         assert_eq!(shed.completed, CompletionStatus::No);
     }
-    // Another connection is served all the same, one request at a time.
+    // Another connection is still served, one request at a time.
     let calls = [(); 3].map(|()| other.call(&Ask::default()));
     other.drive();
     assert_eq!((other.server.requests.len(), hits(&other, Limit::TotalRequests)), (1, 2));
     assert_eq!(answer_all(&mut other), 1);
     assert!(other.client.outcome(calls[0]).unwrap().status() == ReplyStatus::NoException);
-    // What the first one gives back, when it is quiet, the other one has.
+    // The other connection can use what the first one returns when it is quiet.
     assert_eq!(answer_all(&mut one), 21);
     one.wait(Duration::from_secs(2));
     for _ in 0..15 {
@@ -180,7 +181,7 @@ fn messages_that_hold_all_memory_and_wait_for_more_come_through_one_by_one() {
     let octets = Ask { body: vec![3; 16 * WINDOW], ..Ask::default() }.octets();
     let mut pairs: Vec<_> =
         (0..8).map(|_| Pair::with_configs(Cut::Whole, client(), config(Role::Server))).collect();
-    // All of them get a part of the memory.
+    // Each of them gets a part of the memory.
     for to in (WINDOW / 2..octets.len()).step_by(WINDOW / 2) {
         for pair in &mut pairs {
             pair.server.inject(&octets[to - WINDOW / 2..to]);

@@ -1,4 +1,4 @@
-//! Requests whose octets are queued part by part while they leave.
+//! Requests that are queued in parts while they are sent.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -23,12 +23,12 @@ fn octets(len: usize) -> Bytes {
     (0..len).map(|i| (i * 7 + i / 253) as u8).collect()
 }
 
-/// The start of a request, up to the count of its sequence.
+/// Returns the start of a request, up to the length of its sequence.
 fn start(id: RequestId, version: Version, answered: bool, len: usize) -> Encoder {
     start_of_put(id, version, answered, len, |e| e.put_u32(len as u32))
 }
 
-/// Begins a request with a sequence of `len` octets, which are still to come.
+/// Starts a request with a sequence of `len` bytes, which follow later.
 fn begin(pair: &mut Pair, version: Version, len: usize, deadline: Option<Instant>) -> CallId {
     let now = pair.now;
     let client = &mut pair.client.conn;
@@ -89,7 +89,7 @@ fn a_request_in_parts_leaves_in_pieces_where_the_peer_takes_no_more() {
                 given = next;
             }
             let pieces = messages(&sent);
-            // Of the whole header the first one is, however large it is.
+            // The first piece contains the whole header, whatever its size.
             assert!(pieces.iter().skip(1).all(|piece| piece.len() <= size), "{size} {len} {part}");
             assert!(pieces.iter().rev().skip(1).all(|piece| piece.len().is_multiple_of(8)));
             assert_eq!(
@@ -165,7 +165,7 @@ fn a_call_given_up_before_anything_left_is_taken_back() {
     assert_eq!(pair.client.conn.backlog(), 0);
     assert!(!pair.client.conn.is_closing());
     assert_eq!(pair.client.conn.stats().unqueued, 1);
-    // The connection is as good as new.
+    // The connection is usable as before.
     let call = begin(&mut pair, Version::V1_2, 3, None);
     assert_eq!(pair.client.conn.give_up_request(), Sent::Nothing);
     pair.client.conn.cancel_call(call);
@@ -305,7 +305,7 @@ fn a_slow_source_is_not_blamed_on_the_peer() {
     pair.now = later;
     pair.client.conn.handle_timeout(later);
     assert!(!pair.client.conn.is_closing());
-    // A peer that does not take what there is, is.
+    // A peer that does not accept available data is responsible.
     pair.client.conn.send_part(octets(50_000));
     let stalled = later + Limits::default().write_timeout;
     pair.client.conn.handle_timeout(later);
@@ -315,19 +315,19 @@ fn a_slow_source_is_not_blamed_on_the_peer() {
     assert!(pair.client.conn.take_outcome(call).unwrap().is_err());
 }
 
-/// What somebody does with a connection.
+/// A random action on a connection.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Begins a request of so many octets.
+    /// Starts a request with this many bytes.
     Begin {
         len: usize,
         oneway: bool,
     },
-    /// Gives so many of them.
+    /// Supplies this many of them.
     Part(usize),
-    /// The socket takes so much.
+    /// The socket accepts this many bytes.
     Write(usize),
-    /// Gives the request up that was begun last.
+    /// Gives up the last started request.
     GiveUp,
     Close,
 }
@@ -343,7 +343,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The socket takes up to `most` octets.
+/// Writes up to `most` bytes to the socket.
 fn write(conn: &mut Connection, written: &mut Vec<u8>, most: usize, now: Instant) {
     let Some(mut transmit) = conn.take_transmit() else { return };
     let mut slices = [IoSlice::new(&[]); MAX_SLICES];

@@ -1,4 +1,5 @@
-//! Large messages in GIOP 1.2 fragments: read to their place, not copied, whatever the cuts and the lies.
+//! Large messages in GIOP 1.2 fragments: read into their final position without a copy, whatever the cuts and
+//! the errors.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -24,14 +25,15 @@ fn large(id: u32, len: usize) -> Vec<u8> {
     Ask { id, response: ResponseFlags::None, body: body(len), ..Ask::default() }.octets()
 }
 
-/// The header of a GIOP 1.2 fragment with that much payload.
+/// Returns the header of a GIOP 1.2 fragment with that much payload.
 fn fragment_header(id: u32, payload: u32, more: bool) -> Vec<u8> {
     let header = MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::Fragment);
     let header = MessageHeader { more_fragments: more, size: payload + 4, ..header };
     [&header.encode()[..], &id.to_ne_bytes()].concat()
 }
 
-/// Sends the same message again and again; returns what was copied and how often was read for each of them in the end.
+/// Sends the same message repeatedly. Returns the number of copied bytes and of reads per message in the
+/// steady state.
 fn steady(first: usize, step: usize, len: usize, cut: Cut) -> (u64, usize) {
     let mut pair = Pair::new(cut);
     let whole = large(8, len);
@@ -54,7 +56,7 @@ fn steady(first: usize, step: usize, len: usize, cut: Cut) -> (u64, usize) {
 
 #[test]
 fn a_large_first_piece_with_a_short_end_is_not_copied() {
-    // As omniORB sends: nearly all in the first piece, the last octets in a fragment of their own.
+    // As sent by omniORB: nearly all in the first piece, the last bytes in a fragment of their own.
     let (copied, reads) = steady(MIB + 48, 16, MIB + 10, Cut::Whole);
     assert!(copied <= 28, "{copied} octets: a header of twelve and one of sixteen");
     assert!(reads <= 3, "{reads}");
@@ -107,7 +109,7 @@ fn every_cut_joins_the_same_messages() {
         stream.extend(fragmented(whole, 16_400, 17_000).concat());
         stream.extend_from_slice(&small);
     }
-    // A fragment of eight octets and one of none behind large ones.
+    // A fragment of eight bytes and an empty one after large ones.
     let mut tail = fragmented(&wholes[0], wholes[0].len() / 8 * 8, 8);
     if tail.len() == 1 {
         tail.push(fragment_header(2, 0, false));
@@ -204,7 +206,7 @@ fn a_fragment_that_lies_about_its_length_gets_little_memory() {
     pair.drive();
     let held = pair.pool.stats().held;
     assert!(held <= 5 * WINDOW, "{held} octets for 21,000");
-    // It is timed by its size, and its memory comes back.
+    // Its timeout depends on its size, and its memory is returned.
     pair.wait(Duration::from_secs(30 + 15 * 16 + 2));
     assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
     drop(pair.server);
@@ -233,7 +235,7 @@ fn fragments_past_the_limit_are_skipped_and_the_request_is_refused() {
     let mut limits = Limits::default();
     limits.max_message_size = 100_000;
     limits.max_fragment_memory = 300_000;
-    // In one that is too large by itself, and in several that are together.
+    // In one fragment that is too large by itself, and in several that are too large together.
     for (first, step) in [(20_000, 500_000), (60_000, 60_000), (20_000, 30_000)] {
         for cut in [Cut::Whole, Cut::At(20_010), Cut::At(90_001), Cut::Octets] {
             let mut pair = Pair::with_limits(cut, Limits::default(), limits.clone());

@@ -1,4 +1,4 @@
-//! Streams that are read into lent memory, and streams that come in fragments.
+//! Streams that are read into lent memory, and streams that are received in fragments.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -21,7 +21,7 @@ const MIB: usize = 1 << 20;
 /// The versions that have fragments.
 const FRAGMENTED: [Version; 2] = [Version::V1_1, Version::V1_2];
 
-/// One request, and one behind it.
+/// Runs one request, and another one after it.
 fn run(cut: Cut, pieces: &[Vec<u8>], ask: &Ask, block: usize) -> Pair {
     let mut pair = pair(cut);
     for piece in pieces {
@@ -44,7 +44,8 @@ fn lent_memory_is_filled_wherever_the_stream_is_cut() {
     for version in FRAGMENTED {
         let ask = Ask { version, ..ask(2, 20_000) };
         let octets = ask.octets();
-        // A large first piece and a short end; small pieces of which several make the start; a large piece behind a tiny one.
+        // A large first piece and a short end; small pieces of which several form the start; a large piece
+        // after a tiny one.
         for (first, step, block) in [(18_000, 1_000, 700), (1_024, 1_016, 5_000), (72, 18_000, 20_000)] {
             let pieces = fragmented(&octets, first, step);
             let ends: Vec<usize> = pieces
@@ -55,7 +56,7 @@ fn lent_memory_is_filled_wherever_the_stream_is_cut() {
                 })
                 .collect();
             run(Cut::Octets, &pieces, &ask, block);
-            // Everywhere around headers and where the stream begins, here and there in between.
+            // Everywhere around headers and the start of the stream, and at intervals in between.
             let is_near = |at: usize| {
                 at < 200
                     || at.abs_diff(STREAM_START) < 100
@@ -86,7 +87,7 @@ fn pieces_of_any_size_make_the_same_stream() {
     for version in FRAGMENTED {
         let ask = Ask { version, ..ask(2, 300_000) };
         let octets = ask.octets();
-        // Where the first piece does not even name the operation, they are joined.
+        // If the first piece does not even contain the operation, the pieces are joined.
         let mut joined = pair(Cut::Whole);
         fragmented(&octets, 16, 20_000).iter().for_each(|piece| joined.server.inject(piece));
         joined.drive();
@@ -121,7 +122,7 @@ fn fragments_take_constant_memory_whatever_the_size() {
         pair.drive();
         let request = pair.request();
         assert!(pair.server.read <= 3 << 16, "nothing is read that nobody asked for: {}", pair.server.read);
-        // In chunks, the sender waits for their taker.
+        // With chunks, the sender waits for the reader of the stream.
         pair.server.conn.open_stream(request.token(), (len - request.arguments().rest().len()) as u64);
         let mut come = request.arguments().rest().to_vec();
         loop {
@@ -148,10 +149,10 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     let request = pair.request();
     assert_eq!(request.coming(), usize::MAX, "nobody knows how much comes");
     pair.server.conn.open_stream(request.token(), 90_000);
-    // Asked for, so that it goes on.
+    // Requested, so that reading continues.
     assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
     next(&mut pair, 4);
-    // Another one in pieces is joined.
+    // Another message in pieces is joined.
     let other = fragmented(&ask(6, 40_000).octets(), 17_000, 10_000);
     pair.server.inject(&other[0]);
     pair.server.inject(&pieces[1]);
@@ -170,7 +171,7 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     assert_eq!(loan.end::<Vec<u8>>().unwrap().1, 0);
     assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
     next(&mut pair, 8);
-    // What still comes of it belongs to nothing.
+    // Later pieces of it belong to nothing.
     pair.server.inject(&pieces[2]);
     next(&mut pair, 10);
     assert_eq!(pair.server.conn.stats().strays, 1);
@@ -257,7 +258,7 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
         assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(error)));
         assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
     }
-    // It ends before it should: whoever takes it sees the end.
+    // It ends early: the reader of the stream sees the end.
     let mut last = pieces[1].clone();
     last[6] &= !2;
     let (mut pair, request) = begun(&[&last]);
@@ -265,7 +266,7 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
     assert_eq!(octets.len(), 20_000);
     assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::End);
     next(&mut pair, 4);
-    // It goes on for ever: whoever has enough gives it up, and the rest is thrown away.
+    // It never ends: the reader gives it up, and the rest is discarded.
     let (mut pair, request) = begun(&[&pieces[1]]);
     assert!(matches!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Octets(_)));
     assert!(pair.server.conn.abandon_stream(request.token()).is_none());
@@ -289,7 +290,7 @@ fn a_refused_request_in_pieces_is_thrown_away_in_silence() {
         let mut limits = Limits::default();
         (limits.max_requests, limits.max_control_rate) = (1, 10);
         let mut pair = pair_of(Cut::Whole, limits);
-        // The server waits for a reply itself, so it must read on.
+        // The server awaits a reply itself, so it must continue to read.
         pair.server.inject(&Ask { id: 2, ..Ask::default() }.octets());
         pair.drive();
         let first_request = pair.request();
@@ -326,7 +327,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
         Returned::Loan(loan) => loan.end::<Vec<u8>>().unwrap().1,
         other => panic!("{other:?}"),
     };
-    // The peer goes.
+    // The peer closes its side.
     let (mut pair, token) = begun();
     pair.server.eof = true;
     pair.drive();
@@ -343,7 +344,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     pair.server.conn.handle_read(buf, 5, pair.now);
     assert_eq!(filled(pair.server.conn.take_loan()), 5);
     assert_eq!(pair.server.conn.take_ready_chunk(token), Chunk::Lost);
-    // Nobody waits for it while a reader has it.
+    // It is given up while a reader has the memory.
     for end in [false, true] {
         let (mut pair, token) = begun();
         let buf = pair.server.conn.take_read_buf();
@@ -361,7 +362,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
             next(&mut pair, 4);
         }
     }
-    // Nobody waits for it, and it is here.
+    // It is given up, and the receiver has the memory.
     let (mut pair, token) = begun();
     assert!(pair.server.conn.abandon_stream(token).is_some());
     // The reader keeps it.
@@ -372,7 +373,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     assert!(buf.give_back(&pair.pool).is_some());
 }
 
-/// The last piece of the message comes late, at so many octets a second.
+/// Sends the last piece of the message slowly, at `rate` bytes per second.
 fn trickle(pair: &mut Pair, octets: &[u8], rate: usize) {
     for part in octets.chunks(rate) {
         pair.wait(Duration::from_secs(1));
@@ -385,7 +386,7 @@ fn trickle(pair: &mut Pair, octets: &[u8], rate: usize) {
 fn the_least_rate_holds_for_what_is_placed() {
     let len = 8 * MIB;
     let octets = ask(2, len).octets();
-    // Fast enough, though it takes longer than any grace.
+    // Fast enough, although it takes longer than the fixed timeout.
     for block in [100_000, len] {
         let mut pair = pair(Cut::Whole);
         pair.server.inject(&octets[..100_000]);
@@ -407,7 +408,7 @@ fn the_least_rate_holds_for_what_is_placed() {
                 left -= loan.end::<Vec<u8>>().unwrap().1;
             }
             if matches!(pair.server.conn.take_loan(), Returned::Pending) {
-                // Lent still: it goes on.
+                // Still lent: it continues.
                 while matches!(pair.server.conn.take_loan(), Returned::Pending) {
                     let to = octets.len().min(at + 100_000);
                     trickle(&mut pair, &octets[at..to], 100_000);
@@ -424,7 +425,7 @@ fn the_least_rate_holds_for_what_is_placed() {
             assert!(!pair.server.conn.is_closing(), "at {at} by {block}");
         }
     }
-    // Too slow, in whatever portions: in one piece and in pieces.
+    // Too slow, in any portions: in one piece and in pieces.
     for pieces in [vec![octets.clone()], fragmented(&octets, 20_000, 1_000)] {
         let mut pair = pair(Cut::Whole);
         let octets = pieces.concat();
@@ -497,11 +498,11 @@ fn aligned_buffers_grow_with_what_has_come_and_come_back_to_the_pool() {
         let again = AlignedBuffer::take(&pool, len, align, len).unwrap().into_bytes();
         assert_eq!((again.len(), pool.stats().misses), (len, misses), "it is used again");
     }
-    // One that is given up early leaves nothing behind.
+    // A buffer that is given up early leaves no charge.
     let held = pool.stats().held;
     drop(AlignedBuffer::take(&pool, 8 * MIB, 4_096, 0));
     assert_eq!(pool.stats().held, held);
-    // Past what the pool could ever hold it is nobody's; while others have all of it there is none.
+    // A buffer that the pool could never hold is not charged. While others use the whole pool, there is none.
     assert!(AlignedBuffer::take(&pool, 64 * MIB, 4_096, 0).is_some());
     let small = Arc::new(BufferPool::new(300 << 10));
     let all = AlignedBuffer::take(&small, 100_000, 64, 100_000).unwrap();

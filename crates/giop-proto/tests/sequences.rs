@@ -1,5 +1,5 @@
-//! Two machines that call each other over one connection: whatever both do in whatever order, each call ends once, and what is said to be
-//! not executed is not.
+//! Two machines that call each other over one connection. Whatever both do in whatever order, each call ends
+//! once, and a request reported as not executed was not executed.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -18,7 +18,7 @@ use giop_proto::{BufferPool, CallId, Config, Connection, Event, Limits, Role, Se
 use proptest::prelude::*;
 use util::messages::{Ask, locate, locate_reply, reply};
 
-/// What happens next. `side` is who does it; `which` picks one of those that are there.
+/// The next step. `side` performs it; `which` selects one of the existing items.
 #[derive(Debug, Clone)]
 enum Step {
     Call {
@@ -48,7 +48,7 @@ enum Step {
         side: usize,
         which: usize,
     },
-    /// A writer comes back with so many octets written, or takes what there is; `hold`: it writes later.
+    /// Ends a write after this many bytes, or takes what is queued. With `hold` it is written later.
     Write {
         side: usize,
         octets: usize,
@@ -63,7 +63,7 @@ enum Step {
     },
     /// The connection breaks.
     Reset,
-    /// Something comes that is no GIOP.
+    /// Input that is not GIOP is received.
     Garbage {
         side: usize,
     },
@@ -72,12 +72,12 @@ enum Step {
     },
 }
 
-/// A number by which a request is known on both sides.
+/// A number that identifies a request on both sides.
 type Tag = u32;
 
 struct End {
     conn: Connection,
-    /// Octets on their way here.
+    /// Bytes on their way here.
     wire: VecDeque<u8>,
     lent: Option<Transmit>,
     calls: BTreeMap<(usize, u32), (CallId, Tag, bool)>,
@@ -92,11 +92,11 @@ struct World {
     ends: [End; 2],
     now: Instant,
     next: Tag,
-    /// What was handed out to be executed.
+    /// Requests that were handed out to be executed.
     handed: BTreeSet<Tag>,
-    /// What a caller was told that it was not.
+    /// Requests that were reported to a caller as not executed.
     refused: BTreeSet<Tag>,
-    /// Octets came that nobody sent: what they mean is anybody's guess.
+    /// True if bytes were received that were never sent, so that their meaning is undefined.
     tainted: bool,
 }
 
@@ -243,7 +243,7 @@ impl World {
         end.conn.handle_written(transmit, self.now);
     }
 
-    /// Reads once; says whether anything came.
+    /// Reads once. Returns whether anything was received.
     fn read(&mut self, side: usize, octets: usize) -> bool {
         let end = &mut self.ends[side];
         if !end.conn.wants_read() || octets == 0 {
@@ -356,7 +356,7 @@ impl World {
         }
     }
 
-    /// Answers and moves everything until nothing moves any more.
+    /// Answers and transfers everything until nothing changes any more.
     fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 100_000, "the pair comes to rest");
@@ -383,7 +383,7 @@ impl World {
         }
     }
 
-    /// Brings everything to its end, and checks what must hold then.
+    /// Ends everything, and checks the invariants.
     fn end(mut self) {
         self.settle();
         for side in [0, 1] {
@@ -398,7 +398,7 @@ impl World {
         let now = self.now;
         self.ends.iter_mut().for_each(|end| end.conn.close(now));
         self.settle();
-        // A message that was announced with 4 GiB has 18 hours.
+        // A message with an announced size of 4 GiB has a timeout of 18 hours.
         for round in 0..1000 {
             if self.ends.iter().all(|end| end.closed) {
                 break;
@@ -451,7 +451,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same with what breaks connections.
+/// Steps that include broken connections.
 fn harsh_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => step(),
@@ -492,7 +492,7 @@ proptest! {
     }
 }
 
-/// Both sides close, each with a request under way that the other has not read.
+/// Both sides close, each with a request in flight that the other has not read.
 // clause: giop.bidir.requests
 #[test]
 fn two_sides_that_close_at_the_same_time_do_not_wait_for_each_other() {
@@ -511,6 +511,6 @@ fn two_sides_that_close_at_the_same_time_do_not_wait_for_each_other() {
 fn what_waited_is_cut_before_more_is_read() {
     let call = |len| Step::Call { side: 1, len, version: Version::V1_2, within: None };
     let oneway = Step::Oneway { side: 1, len: 0 };
-    // The last one has its start in a window with requests that had to wait.
+    // The start of the last one is in a window with requests that had to wait.
     run([None, None], &[call(70_358), call(0), call(0), call(0), oneway, call(0), call(70_111)]);
 }

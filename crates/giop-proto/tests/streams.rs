@@ -1,4 +1,4 @@
-//! Requests that are handed out before their payload is there.
+//! Requests that are handed out before their payload is received.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod util;
@@ -22,7 +22,7 @@ fn ask(key: &[u8], id: u32, len: usize) -> Ask {
     Ask { id, key: key.to_vec(), body: body(len), ..Ask::default() }
 }
 
-/// Takes all chunks, and checks how much waits at a time.
+/// Takes all chunks, and checks how much is queued at a time.
 fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
     let mut octets = Vec::new();
     loop {
@@ -43,7 +43,7 @@ fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
     }
 }
 
-/// Asks for chunks, and lets them come.
+/// Requests chunks, and lets them be received.
 fn ask_for_chunks(pair: &mut Pair, token: ServeToken) {
     assert_eq!(pair.server.conn.take_chunk(token, pair.now), Chunk::Pending);
     pair.drive();
@@ -108,7 +108,7 @@ fn others_and_small_ones_are_handed_out_whole() {
             assert!(copied <= WINDOW as u64 + 64 + 12, "{copied} of {len}");
         }
     }
-    // Though there may be streams, a steady flood of others is not copied.
+    // Although there may be streams, a steady flood of other messages is not copied.
     let flood: Vec<u8> = (0..20).flat_map(|_| ask(b"other", 2, MIB).octets()).collect();
     let before = pair.server.conn.stats().copied;
     pair.server.inject(&flood);
@@ -133,7 +133,7 @@ fn a_stream_takes_constant_memory_and_the_peer_waits_for_its_taker() {
     assert!(!pair.server.conn.wants_read());
     let read = pair.server.read;
     assert!(read <= 5 * CHUNK + 2 * WINDOW, "{read}");
-    // Waiting for its own servant is not the peer's fault.
+    // The peer is not responsible for a wait for its own servant.
     pair.wait(Duration::from_secs(3600));
     assert!(!pair.server.conn.is_closing());
     assert!(whole(&mut pair, &request) == ask.body);
@@ -177,7 +177,7 @@ fn a_stream_that_is_given_up_is_skipped() {
             pair.drive();
             assert_eq!(pair.request().id(), RequestId(4), "way {way}");
             assert!(pair.server.conn.stats().skipped > MIB as u64);
-            // A late hand does no harm to the next stream.
+            // A late call does not affect the next stream.
             pair.server.inject(&Ask { id: 6, ..ask.clone() }.octets());
             pair.drive();
             let request = pair.request();
@@ -239,7 +239,7 @@ fn one_over_the_budget_is_refused_and_skipped() {
     let mut limits = Limits::default();
     limits.max_requests = 1;
     let mut pair = pair_of(Cut::Whole, limits);
-    // The server waits for a reply itself, so it must read on.
+    // The server awaits a reply itself, so it must continue to read.
     pair.server.inject(&Ask { id: 2, ..Ask::default() }.octets());
     pair.drive();
     let first = pair.request();
@@ -257,7 +257,8 @@ fn one_over_the_budget_is_refused_and_skipped() {
     assert_eq!(pair.request().id(), RequestId(6));
 }
 
-/// Of a request in fragments that is handed out before they are all there nothing stays charged to the pool, however it ends.
+/// A fragmented request that is handed out before all of its fragments arrive leaves no charge in the pool,
+/// however it ends.
 #[test]
 fn a_streamed_request_in_fragments_leaves_no_charge() {
     let octets = ask(b"streamed", 2, 150_000).octets();
@@ -300,7 +301,8 @@ fn without_memory_a_stream_goes_on_in_small_steps() {
     assert!(whole(&mut pair, &request) == ask.body);
 }
 
-/// They come in turns: when one is given up, a piece of another may be on its way that is thrown away already.
+/// The streams alternate. When one is given up, a piece of another that is already discarded may be in
+/// progress.
 #[test]
 fn pieces_of_many_streams_that_nobody_takes_are_thrown_away() {
     for size in [8_024, 16_408, 19_504, 40_024, 70_024] {
@@ -324,7 +326,7 @@ fn pieces_of_many_streams_that_nobody_takes_are_thrown_away() {
     }
 }
 
-/// It is larger than a message may be, but the window that it comes into holds all of it.
+/// It exceeds the maximum size of a message, but the window that it is read into holds all of it.
 #[test]
 fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
     let mut limits = Limits::default();
@@ -352,7 +354,7 @@ fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
     }
 }
 
-/// A reader may keep the buffer until more bytes come. The fragments in it would have to wait for these.
+/// A reader may keep the buffer until more bytes arrive. The fragments in it would have to wait for these.
 #[test]
 fn fragments_that_waited_for_chunks_to_be_taken_are_cut_before_more_is_read() {
     let mut pair = pair(Cut::Whole);

@@ -1,4 +1,4 @@
-//! The syntax tree: what the parser saw, names not yet bound.
+//! The syntax tree: the parser's result, with names not yet bound.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ pub(crate) struct Ident {
     pub(crate) span: Span,
 }
 
-/// `A::B` or `::A::B`.
+/// A scoped name: `A::B` or `::A::B`.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) absolute: bool,
@@ -22,14 +22,14 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// As written.
+    /// Returns the name as written.
     pub(crate) fn text(&self) -> String {
         let parts: Vec<&str> = self.parts.iter().map(|part| part.text.as_str()).collect();
         format!("{}{}", if self.absolute { "::" } else { "" }, parts.join("::"))
     }
 }
 
-/// What stands before any declaration.
+/// The documentation and annotations before a declaration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) docs: Docs,
@@ -144,9 +144,9 @@ pub(crate) struct Template {
     pub(crate) name: Ident,
     pub(crate) params: Vec<Formal>,
     pub(crate) items: Vec<Item>,
-    /// Tokens of the body.
+    /// Number of tokens in the body.
     pub(crate) size: usize,
-    /// Levels in which the body nests, itself included.
+    /// Nesting levels of the body, including the body itself.
     pub(crate) height: usize,
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct Instance {
     pub(crate) is_alias: bool,
 }
 
-/// An argument of an instance; a name alone is an expression, whatever it stands for.
+/// An argument of an instance. A name alone is always parsed as an expression, even if it names a type.
 #[derive(Clone, Debug)]
 pub(crate) enum Actual {
     Type(TypeSpec),
@@ -196,7 +196,7 @@ pub(crate) enum Actual {
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     pub(crate) modifier: ValueModifier,
-    /// The word that says the modifier.
+    /// The keyword of the modifier.
     pub(crate) modifier_span: Option<Span>,
     /// `eventtype`.
     pub(crate) is_event: bool,
@@ -226,7 +226,7 @@ pub(crate) struct Factory {
 #[derive(Clone, Debug)]
 pub(crate) enum Import {
     Name(Name),
-    /// A file, or the repository id of a scope.
+    /// A file name, or the repository id of a scope.
     Text(StringArg),
 }
 
@@ -243,7 +243,7 @@ pub(crate) struct BitField {
     pub(crate) head: Head,
     pub(crate) width: Expr,
     pub(crate) ty: Option<TypeSpec>,
-    /// None for bits that are only left out.
+    /// Empty for padding bits.
     pub(crate) names: Vec<Ident>,
     pub(crate) span: Span,
 }
@@ -293,7 +293,7 @@ pub(crate) struct Home {
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     pub(crate) kind: PortKind,
-    /// `Object` where the interface is not said.
+    /// `Object` if the interface is not given.
     pub(crate) ty: TypeSpec,
     pub(crate) name: Ident,
 }
@@ -324,7 +324,7 @@ pub(crate) enum Pragma {
         name: Name,
         id: StringArg,
     },
-    /// The version as written, not yet checked.
+    /// The version as written, not yet validated.
     Version {
         name: Name,
         version: StringArg,
@@ -350,7 +350,7 @@ pub(crate) enum TypeKind {
     Object,
     Any,
     ValueBase,
-    /// `fixed<digits, scale>`; `fixed` alone is the type of a constant.
+    /// `fixed<digits, scale>`. `fixed` alone is the type of a constant.
     Fixed(Option<Box<(Expr, Expr)>>),
     Map {
         key: Box<TypeSpec>,
@@ -358,7 +358,7 @@ pub(crate) enum TypeKind {
         bound: Option<Expr>,
     },
     Void,
-    /// Declared in place.
+    /// A struct declared in place.
     Struct {
         name: Ident,
         base: Option<Name>,
@@ -369,7 +369,7 @@ pub(crate) enum TypeKind {
         name: Ident,
         enumerators: Vec<Enumerator>,
     },
-    /// Reported already.
+    /// A type with an error that has already been reported.
     Bad,
 }
 
@@ -409,7 +409,7 @@ pub(crate) struct Union {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// `None` is `default`.
+    /// `None` for `default`.
     pub(crate) labels: Vec<(Option<Expr>, Span)>,
     pub(crate) head: Head,
     pub(crate) ty: TypeSpec,
@@ -439,7 +439,7 @@ pub(crate) struct Raises {
 pub(crate) struct Param {
     pub(crate) head: Head,
     pub(crate) direction: Direction,
-    /// The word that says the direction.
+    /// The keyword of the direction.
     pub(crate) direction_span: Span,
     pub(crate) ty: TypeSpec,
     pub(crate) name: Ident,
@@ -477,9 +477,10 @@ pub(crate) enum ExprKind {
     Bool(bool),
     Name(Name),
     Unary(Unary, Box<Expr>),
-    /// Operators of one precedence applied from left to right. A list, not a tree: a long sum must not make a deep tree.
+    /// Operators of one precedence, applied from left to right. A list instead of a tree, so that a long sum
+    /// does not make a deep tree.
     Binary(Box<Expr>, Vec<(Binary, Expr)>),
-    /// Reported already.
+    /// An expression with an error that has already been reported.
     Bad,
 }
 

@@ -1,7 +1,8 @@
-//! The module `Components` of the OMG's component model, which every text knows that has a construct of it or names
-//! something of it, and that does not open a module of this name itself.
+//! The module `Components` of the CORBA Component Model. It is predeclared in every text that uses a
+//! component construct or names something of the module, unless the text opens a module of this name itself.
 //!
-//! It is IDL, read behind the text as a file that nobody included, and of it only what the text needs.
+//! The module is IDL. It is read after the text, as a file that no `#include` names, and only the definitions
+//! that the text needs are kept.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -12,14 +13,15 @@ use crate::parse::{self, Parsed};
 use crate::source::Sources;
 use crate::work;
 
-/// Definitions, apart by empty lines. `CORBA::RepositoryId` is written as `string`, `CORBA::OctetSeq` as what it is, and
-/// `CORBA::IRObject`, of the interface repository, as `Object`: on the wire they are the same.
+/// The definitions, separated by empty lines. `CORBA::RepositoryId` is written as `string`, `CORBA::OctetSeq`
+/// as its definition, and `CORBA::IRObject` of the interface repository as `Object`. Their encodings are the
+/// same.
 const DEFINITIONS: &str = include_str!("components.idl");
 
-/// What messages call the file.
+/// The file's name in messages.
 const NAME: &str = "Components.idl";
 
-/// Puts what the text needs of `Components` before it.
+/// Inserts the definitions of `Components` that the text needs before it.
 pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collector) {
     let opens =
         |item: &Item| matches!(&item.kind, ItemKind::Module { name, .. } if name.text == "Components");
@@ -38,7 +40,7 @@ pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collecto
     parsed.items = items;
 }
 
-/// The definitions of these names, and of all that they need; `None` if there are none.
+/// Returns the definitions of these names and of all their dependencies; `None` if there are none.
 fn text(mut wanted: HashSet<&str>) -> Option<String> {
     let definitions: Vec<(&str, &str)> =
         DEFINITIONS.split("\n\n").filter_map(|text| Some((declared(text)?, text.trim_end()))).collect();
@@ -63,7 +65,7 @@ fn text(mut wanted: HashSet<&str>) -> Option<String> {
     })
 }
 
-/// The name that a definition declares.
+/// Returns the name that a definition declares.
 fn declared(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| !line.starts_with("///"))?;
     let mut words = words(line);
@@ -74,7 +76,7 @@ fn declared(text: &str) -> Option<&str> {
     }
 }
 
-/// Whatever may be a name.
+/// Returns the words of a text that can be names.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }

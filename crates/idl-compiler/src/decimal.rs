@@ -1,23 +1,25 @@
-//! Decimal numbers of constant expressions: exact but for what IDL cuts off ("Constants": fixed-point arithmetic).
+//! Decimal numbers of constant expressions. They are exact except for digits that IDL truncates ("Constants":
+//! fixed-point arithmetic).
 
-/// Most digits of a fixed-point number; those of a result beyond it are cut off, not rounded.
+/// Maximum number of digits of a fixed-point number. Further digits of a result are truncated, not rounded.
 pub(crate) const MAX_DIGITS: usize = 31;
 
-/// Most digits behind the point of what is computed on the way: twice those of a number.
+/// Maximum number of fractional digits of an intermediate result: twice that of a number.
 const MAX_SCALE: usize = 62;
 
 /// A decimal number of at most [`MAX_DIGITS`] significant digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decimal {
     negative: bool,
-    /// From the first that is not zero on; the last is not zero either where it stands behind the point. Empty for zero.
+    /// Starts at the first non-zero digit. If there are fractional digits, the last one is not zero. Empty
+    /// for zero.
     digits: Vec<u8>,
-    /// How many of the digits, zeros before them included, stand behind the point.
+    /// Number of digits after the point, including leading zeros.
     scale: usize,
 }
 
 impl Decimal {
-    /// A literal without its `d`; none if it has more significant digits than a number may have.
+    /// Parses a literal without its `d`; `None` if it has more significant digits than a number can have.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let text = text.strip_suffix(['d', 'D']).unwrap_or(text);
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -26,7 +28,7 @@ impl Decimal {
         (number.digits.len() <= MAX_DIGITS && number.scale <= MAX_DIGITS).then_some(number)
     }
 
-    /// A floating-point literal, as it is written; none if it has more significant digits than a number may have.
+    /// Parses a floating-point literal; `None` if it has more significant digits than a number can have.
     pub(crate) fn parse_float(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -41,19 +43,19 @@ impl Decimal {
         if scale > most || digits.len() > MAX_DIGITS || digits.len() as i64 - scale > most {
             return None;
         }
-        // Zeros before the point that the exponent adds: no more than digits have a place.
+        // Zeros before the point that the exponent adds: at most as many as a number has digits.
         digits.extend(std::iter::repeat_n(0, usize::try_from(-scale).unwrap_or(0)));
         Some(Decimal { negative: false, digits, scale: usize::try_from(scale).unwrap_or(0) }.trimmed())
     }
 
-    /// The number of this value: `unscaled` times 10 to the power of `-scale`.
+    /// Returns the number `unscaled` times 10 to the power of `-scale`.
     pub(crate) fn from_unscaled(unscaled: i128, scale: u32) -> Decimal {
         let digits = unscaled.unsigned_abs().to_string().bytes().map(|digit| digit - b'0').collect();
         Decimal { negative: unscaled < 0, digits, scale: scale as usize }.trimmed()
     }
 
-    /// Digits and scale of the type that holds the number with nothing to spare, and the value in it. Digits that no type
-    /// has a place for are cut off.
+    /// Returns the digits and scale of the smallest type that holds the number, and the value in that type.
+    /// Digits beyond the largest type are truncated.
     pub(crate) fn fitted(self) -> (u8, u8, i128) {
         let number = self.whole_and_cut(MAX_DIGITS).1;
         let digits = number.digits.len().max(number.scale).max(1);
@@ -62,7 +64,7 @@ impl Decimal {
         (digits as u8, number.scale as u8, if number.negative { -magnitude } else { magnitude })
     }
 
-    /// How many digits stand before the point, and the number without those behind it for which there is no place.
+    /// Returns the number of digits before the point, and the number truncated to `places` fractional digits.
     pub(crate) fn whole_and_cut(&self, places: usize) -> (usize, Decimal) {
         let mut cut = self.clone();
         let surplus = self.scale.saturating_sub(places);
@@ -79,7 +81,7 @@ impl Decimal {
         Decimal { negative: !self.negative && !self.is_zero(), ..self }
     }
 
-    /// The sum; none if it has too many digits before the point, as all results.
+    /// Returns the sum; like every result, `None` if it has too many digits before the point.
     pub(crate) fn plus(self, other: Decimal) -> Option<Decimal> {
         let scale = self.scale.max(other.scale);
         let (left, right) = (self.aligned(scale), other.aligned(scale));
@@ -115,13 +117,13 @@ impl Decimal {
         Decimal { negative: self.negative != other.negative, digits, scale }.cut()
     }
 
-    /// The quotient; the divisor is not zero.
+    /// Returns the quotient. The divisor must not be zero.
     pub(crate) fn divided_by(self, other: Decimal) -> Option<Decimal> {
         let divisor = other.magnitude();
         let (mut whole, mut left) =
             (self.magnitude().checked_div(divisor)?, self.magnitude().checked_rem(divisor)?);
         let mut digits: Vec<u8> = whole.to_string().bytes().map(|digit| digit - b'0').collect();
-        // Digits that the quotient of the digits has behind its point.
+        // Fractional digits of the quotient of the two digit strings.
         let mut scale = 0;
         let wanted = |digits: &[u8]| without_leading_zeros(digits).len() <= MAX_DIGITS;
         let behind = |scale: usize| scale + self.scale <= MAX_SCALE + other.scale;
@@ -136,18 +138,18 @@ impl Decimal {
         Decimal { negative: self.negative != other.negative, digits, scale }.cut()
     }
 
-    /// The digits as an integer; there are at most 31.
+    /// Returns the digits as an integer. There are at most 31.
     fn magnitude(&self) -> u128 {
         self.digits.iter().fold(0, |all: u128, digit| all.wrapping_mul(10).wrapping_add(u128::from(*digit)))
     }
 
-    /// The digits with zeros behind them up to this scale.
+    /// Returns the digits, padded with trailing zeros to this scale.
     fn aligned(&self, scale: usize) -> Vec<u8> {
         let zeros = scale - self.scale;
         self.digits.iter().copied().chain(std::iter::repeat_n(0, zeros)).collect()
     }
 
-    /// Without the zeros that mean nothing.
+    /// Removes insignificant zeros.
     fn trimmed(mut self) -> Decimal {
         while self.scale > 0 && self.digits.last().is_none_or(|digit| *digit == 0) {
             self.digits.pop();
@@ -158,7 +160,7 @@ impl Decimal {
         self
     }
 
-    /// Without the digits beyond those that a number has: behind the point they are cut off, before it there is no result.
+    /// Truncates the number to the maximum number of digits; `None` if digits before the point would be lost.
     fn cut(self) -> Option<Decimal> {
         let mut number = self.trimmed();
         let surplus = number.digits.len().saturating_sub(MAX_DIGITS);
@@ -170,7 +172,7 @@ impl Decimal {
 }
 
 impl std::fmt::Display for Decimal {
-    /// As IDL writes it, without the `d`.
+    /// Formats the number as in IDL, without the `d`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let zeros = (self.scale + 1).saturating_sub(self.digits.len());
         let digits: String = std::iter::repeat_n(0, zeros)
@@ -188,7 +190,7 @@ fn without_leading_zeros(digits: &[u8]) -> &[u8] {
     digits.get(zeros..).unwrap_or_default()
 }
 
-/// The sum of two integers.
+/// Returns the sum of two integers, given as digits.
 fn added(left: &[u8], right: &[u8]) -> Vec<u8> {
     let count = left.len().max(right.len()) + 1;
     let padded = |digits: &[u8]| -> Vec<u8> {
@@ -208,7 +210,7 @@ fn added(left: &[u8], right: &[u8]) -> Vec<u8> {
     sum
 }
 
-/// The difference of two integers, the greater one first.
+/// Returns the difference of two integers, given as digits, the greater one first.
 fn subtracted(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut borrow = 0;
     let right = right.iter().rev().copied().chain(std::iter::repeat(0));
@@ -296,7 +298,7 @@ mod tests {
         let nines = format!("9.{}", "9".repeat(30));
         gives(number(&nines).times(number(&nines)), &format!("99.{}8", "9".repeat(28)));
         gives(number(&"9".repeat(31)).plus(number("0.9")), &"9".repeat(31));
-        // The last digit that a type has is that behind 31 zeros; what is computed on the way may be smaller.
+        // The type has 31 fractional digits; intermediate results may have more.
         let third = number("1").divided_by(number("300"));
         assert_eq!(third.map(|n| n.fitted()), Some((31, 31, 10_i128.pow(29) / 3)));
         let tiny = number("0.0000000000000001");

@@ -1,7 +1,7 @@
-//! What the compiler has to say: one message each, with what is wrong, where, and how to get on.
+//! The compiler's messages. Each says what is wrong, where it is, and how to fix it.
 //!
-//! Rendering for people is left to `annotate-snippets`: it is the renderer rustc itself uses, kept by the same team,
-//! licensed as this crate is, with nothing below it but terminal styling.
+//! `annotate-snippets` renders them. It is the renderer of rustc itself, maintained by the same team, has the
+//! same licence as this crate, and depends only on terminal styling.
 
 use std::rc::Rc;
 
@@ -14,43 +14,44 @@ mod to_rust;
 pub use kinds::{Kind, Stage};
 pub use render::printable;
 
-/// How bad a [`Diagnostic`] is.
+/// The severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing can be generated.
+    /// An error: no code can be generated.
     Error,
-    /// Legal, but likely not meant or not portable.
+    /// A warning: the IDL is legal, but probably not intended or not portable.
     Warning,
 }
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The [`Kind`] of finding, in kebab case, for machines (`not-found`, `redefinition`).
     pub code: &'static str,
     /// What is wrong, in one line.
     pub message: String,
-    /// Where; the first is the place itself, the others what it has to do with (an earlier definition).
+    /// The locations. The first is that of the finding itself, the others are related, e.g. an earlier
+    /// definition.
     pub labels: Vec<Label>,
     /// Facts that explain the message.
     pub notes: Vec<String>,
-    /// Ways out.
+    /// Possible fixes.
     pub helps: Vec<String>,
 }
 
-/// A marked place of a [`Diagnostic`].
+/// A marked location of a [`Diagnostic`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// The location.
     pub span: Span,
-    /// What to say about it, possibly nothing.
+    /// Text at the location, possibly empty.
     pub text: String,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Creates an error at a location.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         debug_assert!(Kind::of(code).is_some(), "`{code}` is not listed");
         let labels = vec![Label { span, text: String::new() }];
@@ -58,17 +59,17 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Error, code, message: message.into(), labels, notes, helps }
     }
 
-    /// An error that is nowhere in a text.
+    /// Creates an error that has no location in a text.
     pub(crate) fn without_place(code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic { labels: Vec::new(), ..Diagnostic::error(code, Span::START, message) }
     }
 
-    /// A warning at a place.
+    /// Creates a warning at a location.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
-    /// Says something at the place itself.
+    /// Sets the text at the main location.
     pub fn label(mut self, text: impl Into<String>) -> Self {
         if let Some(label) = self.labels.first_mut() {
             label.text = text.into();
@@ -76,7 +77,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds another place.
+    /// Adds another location.
     pub fn and(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
@@ -88,65 +89,66 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a way out.
+    /// Adds a possible fix.
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.helps.push(text.into());
         self
     }
 
-    /// The place itself.
+    /// Returns the main location.
     pub fn span(&self) -> Option<Span> {
         self.labels.first().map(|label| label.span)
     }
 }
 
-/// All findings of one compilation, in the order of their places, with the texts they point into.
+/// All findings of one compilation, ordered by location, with the texts that they refer to.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
     sources: Rc<Sources>,
 }
 
-/// Errors beyond this number are counted, not kept, and so are warnings: a broken megabyte must not give a megabyte of
-/// messages, and many warnings hide no error.
+/// Maximum number of errors that are kept, and of warnings. Further ones are only counted: a broken text of a
+/// megabyte must not produce a megabyte of messages. The limits are separate, so that many warnings hide no
+/// error.
 const MAX_KEPT: usize = 200;
 
 impl Diagnostics {
-    /// Puts the findings in order of their places.
+    /// Sorts the findings by location.
     pub(crate) fn new(mut items: Vec<Diagnostic>, sources: Rc<Sources>) -> Self {
         items.sort_by_key(Diagnostic::span);
         Diagnostics { items, sources }
     }
 
-    /// The findings.
+    /// Returns the findings.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.items.iter()
     }
 
-    /// The errors alone.
+    /// Removes all warnings.
     pub fn without_warnings(mut self) -> Self {
         self.items.retain(|item| item.severity == Severity::Error);
         self
     }
 
-    /// There are none.
+    /// Returns whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of findings.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// The texts the spans point into.
+    /// Returns the texts that the spans refer to.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 }
 
 impl std::fmt::Display for Diagnostics {
-    /// All findings with excerpts of the source, without colour.
+    /// Formats all findings with excerpts of the source, without colour.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.render(false).trim_end())
     }
@@ -163,15 +165,15 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
-/// Collects findings while the compiler runs. It can only be ended by [`Collector::finish`], which says whether there
-/// was an error, so that none can be forgotten.
+/// Collects findings while the compiler runs. Only [`Collector::finish`] yields them, as `Err` if there was
+/// an error, so that no error can be missed.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     items: Vec<Diagnostic>,
     errors: usize,
-    /// How many of the items are errors.
+    /// Number of errors in `items`.
     kept_errors: usize,
-    /// Errors beyond those that are kept.
+    /// Number of errors that were not kept.
     dropped_errors: usize,
 }
 
@@ -191,21 +193,21 @@ impl Collector {
         }
     }
 
-    /// Adds a fact to the first error of a kind.
+    /// Adds a note to the first error with this code.
     pub(crate) fn note(&mut self, code: &str, text: String) {
         if let Some(error) = self.items.iter_mut().find(|item| item.code == code) {
             error.notes.push(text);
         }
     }
 
-    /// Takes over what another one has.
+    /// Takes over the findings of another collector.
     pub(crate) fn absorb(&mut self, other: Collector) {
         self.errors += other.errors.saturating_sub(other.kept_errors);
         self.dropped_errors += other.dropped_errors;
         other.items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// No further error will be kept, so none is worth much work.
+    /// Returns whether no further error will be kept.
     pub(crate) fn is_full(&self) -> bool {
         self.kept_errors >= MAX_KEPT
     }
@@ -214,8 +216,8 @@ impl Collector {
         self.errors
     }
 
-    /// `Ok` holds warnings only, `Err` at least one error. Where more errors were found than are kept, the last item says
-    /// how many.
+    /// Returns the findings: `Ok` if all are warnings, `Err` if there is at least one error. If errors were
+    /// dropped, the last item gives their number.
     pub(crate) fn finish(self, sources: Rc<Sources>) -> Result<Diagnostics, Diagnostics> {
         let mut all = Diagnostics::new(self.items, sources);
         if self.errors == 0 {
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(all.errors(), 2 * MAX_KEPT);
         let found = all.finish(Rc::default()).unwrap_err();
         let errors = found.iter().filter(|item| item.severity == Severity::Error).count();
-        // The last says what is missing.
+        // The last error gives the number of those that were dropped.
         assert_eq!((errors, found.len()), (MAX_KEPT + 1, 2 * MAX_KEPT + 1));
         let last = found.iter().last().map(|last| last.message.as_str());
         assert_eq!(last, Some("and 200 errors more, which are not shown"));

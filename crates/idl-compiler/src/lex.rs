@@ -1,4 +1,4 @@
-//! From source to tokens: one lexer for text, one for Rust tokens, and what they share.
+//! The lexers: one for text, one for Rust tokens, and their common parts.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -14,21 +14,19 @@ mod number;
 mod rust;
 mod text;
 
-pub(crate) use text::MAX_TOKENS;
-
-/// What lexing found.
+/// The result of lexing.
 pub(crate) struct Lexed {
     /// All tokens; the last is [`TokenKind::End`].
     pub(crate) tokens: Vec<Token>,
-    /// Something was left out after an error, so names may be missing for no fault of the rest.
+    /// Parts of the text were skipped after an error, so names may be missing although the rest is correct.
     pub(crate) incomplete: bool,
-    /// Files that are included and are not there: all else was read.
+    /// Included files that do not exist. Everything else was read.
     pub(crate) missing: Vec<String>,
-    /// `#pragma` lines that mean nothing in IDL.
+    /// `#pragma` lines without a meaning in IDL.
     pub(crate) pragmas: Vec<VendorPragma>,
 }
 
-/// Lexes a source and files its text.
+/// Lexes a source and adds its text to the sources.
 pub(crate) fn lex(source: Source, settings: &Settings, sources: &mut Sources, out: &mut Collector) -> Lexed {
     let file = match source.0 {
         Form::Tokens(tokens) => return rust::lex(tokens, sources, out),
@@ -58,7 +56,7 @@ pub(crate) fn lex_files(
     text::lex(preprocessor, Output::new(0, out))
 }
 
-/// Lexes a text that the compiler knows by itself.
+/// Lexes a predeclared text of the compiler.
 pub(crate) fn lex_predeclared(
     name: String,
     text: String,
@@ -91,9 +89,9 @@ struct Output<'a> {
     incomplete: bool,
     after_stray: bool,
     in_pragma: bool,
-    /// Whether the next token stands right behind the one before, where spans cannot say it.
+    /// Whether the next token directly follows the previous one, where spans cannot express it.
     joined: Option<bool>,
-    /// See [`Lexed`].
+    /// As in [`Lexed`].
     missing: Vec<String>,
     pragmas: Vec<VendorPragma>,
     out: &'a mut Collector,
@@ -111,7 +109,8 @@ impl<'a> Output<'a> {
         Span::new(self.file, start..end)
     }
 
-    /// Adds a token with the comments before it; those before a pragma belong to what follows it.
+    /// Adds a token with the comments before it. Comments before a pragma belong to the token after the
+    /// pragma.
     fn push(&mut self, kind: TokenKind, span: Span) {
         self.in_pragma |= kind == TokenKind::Pragma;
         let none = self.comments.outer.is_empty() && self.comments.inner.is_empty();
@@ -128,19 +127,19 @@ impl<'a> Output<'a> {
         self.out.push(Diagnostic::error(code, span, message));
     }
 
-    /// Reports something that is no token at all.
+    /// Reports characters that form no token.
     fn stray(&mut self, span: Span, message: impl Into<String>) {
         self.after_stray = true;
         self.error("stray-character", span, message);
     }
 
-    /// Reports a literal and puts a stand-in, so that the parser goes on.
+    /// Reports a literal and pushes a placeholder, so that parsing can continue.
     fn bad_literal(&mut self, diagnostic: Diagnostic, span: Span) {
         self.out.push(diagnostic);
         self.push(TokenKind::BadLiteral, span);
     }
 
-    /// An identifier or keyword as written.
+    /// Adds an identifier or keyword as written.
     fn word(&mut self, word: &str, span: Span) {
         if let Some(keyword) = keyword(word).filter(|keyword| *keyword == word) {
             return self.push(TokenKind::Keyword(keyword), span);
@@ -160,7 +159,7 @@ impl<'a> Output<'a> {
         self.push(TokenKind::Ident { text: text.to_owned(), escaped }, span);
     }
 
-    /// Refuses a preprocessor line among Rust tokens: rustc's lexer leaves too little of it.
+    /// Rejects a preprocessor line among Rust tokens: too little of it survives rustc's lexer.
     fn directive(&mut self, word: &str, span: Span) {
         self.incomplete = true;
         let message = format!("`#{word}` cannot stand among Rust tokens");
@@ -181,8 +180,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Lines of a documentation comment: the common decoration of block comments and one blank after the marker removed,
-/// empty lines at both ends dropped.
+/// Returns the lines of a documentation comment. Removes the decoration of block comments, one blank after
+/// the marker, and empty lines at both ends.
 pub(crate) fn clean_comment(text: &str) -> Vec<String> {
     let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     if lines.len() > 1 {

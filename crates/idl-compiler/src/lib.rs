@@ -1,8 +1,8 @@
 //! An OMG IDL compiler for Rust: lexer, parser, resolver, checks and code generation.
 //!
-//! [`compile`] takes IDL from a [`Source`] (the text of a file, a string literal in a macro, or Rust tokens) and gives a
-//! resolved [`Model`], or [`Diagnostics`] with every error found. There is no other way to a model, so a model has no
-//! errors.
+//! [`compile`] takes IDL from a [`Source`] (the text of a file, a string literal in a macro, or Rust tokens)
+//! and returns a resolved [`Model`], or [`Diagnostics`] with every error found. A model is returned only if
+//! there were no errors.
 //!
 //! ```
 //! use idl_compiler::{Source, compile};
@@ -14,8 +14,8 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! The stages, each a module that knows only those before it: source and spans, preprocessor, lexers, tokens, parser, syntax tree,
-//! resolver, model, emitter.
+//! The stages, each a module that depends only on those before it: source and spans, preprocessor, lexers,
+//! tokens, parser, syntax tree, resolver, model, emitter.
 
 mod ast;
 mod components;
@@ -50,14 +50,14 @@ use diagnostic::Collector;
 use lex::Lexed;
 use preprocess::{Define, Settings};
 
-/// Levels in which what a text says may nest: parentheses, operators, types, modules, conditions and calls of macros, files that include each
-/// other, and types that are built of types. It limits all recursion of the compiler, and that of programs that walk a model.
+/// Maximum nesting depth of parentheses, operators, types, modules, conditions, macro calls, includes, and
+/// types that are built of types. It bounds all recursion of the compiler, and of programs that walk a model.
 pub const MAX_DEPTH: usize = 64;
 
 /// Compiles with default options.
 ///
 /// # Errors
-/// Everything that is wrong with the text, in the order of the places.
+/// All errors of the text, ordered by location.
 pub fn compile(source: Source) -> Result<Model, Diagnostics> {
     Compiler::default().compile(source)
 }
@@ -84,53 +84,60 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Whether it is an error, as the OMG text has it, or only a warning, the default, that a parameter, member, operation
-    /// or attribute has the name of a type used in the same scope (`attribute Color color;`), or but for case that of the
-    /// scope around it (`struct Right { string right; };`), that any name is but for case a keyword (`interface Factory
-    /// { };`), or that an interface is declared and never defined. Much IDL in use does it, and it is not ambiguous.
+    /// Selects whether these are errors, as the OMG text requires, or only warnings, the default:
+    ///
+    /// * a parameter, member, operation or attribute with the name of a type that is used in the same scope
+    ///   (`attribute Color color;`)
+    /// * a member, operation or attribute whose name differs only in case from that of the enclosing scope
+    ///   (`struct Right { string right; };`)
+    /// * a name that differs only in case from a keyword (`interface Factory { };`)
+    /// * an interface that is declared and never defined
+    ///
+    /// Existing IDL often breaks these rules, and none of these cases is ambiguous.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
     }
 
-    /// Where files come from: [`NoFiles`] by default, usually [`Disk`].
+    /// Sets the source of files: [`NoFiles`] by default, usually [`Disk`].
     pub fn files(mut self, files: impl Files + 'static) -> Self {
         self.settings.files = Rc::new(files);
         self
     }
 
-    /// Adds a folder in which `#include` looks, after those added before. `#include "..."` looks beside the file that
-    /// includes first.
+    /// Adds a folder to the search path of `#include`, after those added before. `#include "..."` first
+    /// searches the folder of the including file.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.folders.push(folder.into());
         self
     }
 
-    /// Defines a macro, as `-D` does: `NAME` (which is 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    /// Defines a macro, as `-D` does: `NAME` (with the value 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
     pub fn define(mut self, define: impl Into<String>) -> Self {
         self.settings.defines.push(Define::Define(define.into()));
         self
     }
 
-    /// Takes a macro away that was defined before, as `-U` does.
+    /// Removes a macro that was defined before, as `-U` does.
     pub fn undefine(mut self, name: impl Into<String>) -> Self {
         self.settings.defines.push(Define::Undefine(name.into()));
         self
     }
 
-    /// Compiles.
+    /// Compiles a source.
     ///
     /// # Errors
-    /// Everything that is wrong with the text, in the order of the places.
+    /// All errors of the text, ordered by location.
     pub fn compile(&self, source: Source) -> Result<Model, Diagnostics> {
         self.finish(|sources, collector| lex::lex(source, &self.settings, sources, collector))
     }
 
-    /// Compiles files, one after the other, as one text: what one defines, macros as well, the next can use. Each of them
-    /// is read once: where another includes it later, what it defines is there already.
+    /// Compiles several files in order, as one text: definitions of one file, including macros, are visible
+    /// in the next. Each file is read once. If another file includes it later, its definitions are already
+    /// present.
     ///
     /// # Errors
-    /// Everything that is wrong with the files, those that cannot be read included.
+    /// All errors of the files, including files that cannot be read.
     pub fn compile_files<P: Into<PathBuf>>(
         &self,
         paths: impl IntoIterator<Item = P>,
@@ -147,7 +154,7 @@ impl Compiler {
         let mut parsed = parse::parse(lexed.tokens, self.strict_names, &mut collector);
         components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);
-        // After an error the parser leaves declarations out, so names may be missing for no fault of their users.
+        // After an error the parser skips declarations, so uses of their names must not be reported.
         let left_out = lexed.incomplete || collector.errors() > lexed.missing.len();
         let conditions = resolve::Conditions {
             strict_names: self.strict_names,

@@ -1,11 +1,13 @@
-//! The resolved model: what an IDL text means, with every name bound, every constant computed and every rule checked.
+//! The resolved model of an IDL text: every name is bound, every constant evaluated and every rule checked.
 //!
-//! STABLE: the emitter builds on these types. Fields and variants are only ever added, never renamed or removed.
+//! STABLE: the emitter builds on these types. Fields and variants are only ever added, never renamed or
+//! removed.
 //!
-//! [`Model`] is one arena of definitions ([`Def`], named by [`DefId`]) and one of interned types ([`Type`], named by
-//! [`TypeId`]; equal ids mean structurally equal types). A typedef is never looked through on its own: a use of it is
-//! [`Type::Named`] with the typedef's `DefId`, and [`Model::strip`] walks the chain. A model is handed out only when no
-//! error was found, so nothing in it dangles: every base, exception and member type is a complete definition.
+//! [`Model`] is one arena of definitions ([`Def`], identified by [`DefId`]) and one of interned types
+//! ([`Type`], identified by [`TypeId`]; equal ids mean structurally equal types). A typedef is never resolved
+//! implicitly: a use of it is [`Type::Named`] with the typedef's `DefId`, and [`Model::strip`] follows the
+//! chain. A model is only returned if no error was found. Therefore it has no dangling references: every
+//! base, exception and member type is a complete definition.
 
 mod annotated;
 mod bits;
@@ -28,23 +30,24 @@ use crate::source::{Sources, Span};
 use layout::Layouts;
 use reach::Reach;
 
-/// Names one definition of a [`Model`].
+/// The id of one definition of a [`Model`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DefId(pub(crate) u32);
 
 impl DefId {
-    /// Position in [`Model::defs`], counted from zero.
+    /// Returns the position in [`Model::defs`], counted from zero.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Names one interned type of a [`Model`]; two types of one model are structurally equal exactly when their ids are.
+/// The id of one interned type of a [`Model`]. Two types of one model are structurally equal exactly if their
+/// ids are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub(crate) u32);
 
 impl TypeId {
-    /// Position in the model's list of types, counted from zero.
+    /// Returns the position in the model's list of types, counted from zero.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -63,23 +66,23 @@ pub struct Model {
     pub(crate) warnings: Diagnostics,
     pub(crate) pragmas: Vec<VendorPragma>,
     pub(crate) annotation_types: Vec<AnnotationType>,
-    /// What is reachable from types, found when it is first asked for.
+    /// Types reachable from each type, computed on first use.
     reach: RefCell<Reach>,
-    /// Layouts of structs, found when they are first asked for.
+    /// Layouts of structs, computed on first use.
     layouts: RefCell<Layouts>,
 }
 
-/// A `#pragma` that has no meaning in IDL, kept for those who know one.
+/// A `#pragma` without a meaning in IDL, kept for tools that know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendorPragma {
-    /// What stands behind `#pragma`, lines joined.
+    /// The text after `#pragma`, lines joined.
     pub text: String,
     /// The line.
     pub span: Span,
 }
 
 impl Model {
-    /// A model of nothing.
+    /// Creates an empty model.
     pub(crate) fn new(sources: Rc<Sources>, docs: Docs) -> Model {
         Model {
             warnings: Diagnostics::new(Vec::new(), Rc::clone(&sources)),
@@ -109,17 +112,17 @@ pub struct Def {
     pub parent: Option<DefId>,
     /// Repository id with prefix and version applied, e.g. `IDL:acme.com/M/I:1.0`.
     pub repository_id: String,
-    /// Documentation comments standing before the declaration (of a module: of all its openings).
+    /// Documentation comments before the declaration (of a module: of all its openings).
     pub docs: Docs,
-    /// Annotations standing before the declaration.
+    /// Annotations before the declaration.
     pub annotations: Annotations,
-    /// The name where it is defined (of a module: where it is first opened).
+    /// The name at the definition (of a module: at its first opening).
     pub span: Span,
-    /// What is defined.
+    /// The kind of definition.
     pub kind: DefKind,
 }
 
-/// What a [`Def`] defines.
+/// The kind of a [`Def`].
 #[derive(Clone, Debug)]
 pub enum DefKind {
     /// `module`, all its openings together.
@@ -146,7 +149,7 @@ pub enum DefKind {
     Value(Value),
     /// `valuetype V T;`: a value that holds one `T`.
     ValueBox(ValueBox),
-    /// `native`: a type that the mapping gives, which never leaves the process.
+    /// `native`: a type that the language mapping defines and that is never marshalled.
     Native,
     /// `bitset`.
     Bitset(Bitset),
@@ -157,9 +160,9 @@ pub enum DefKind {
 /// A module.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// What is declared inside, of all openings, in source order.
+    /// Definitions inside all openings, in source order.
     pub members: Vec<DefId>,
-    /// Scoped name of the template module that it is an instance of.
+    /// Scoped name of the template module that this module instantiates.
     pub template: Option<String>,
 }
 
@@ -168,9 +171,9 @@ pub struct Module {
 pub struct Interface {
     /// Plain, `abstract` or `local`.
     pub flavour: Flavour,
-    /// What declares it.
+    /// The construct that declares it.
     pub construct: Construct,
-    /// The text declares it and never defines it: what it has is not known.
+    /// The text declares the interface but never defines it, so its content is unknown.
     pub only_declared: bool,
     /// Direct bases as listed.
     pub bases: Vec<DefId>,
@@ -178,7 +181,8 @@ pub struct Interface {
     pub members: Vec<DefId>,
 }
 
-/// What declares an interface: the equivalent IDL of the component model is interfaces.
+/// The construct that declares an interface. The equivalent IDL of the component model consists of
+/// interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Construct {
     /// `interface`.
@@ -188,53 +192,53 @@ pub enum Construct {
     Component,
     /// `connector`.
     Connector,
-    /// `home`: the interface that inherits from the two others of a home.
+    /// `home`: the interface that inherits from the home's explicit and implicit interfaces.
     Home,
-    /// `home H`: `HExplicit`, what its body says.
+    /// `home H`: `HExplicit`, with the declarations of its body.
     HomeExplicit,
-    /// `home H`: `HImplicit`, what every home can do.
+    /// `home H`: `HImplicit`, with the operations of every home.
     HomeImplicit,
-    /// `eventtype E`: `EConsumer`, which takes such events.
+    /// `eventtype E`: `EConsumer`, which receives such events.
     EventConsumer,
 }
 
-/// What can stand behind a reference to an interface.
+/// The kind of an interface, which determines what its references can refer to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// An object, here or elsewhere.
+    /// An object, in this or another process.
     #[default]
     Plain,
     /// `abstract`: an object, or a value of a type that supports the interface.
     Abstract,
-    /// `local`: an object of this process, a reference to which never leaves it.
+    /// `local`: an object of this process. Its references never leave the process.
     Local,
 }
 
-/// A value type. Use [`Model::all_bases`] and its siblings for what is inherited.
+/// A value type. Use [`Model::all_bases`] and its siblings for inherited items.
 #[derive(Clone, Debug, Default)]
 pub struct Value {
     /// Plain, `abstract` or `custom`.
     pub modifier: ValueModifier,
     /// Declared as `eventtype`.
     pub is_event: bool,
-    /// The first base is `truncatable`: a receiver that knows only the base takes that part.
+    /// The first base is `truncatable`: a receiver that knows only the base reads that part.
     pub truncatable: bool,
-    /// Direct base value types as listed; the one with state, if there is one, is the first.
+    /// Direct base value types as listed. The one with state, if there is one, is the first.
     pub bases: Vec<DefId>,
-    /// Supported interfaces as listed; the one that is not abstract, if there is one, is the first.
+    /// Supported interfaces as listed. The one that is not abstract, if there is one, is the first.
     pub supports: Vec<DefId>,
-    /// State members in order, those of bases not included; `public long a, b;` gives two.
+    /// State members in order, without those of bases. `public long a, b;` gives two.
     pub state: Vec<StateMember>,
-    /// Factories in order; they are not inherited.
+    /// Factories in order. Factories are not inherited.
     pub factories: Vec<Factory>,
     /// Operations, attributes, types, constants and exceptions declared inside, in source order.
     pub members: Vec<DefId>,
 }
 
-/// What is special about a value type.
+/// The modifier of a value type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ValueModifier {
-    /// Nothing.
+    /// No modifier.
     #[default]
     Plain,
     /// `abstract`: no state, never instantiated.
@@ -246,18 +250,18 @@ pub enum ValueModifier {
 /// A state member of a value type.
 #[derive(Clone, Debug)]
 pub struct StateMember {
-    /// Who may use it.
+    /// The visibility.
     pub visibility: Visibility,
     /// The member.
     pub member: Member,
 }
 
-/// Who may use a state member.
+/// The visibility of a state member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Visibility {
-    /// `private`: the implementation of the value type.
+    /// `private`: visible to the implementation of the value type.
     Private,
-    /// `public`: everybody.
+    /// `public`: visible everywhere.
     Public,
 }
 
@@ -281,25 +285,25 @@ pub struct Factory {
 /// A value box.
 #[derive(Clone, Debug)]
 pub struct ValueBox {
-    /// What is in it; no value type.
+    /// The boxed type. It is not a value type.
     pub ty: TypeId,
 }
 
-/// A bitset: an integer whose bits are shared out to fields, the first at the least significant bits.
+/// A bitset: an integer whose bits are divided into fields, starting at the least significant bit.
 #[derive(Clone, Debug, Default)]
 pub struct Bitset {
     /// The bitset whose fields come first.
     pub base: Option<DefId>,
-    /// Fields in order, those of bases not included; `bitfield<3> a, b;` gives two.
+    /// Fields in order, without those of bases. `bitfield<3> a, b;` gives two.
     pub fields: Vec<BitField>,
 }
 
 /// A field of a bitset.
 #[derive(Clone, Debug)]
 pub struct BitField {
-    /// IDL name, unescaped; `None` for bits that are left out.
+    /// IDL name, unescaped; `None` for padding bits.
     pub name: Option<String>,
-    /// Bits, 1 to 64.
+    /// Number of bits, 1 to 64.
     pub width: u8,
     /// Type of the value in the field.
     pub ty: Primitive,
@@ -307,15 +311,15 @@ pub struct BitField {
     pub docs: Docs,
     /// Annotations.
     pub annotations: Annotations,
-    /// The name, or the word `bitfield`.
+    /// The name, or the keyword `bitfield`.
     pub span: Span,
 }
 
 /// A bitmask: a set of flags.
 #[derive(Clone, Debug)]
 pub struct Bitmask {
-    /// Bits in the value, 1 to 64: 32, or what `@bit_bound` says. On the wire it is the least unsigned integer that has
-    /// so many.
+    /// Number of bits of the value, 1 to 64: the value of `@bit_bound`, by default 32. The encoding is the
+    /// smallest unsigned integer with that many bits.
     pub bit_bound: u8,
     /// Flags in order.
     pub flags: Vec<Flag>,
@@ -326,7 +330,7 @@ pub struct Bitmask {
 pub struct Flag {
     /// IDL name, unescaped.
     pub name: String,
-    /// Its bit, counted from the least significant; below the mask's `bit_bound`.
+    /// Its bit, counted from the least significant, less than the mask's `bit_bound`.
     pub position: u8,
     /// Documentation comments.
     pub docs: Docs,
@@ -339,7 +343,7 @@ pub struct Flag {
 /// An operation.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Sent without awaiting a reply; then there is no result, no `out`, no `inout` and no `raises`.
+    /// Sent without awaiting a reply. A oneway has no result, no `out`, no `inout` and no `raises`.
     pub oneway: bool,
     /// Result type, `None` for `void`.
     pub result: Option<TypeId>,
@@ -347,9 +351,9 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// Exceptions listed under `raises`, in order, without repetition.
     pub raises: Vec<DefId>,
-    /// A native type is listed under `raises`: any user exception may be raised.
+    /// A native type is listed under `raises`: any user exception can be raised.
     pub raises_any: bool,
-    /// Patterns listed under `context`, in order: names of properties, each perhaps with a `*` at its end.
+    /// Patterns listed under `context`, in order: names of properties, optionally ending in `*`.
     pub context: Vec<String>,
 }
 
@@ -358,7 +362,7 @@ pub struct Operation {
 pub struct Param {
     /// IDL name, unescaped.
     pub name: String,
-    /// Which way the value travels.
+    /// The direction.
     pub direction: Direction,
     /// Type.
     pub ty: TypeId,
@@ -370,7 +374,7 @@ pub struct Param {
     pub span: Span,
 }
 
-/// Which way a parameter travels.
+/// The direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Client to servant.
@@ -384,7 +388,7 @@ pub enum Direction {
 /// An attribute.
 #[derive(Clone, Debug)]
 pub struct Attribute {
-    /// Has no set operation.
+    /// There is no set operation.
     pub readonly: bool,
     /// Type.
     pub ty: TypeId,
@@ -399,7 +403,7 @@ pub struct Attribute {
 pub struct Struct {
     /// The struct whose members come first.
     pub base: Option<DefId>,
-    /// Members in order, those of the base not included; `long a, b;` gives two.
+    /// Members in order, without those of the base. `long a, b;` gives two.
     pub members: Vec<Member>,
     /// Types declared inside (`struct S { enum E { A } kind; };`), in source order.
     pub nested: Vec<DefId>,
@@ -423,18 +427,19 @@ pub struct Member {
 /// A union.
 #[derive(Clone, Debug)]
 pub struct Union {
-    /// Discriminator type as written, possibly a typedef; stripped it is an integer, `boolean`, `char`, `wchar`,
-    /// `octet` or an enum.
+    /// Discriminator type as written, possibly a typedef. Without typedefs it is an integer, `boolean`,
+    /// `char`, `wchar`, `octet` or an enum.
     pub discriminator: TypeId,
     /// Annotations of the discriminator.
     pub discriminator_annotations: Annotations,
     /// Cases in order.
     pub cases: Vec<Case>,
-    /// For a union without `default` whose labels do not cover the discriminator: a value no label lists, of numbers the
-    /// least from zero up, or where all of those are listed the greatest below zero.
-    /// `None` where there is a `default` case or every value is listed.
+    /// For a union without `default` whose labels do not cover the discriminator: a value that no label
+    /// lists. For numbers this is the least unlisted value from zero up, or if all of those are listed, the
+    /// greatest below zero. `None` if there is a `default` case or every value is listed.
     pub implicit_default: Option<ConstValue>,
-    /// For a union with `default`: a discriminator value that selects it, chosen alike. `None` without `default`.
+    /// For a union with `default`: a discriminator value that selects it, chosen by the same rule. `None`
+    /// without `default`.
     pub default_value: Option<ConstValue>,
     /// Types declared inside, in source order.
     pub nested: Vec<DefId>,
@@ -445,7 +450,7 @@ pub struct Union {
 pub struct Case {
     /// Explicit labels in order, all distinct within the union. Empty for a bare `default:`.
     pub labels: Vec<Label>,
-    /// `default:` stands among the labels.
+    /// `default:` is among the labels.
     pub is_default: bool,
     /// The member.
     pub member: Member,
@@ -456,18 +461,18 @@ pub struct Case {
 pub struct Label {
     /// Value in the discriminator's type: `Integer` (also for `octet`), `Bool`, `Char`, `WChar` or `Enum`.
     pub value: ConstValue,
-    /// The expression.
+    /// The label's expression.
     pub span: Span,
 }
 
 /// An enum.
 #[derive(Clone, Debug, Default)]
 pub struct Enum {
-    /// Enumerators; the ordinal is the position.
+    /// Enumerators. The ordinal is the position.
     pub enumerators: Vec<Enumerator>,
 }
 
-/// An enumerator. Its IDL name lives in the scope around the enum.
+/// An enumerator. Its IDL name belongs to the scope that contains the enum.
 #[derive(Clone, Debug)]
 pub struct Enumerator {
     /// IDL name, unescaped.
@@ -483,7 +488,7 @@ pub struct Enumerator {
 /// A typedef.
 #[derive(Clone, Debug)]
 pub struct Typedef {
-    /// The type named; an array declarator gives [`Type::Array`].
+    /// The aliased type. An array declarator gives [`Type::Array`].
     pub ty: TypeId,
 }
 
@@ -504,12 +509,12 @@ pub struct Docs {
 }
 
 impl Docs {
-    /// There is no documentation.
+    /// Returns whether there is no documentation.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// All lines joined by `\n`.
+    /// Returns all lines joined by `\n`.
     pub fn text(&self) -> String {
         self.lines.join("\n")
     }
@@ -520,12 +525,12 @@ impl Docs {
 pub struct Annotations(pub Vec<Annotation>);
 
 impl Annotations {
-    /// An annotation of this name (without `@`) is present.
+    /// Returns whether an annotation of this name (without `@`) is present.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// The first annotation of this name (without `@`).
+    /// Returns the first annotation of this name (without `@`).
     pub fn get(&self, name: &str) -> Option<&Annotation> {
         self.0.iter().find(|a| a.name == name)
     }
@@ -571,9 +576,9 @@ pub struct AnnotationType {
 pub struct AnnotationMember {
     /// IDL name, unescaped.
     pub name: String,
-    /// Type, one that constants have; `None` for `any`.
+    /// Type, one that constants can have; `None` for `any`.
     pub ty: Option<TypeId>,
-    /// Value where the annotation does not say one; `None` where it must.
+    /// Default value; `None` if every annotation must give a value.
     pub default: Option<ConstValue>,
     /// The name.
     pub span: Span,
@@ -582,8 +587,8 @@ pub struct AnnotationMember {
 /// Value of an annotation's argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue {
-    /// A literal or expression of literals, evaluated. Wideness of text follows the literal.
+    /// A literal or an expression of literals, evaluated. The wideness of text follows the literal.
     Const(ConstValue),
-    /// A bare name whose type is not known, kept as written and not resolved (`@extensibility(FINAL)`).
+    /// A bare name of unknown type, kept as written and not resolved (`@extensibility(FINAL)`).
     Name(String),
 }

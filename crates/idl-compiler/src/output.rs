@@ -1,14 +1,15 @@
-//! Writing results.
+//! Writing of output files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes a file whole: who reads it, or stops this in the middle, sees what was there before or all of the new text.
-/// The text goes to a file beside it, which then takes its place; a symbolic link stays and what it leads to is
-/// replaced. What is no regular file, `/dev/stdout` or a pipe, is written in place.
+/// Replaces a file atomically: readers see the old or the new text, never a part of it, even if the process
+/// is interrupted. The text goes to a temporary file in the same folder, which is then renamed. A symbolic
+/// link is kept and its target is replaced. A path that is not a regular file, such as `/dev/stdout` or a
+/// pipe, is written in place.
 ///
 /// # Errors
-/// Those of the file system; then the file is as it was.
+/// Those of the file system. The file is then unchanged.
 pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let before = std::fs::metadata(path);
     if before.as_ref().is_ok_and(|meta| !meta.is_file()) {
@@ -28,7 +29,7 @@ pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// A name that nobody else uses, in the same folder, so that renaming is one step.
+/// Returns a unique name in the same folder, so that the file can be renamed atomically.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = std::ffi::OsString::from(".");
@@ -78,7 +79,7 @@ mod tests {
         let mode = std::fs::metadata(at("far/real")).expect("the file").permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
         assert_eq!(names(&at("far")), ["real"]);
-        // What is no file keeps its place.
+        // A path that is not a regular file is not replaced.
         write_whole(std::path::Path::new("/dev/null"), "x").expect("written in place");
         assert!(!std::fs::metadata("/dev/null").expect("the device").is_file());
     }

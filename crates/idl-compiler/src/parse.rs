@@ -1,8 +1,8 @@
-//! The parser: recursive descent by hand, one function a production.
+//! The parser: hand-written recursive descent, one function for each production.
 //!
-//! By hand rather than with `nom`, because errors are the larger half of the work: after one the parser goes on at the
-//! next `;` or `}` and finds the rest in the same run, knows what it was in the middle of, and never backtracks, so each
-//! token is looked at once however broken the text is.
+//! It does not use `nom`, because error handling is the larger part of the parser. After an error it
+//! continues at the next `;` or `}` and finds further errors in the same run. It knows the enclosing
+//! production and never backtracks, so each token is visited once even in broken text.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -28,7 +28,7 @@ mod template;
 mod types;
 mod value;
 
-/// Keywords that start a definition or a part of one, so that what stood before is over.
+/// Keywords that start a definition or a part of one, and so end the preceding declaration.
 const STARTERS: &[&str] = &[
     "module",
     "interface",
@@ -53,28 +53,28 @@ const STARTERS: &[&str] = &[
     "default",
 ];
 
-/// Words that follow an operation or attribute.
+/// Keywords of clauses that follow an operation or attribute.
 const CLAUSES: &[&str] = &["raises", "context", "getraises", "setraises"];
 
-/// A shorter word is not taken for a misspelt keyword after which something else is wrong.
+/// Minimum length of an identifier to be considered a misspelt keyword when the error occurs after it.
 const MIN_MISSPELT: usize = 4;
 
-/// What a text says, names not bound.
+/// The declarations of a text, with names not yet bound.
 pub(crate) struct Parsed {
     pub(crate) items: Vec<Item>,
     /// `//!` comments of the file.
     pub(crate) docs: Docs,
-    /// What constructs of the component model need of the module `Components`.
+    /// Definitions of the module `Components` that the text's component constructs need.
     pub(crate) components: BTreeSet<&'static str>,
-    /// What stands behind `Components::`.
+    /// Names that follow `Components::` in the text.
     pub(crate) named_components: BTreeSet<String>,
-    /// Something is declared that is called `Components`, in whatever scope.
+    /// The text declares something named `Components`, in any scope.
     pub(crate) declares_components: bool,
 }
 
-/// Parses the tokens; what is wrong goes to the collector, what is right comes back.
+/// Parses the tokens. Errors go to the collector; the result has the declarations without errors.
 ///
-/// `strict_names`: a name that differs from a keyword in case only is an error, else a warning.
+/// With `strict_names`, a name that differs from a keyword in case only is an error, otherwise a warning.
 pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector) -> Parsed {
     let (tokens, pragmas) = pragma::set_apart(tokens);
     let mut parser = Parser {
@@ -98,31 +98,31 @@ pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector)
     Parsed { items, docs, components, named_components, declares_components: declared.contains("Components") }
 }
 
-/// The error has been put into the collector.
+/// Marker: the error has already been pushed to the collector.
 struct Reported;
 
 type Parse<T> = Result<T, Reported>;
 
 struct Parser<'o> {
-    /// Never empty; ends with [`TokenKind::End`], which is never passed.
+    /// Never empty. Ends with [`TokenKind::End`], which is never consumed.
     tokens: Vec<Token>,
-    /// Pragmas that were not come to yet.
+    /// Pragmas that have not been reached yet.
     pragmas: VecDeque<Apart>,
     at: usize,
     depth: usize,
-    /// The greatest depth since this was last set.
+    /// The greatest depth since this field was last reset.
     deepest: usize,
-    /// How many template modules are around.
+    /// Number of enclosing template modules.
     templates: usize,
     /// Inside `<...>`, where `>>` closes two brackets instead of shifting.
     in_angle: bool,
-    /// Words of newer language versions that this text uses as names (`port`, `map`): from the declaration on they
-    /// are names only.
+    /// Keywords of newer language versions that this text uses as names (`port`, `map`). After the
+    /// declaration they are only names.
     declared: HashSet<String>,
     strict_names: bool,
-    /// The text nests too deep: one error, and no more.
+    /// The text nests too deep. One error was reported, and no further ones are.
     gave_up: bool,
-    /// See [`Parsed`].
+    /// As in [`Parsed`].
     components: BTreeSet<&'static str>,
     named_components: BTreeSet<String>,
     out: &'o mut Collector,
@@ -141,7 +141,7 @@ impl Parser<'_> {
         self.token_span(self.at)
     }
 
-    /// The token just taken.
+    /// Returns the span of the last consumed token.
     fn last_span(&self) -> Span {
         self.token_span(self.at.saturating_sub(1))
     }
@@ -180,7 +180,8 @@ impl Parser<'_> {
         found
     }
 
-    /// A word that only newer versions of the language know, unless this text uses it as a name.
+    /// Returns whether the current token is this keyword of a newer language version, unless the text uses it
+    /// as a name.
     fn at_new_word(&self, word: &str) -> bool {
         self.new_word().is_some_and(|found| found == word)
     }
@@ -192,7 +193,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports what stands here instead of what is wanted.
+    /// Reports that the current token is not the expected one.
     fn expected<T>(&mut self, wanted: &str) -> Parse<T> {
         let message = format!("expected {wanted}, found {}", self.kind().describe());
         let error = Diagnostic::error("syntax", self.span(), message);
@@ -201,10 +202,11 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// The error, with the keyword that is likely meant: one of these by the word that stands here, or any by a word before it.
+    /// Adds a suggestion to the error: one of these keywords if it resembles the current token, or any
+    /// keyword that resembles one of the preceding words.
     fn suggesting(&self, error: Diagnostic, words: &[&str]) -> Diagnostic {
         let near = match self.kind() {
-            // One letter is like every sign.
+            // A single letter would resemble every punctuation mark.
             TokenKind::Ident { text, escaped: false } if text.len() > 1 => {
                 let words = words.iter().filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
                 closest(text, words.copied())
@@ -217,12 +219,13 @@ impl Parser<'_> {
         }
     }
 
-    /// The error, at the place of a misspelt keyword before it if there is one (`sruct S {`, `unsinged long x`).
+    /// Adds the location of a misspelt keyword before the current token, if there is one (`sruct S {`,
+    /// `unsinged long x`).
     fn blaming_word_before(&self, error: Diagnostic) -> Diagnostic {
         for back in 1..=2 {
             let at = self.at.checked_sub(back).and_then(|at| self.tokens.get(at));
             let Some(Token { kind: TokenKind::Ident { text, escaped: false }, span, .. }) = at else { break };
-            // Short words are like many others.
+            // Short words resemble too many others.
             let is_long = text.len() >= MIN_MISSPELT && !self.declared.contains(text);
             if let Some(word) = closest(text, KEYWORDS.iter().copied()).filter(|_| is_long) {
                 return error.and(*span, format!("did you mean `{word}`?"));
@@ -237,8 +240,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports that this token does not fit here, unless what stands before it was reported already. The end of the text
-    /// is unexpected once, however many scopes it leaves open.
+    /// Reports that the current token does not fit here, unless an error directly before it was already
+    /// reported. An unexpected end of the text is reported once, however many scopes are open.
     fn unexpected(&mut self, error: Diagnostic) {
         let known = *self.kind() == TokenKind::BadLiteral
             || self.tokens.get(self.at).is_some_and(|token| token.after_stray);
@@ -256,7 +259,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A `;`. Where it is missing and what follows can start anew, the parser goes on as if it stood there.
+    /// Consumes a `;`. If it is missing and the next token can start a new declaration, parsing continues as
+    /// if it were present.
     fn semicolon(&mut self, after: &str) -> Parse<()> {
         if self.take_punct(Punct::Semicolon) {
             return Ok(());
@@ -267,7 +271,7 @@ impl Parser<'_> {
         if over {
             let last = self.last_span();
             let end = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
-            // A literal without an end has swallowed the `;`.
+            // An unterminated literal has consumed the `;`.
             if !matches!(
                 self.tokens.get(self.at.saturating_sub(1)),
                 Some(Token { kind: TokenKind::BadLiteral, .. })
@@ -281,7 +285,7 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// A word that starts a definition, so the one before is over.
+    /// Returns whether the current token starts a definition, and so ends the previous one.
     fn starts_item(&self) -> bool {
         self.at_starter() || self.is_behind_pragma()
     }
@@ -290,11 +294,13 @@ impl Parser<'_> {
         matches!(self.kind(), TokenKind::Keyword(word) if STARTERS.contains(word))
     }
 
-    /// An identifier that is being declared. It should not look like a keyword; uses need not be escaped.
+    /// Parses an identifier that is being declared. It should not differ from a keyword in case only; uses
+    /// need not be escaped.
     fn new_ident(&mut self, what: &str) -> Parse<Ident> {
         let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
         let ident = self.ident(what)?;
-        // A keyword of the OMG's, though here it is one only where a factory can be declared.
+        // `factory` is a keyword of the OMG text; this parser treats it as one only where a factory can be
+        // declared.
         let factory = || ident.text.eq_ignore_ascii_case("factory").then_some("factory");
         if let (false, Some(keyword)) = (escaped, keyword(&ident.text).or_else(factory)) {
             let text = &ident.text;
@@ -331,7 +337,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `A::B`, `::A`.
+    /// Parses a scoped name: `A::B` or `::A`.
     fn name(&mut self, what: &str) -> Parse<Name> {
         let start = self.span();
         let absolute = self.take_punct(Punct::Scope);
@@ -347,7 +353,7 @@ impl Parser<'_> {
         Ok(Name { absolute, parts, span: start.to(self.last_span()) })
     }
 
-    /// `A, B::C` inside parentheses or after a colon.
+    /// Parses a list of names, `A, B::C`, in parentheses or after a colon.
     fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
         let mut names = vec![self.name(what)?];
         while self.take_punct(Punct::Comma) {
@@ -364,7 +370,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Begins a level, which ends where the depth is what it was.
+    /// Enters a level. The caller leaves it by decrementing the depth.
     fn deeper(&mut self) -> Parse<()> {
         if self.depth >= MAX_DEPTH {
             let error = Diagnostic::error(
@@ -382,7 +388,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Runs a production with `>>` closing brackets or shifting.
+    /// Runs a production in which `>>` closes brackets, or in which it shifts.
     fn with_angle<T>(&mut self, in_angle: bool, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         let outer = std::mem::replace(&mut self.in_angle, in_angle);
         let result = production(self);
@@ -390,10 +396,10 @@ impl Parser<'_> {
         result
     }
 
-    /// After an error in a declaration that started at this token: goes on where the next may start, and at least one
-    /// token on unless the scope ends.
+    /// Recovers from an error in a declaration that started at this token. Continues where the next
+    /// declaration can start, and consumes at least one token unless the scope ends.
     fn recover_from(&mut self, start: usize) {
-        // Where a definition begins, the `}` of the block before it may be what is missing.
+        // At the start of a definition, the `}` of the preceding block may be missing.
         let open = if self.at_starter() { 0 } else { self.open_braces(start) };
         self.recover(open);
         if self.at == start && !self.at_punct(Punct::BraceClose) {
@@ -401,7 +407,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How many of the `{` since a token are not closed.
+    /// Returns the number of unclosed `{` since a token.
     fn open_braces(&self, start: usize) -> usize {
         let since = self.tokens.get(start..self.at).unwrap_or_default();
         since.iter().fold(0, |open: usize, token| match token.kind {
@@ -411,8 +417,9 @@ impl Parser<'_> {
         })
     }
 
-    /// After an error, so many blocks deep in a declaration: past the next `;` of this level, or past the block this
-    /// declaration opened and its `;`, or up to the `}` that ends the scope around.
+    /// Recovers from an error that is `depth` blocks deep in a declaration. Skips to after the next `;` of
+    /// this level, to after the declaration's own block and its `;`, or to the `}` that ends the enclosing
+    /// scope.
     fn recover(&mut self, mut depth: usize) {
         let start = self.at;
         loop {
@@ -441,12 +448,13 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows the `}` here cannot belong to the same declaration (`typedef struct S { ... } T;` goes on).
+    /// Returns whether the token after this `}` cannot belong to the same declaration
+    /// (`typedef struct S { ... } T;` continues).
     fn ends_here(&self) -> bool {
         !matches!(self.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(_))
     }
 
-    /// The lines of `//!` comments before this token.
+    /// Returns the lines of `//!` comments before the current token.
     fn inner_docs(&self) -> Vec<String> {
         let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
         comments.map_or(Vec::new(), |comments| {
@@ -454,7 +462,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The documentation before this token.
+    /// Returns the documentation before the current token.
     fn docs(&self) -> Docs {
         let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
         let lines = comments
@@ -463,7 +471,7 @@ impl Parser<'_> {
     }
 }
 
-/// Lines of one comment; a blank `///` line stays, as it parts paragraphs.
+/// Returns the lines of one comment. An empty `///` line stays, because it separates paragraphs.
 fn clean_doc(text: &str) -> Vec<String> {
     if text.trim().is_empty() { vec![String::new()] } else { clean_comment(text) }
 }

@@ -1,11 +1,13 @@
-//! The preprocessor: includes, macros, conditionals, `#pragma`, `#line`, as the C++ preprocessor has them.
+//! The preprocessor: includes, macros, conditionals, `#pragma` and `#line`, as in the C++ preprocessor.
 //!
-//! It hands out tokens, not text, each with the place where it was written or, if a macro brought it, where that is used.
-//! Parts: `text` (what a token is), `scan` (text to tokens), `files` (where includes come from), `macros` and `expand`
-//! (definitions and their uses), `condition` (expressions of `#if`), `directive` and `include` (lines that start with `#`).
+//! It returns tokens instead of text. Each token has the location where it was written, or for a token of a
+//! macro, the location of the macro's use. Parts: `text` (kinds of tokens), `scan` (text to tokens), `files`
+//! (sources of includes), `macros` and `expand` (definitions and their uses), `condition` (expressions of
+//! `#if`), `directive` and `include` (lines that start with `#`).
 //!
-//! Hostile input ends in an error: includes nest [`MAX_NESTED`] deep, all files together have [`MAX_FILES`] openings,
-//! [`MAX_OCTETS`] octets and [`MAX_DIRECTIVES`] lines with `#`, all macros together expand to [`MAX_EXPANDED`] tokens.
+//! Hostile input ends in an error. Includes nest at most [`MAX_NESTED`] deep. All files together have at most
+//! [`MAX_FILES`] openings, [`MAX_OCTETS`] bytes and [`MAX_DIRECTIVES`] lines with `#`. All macros together
+//! expand to at most [`MAX_EXPANDED`] tokens.
 
 mod condition;
 mod directive;
@@ -27,7 +29,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::diagnostic::{Collector, Diagnostic};
-use crate::lex::MAX_TOKENS;
 use crate::model::VendorPragma;
 use crate::source::{Opened, Sources, Span};
 use expand::Context;
@@ -35,26 +36,30 @@ use macros::{Builtin, Macro};
 use scan::Cursor;
 use text::Text;
 
-/// Files that may be open at once.
+/// Maximum number of tokens and documentation comments of one compilation. It bounds memory for a text that
+/// consists of `;` only.
+pub(crate) const MAX_TOKENS: usize = 1 << 20;
+
+/// Maximum number of files that are open at once.
 pub(crate) const MAX_NESTED: usize = crate::MAX_DEPTH;
-/// Files that may be opened in all.
+/// Maximum number of file openings in total.
 pub(crate) const MAX_FILES: usize = 10_000;
-/// Octets of all files together, each counted whenever it is opened.
+/// Maximum number of bytes of all files together. A file counts each time it is opened.
 pub(crate) const MAX_OCTETS: usize = 64 << 20;
-/// Tokens that macros may give in all.
+/// Maximum number of tokens from macros in total.
 pub(crate) const MAX_EXPANDED: usize = 1 << 20;
-/// Lines with `#` that may be obeyed in all: each may leave something in memory.
+/// Maximum number of `#` lines that are processed in total. It bounds memory, because each line can allocate.
 pub(crate) const MAX_DIRECTIVES: usize = 1 << 18;
-/// Octets of one file.
+/// Maximum number of bytes of one file.
 pub(crate) const MAX_FILE: u64 = 32 << 20;
 
-/// What the caller chooses.
+/// The options that the caller selects.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) files: Rc<dyn Files>,
-    /// Where `#include` looks, in order.
+    /// The search path of `#include`, in order.
     pub(crate) folders: Vec<PathBuf>,
-    /// `Some` as behind `-D`, `None` for `-U`.
+    /// `-D` and `-U` options, in order.
     pub(crate) defines: Vec<Define>,
 }
 
@@ -64,7 +69,7 @@ impl Default for Settings {
     }
 }
 
-/// A macro of the command line.
+/// A macro option of the command line.
 #[derive(Clone, Debug)]
 pub(crate) enum Define {
     /// `NAME`, `NAME=VALUE`, `NAME(PARAMETERS)=VALUE`.
@@ -72,7 +77,7 @@ pub(crate) enum Define {
     Undefine(String),
 }
 
-/// What the preprocessor hands out.
+/// An item that the preprocessor returns.
 #[derive(Debug)]
 pub(crate) enum Item {
     Token(Piece),
@@ -81,23 +86,23 @@ pub(crate) enum Item {
         inner: bool,
         span: Span,
     },
-    /// `#pragma` with a meaning in IDL: the place of the line's beginning, and its tokens.
+    /// `#pragma` with a meaning in IDL: the start of the line, and its tokens.
     Pragma(Span, Vec<Piece>),
 }
 
-/// What became of an import.
+/// The outcome of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Imported {
-    /// The file is what is read next.
+    /// The file was opened and is read next.
     Opened,
-    /// The file is being read already.
+    /// The file is already open: a cycle.
     Circle,
-    /// There is no such file, or it was read before.
+    /// The file does not exist, or was already read.
     Nothing,
 }
 
 impl Item {
-    /// Where it stands.
+    /// Returns the item's location.
     pub(crate) fn span(&self) -> Span {
         match self {
             Item::Token(piece) => piece.span,
@@ -110,31 +115,32 @@ impl Item {
 #[derive(Debug)]
 struct Open {
     cursor: Cursor,
-    /// Where `#include "..."` looks first.
+    /// The folder that `#include "..."` searches first.
     folder: PathBuf,
-    /// What tells the file from others; `None` for what is no file.
+    /// Identifies the file; `None` for a text that is not a file.
     identity: Option<PathBuf>,
     conditions: Vec<Conditional>,
-    /// Texts that line marks of another preprocessor have interrupted.
+    /// Texts that are interrupted by line marks of another preprocessor.
     interrupted: Vec<u32>,
     numbers: Numbers,
     guard: Guard,
 }
 
-/// Whether all of a file stands in one `#ifndef NAME`, so that it need not be read again while the name is defined.
+/// State of the detection of include guards. A file that consists of one `#ifndef NAME` need not be read
+/// again while the name is defined.
 #[derive(Debug)]
 enum Guard {
-    /// Nothing but comments so far.
+    /// Only comments so far.
     Unread,
     /// The `#ifndef` is open.
     Open(Text),
-    /// Its `#endif` was the last that was read.
+    /// The last item that was read is its `#endif`.
     Closed(Text),
     No,
 }
 
 impl Guard {
-    /// Something stands here that is no comment and no line with `#`.
+    /// Records a token that is neither a comment nor a `#` line.
     fn token(&mut self) {
         if matches!(self, Guard::Unread | Guard::Closed(_)) {
             *self = Guard::No;
@@ -142,28 +148,28 @@ impl Guard {
     }
 }
 
-/// How lines are counted: from some line on from some number, as `#line` says.
+/// The line numbering that `#line` sets.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
-    /// Line ends before that line.
+    /// Line ends before the line at which the numbering starts.
     passed: usize,
     number: usize,
 }
 
 impl Numbers {
-    /// Number of the line behind this many line ends.
+    /// Returns the number of the line after this many line ends.
     fn line(self, passed: usize) -> usize {
         self.number.saturating_add(passed.saturating_sub(self.passed))
     }
 }
 
-/// An `#if` without its `#endif`.
+/// An `#if` without its `#endif` so far.
 #[derive(Debug)]
 struct Conditional {
     span: Span,
-    /// Some branch was taken.
+    /// A branch was already taken.
     taken: bool,
-    /// The place of its `#else`.
+    /// The location of its `#else`.
     otherwise: Option<Span>,
 }
 
@@ -172,47 +178,49 @@ pub(crate) struct Preprocessor<'a> {
     pub(crate) sources: &'a mut Sources,
     pub(crate) found: Collector,
     pub(crate) pragmas: Vec<VendorPragma>,
-    /// Something was left out after an error, so names may be missing for no fault of the rest.
+    /// Parts of the text were skipped after an error, so names may be missing although the rest is correct.
     pub(crate) incomplete: bool,
-    /// Files that are included and are not there.
+    /// Included files that do not exist.
     pub(crate) missing: Vec<String>,
     /// The end of the last file.
     pub(crate) end: Span,
-    /// Input that would never end: nothing more is handed out.
+    /// A limit was exceeded. No more items are returned.
     pub(crate) gave_up: bool,
     stack: Vec<Open>,
-    /// Files to compile after this one.
+    /// Files to compile after the current one.
     waiting: VecDeque<PathBuf>,
-    /// Identities of the files to compile; what they define is not included.
+    /// Identities of the files to compile. Their definitions do not count as included.
     given: HashSet<PathBuf>,
     /// Files that were opened.
     seen: HashSet<PathBuf>,
     once: HashSet<PathBuf>,
-    /// Names that guard whole files.
+    /// Names of include guards.
     guards: HashMap<PathBuf, Text>,
-    /// Texts by identity, so that a file is read once.
+    /// Texts by identity, so that each file is read once.
     cache: HashMap<PathBuf, Rc<str>>,
     macros: HashMap<Text, Rc<Macro>>,
     contexts: Vec<Context>,
-    /// Above zero while arguments of a macro are collected: files are not left, lines with `#` not obeyed.
+    /// Above zero while arguments of a macro are collected. Meanwhile files are not closed and `#` lines are
+    /// not processed.
     collecting: usize,
-    /// How deep arguments of arguments are being expanded.
+    /// Nesting depth of arguments that are being expanded.
     depth: usize,
-    /// A condition is being expanded, in which `defined` has a meaning.
+    /// A condition is being expanded. Only there `defined` is an operator.
     in_condition: bool,
-    /// An expansion began or ended before the next token, which so does not touch the one before.
+    /// An expansion began or ended before the next token, which therefore is not adjacent to the previous
+    /// one.
     apart: bool,
     queue: VecDeque<Item>,
     opened: usize,
     octets: usize,
     expanded: usize,
     directives: usize,
-    /// The line of the `#` that is being obeyed, whose end was read already.
+    /// The line of the `#` that is being processed. Its end has already been read.
     directive_line: Option<usize>,
 }
 
 impl<'a> Preprocessor<'a> {
-    /// For a text of which `file` is the number, and then for the files `waiting`.
+    /// Creates a preprocessor.
     pub(crate) fn new(settings: &'a Settings, sources: &'a mut Sources) -> Self {
         let mut preprocessor = Preprocessor {
             settings,
@@ -249,15 +257,15 @@ impl<'a> Preprocessor<'a> {
         preprocessor
     }
 
-    /// Starts with a text that was added before.
+    /// Starts with a text that was added to the sources before.
     pub(crate) fn text(&mut self, file: u32) {
         let text = self.sources.file(file).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
         self.push(file, text, PathBuf::new(), None);
-        // What is pushed last is read first.
+        // The text that is pushed last is read first.
         self.command_line();
     }
 
-    /// Starts with files, one after the other.
+    /// Starts with files, which are read in order.
     pub(crate) fn files(&mut self, paths: &[PathBuf]) {
         self.given = paths.iter().map(|path| self.identity(path)).collect();
         self.waiting = paths.iter().cloned().collect();
@@ -265,7 +273,7 @@ impl<'a> Preprocessor<'a> {
         self.command_line();
     }
 
-    /// Opens the next of the given files that was not read yet; `false` if there is none.
+    /// Opens the next of the given files that has not been read yet; `false` if there is none.
     fn start_next(&mut self) -> bool {
         let Some(path) = self.waiting.pop_front() else { return false };
         if !self.seen.contains(&self.identity(&path)) {
@@ -274,11 +282,11 @@ impl<'a> Preprocessor<'a> {
         true
     }
 
-    /// Obeys `-D` and `-U` before anything else.
+    /// Processes `-D` and `-U` before anything else.
     fn command_line(&mut self) {
         let mut text = String::new();
         for define in &self.settings.defines {
-            // What would swallow the lines behind it ends here.
+            // Prevents a definition from consuming the lines after it.
             let one_line = |text: &str| {
                 let open = text.contains("/*") || text.trim_end().ends_with('\\');
                 text.replace(['\n', '\r'], " ") + if open { " /**/" } else { "" }
@@ -308,12 +316,12 @@ impl<'a> Preprocessor<'a> {
         self.stack.push(Open { cursor, folder, identity, conditions, interrupted, numbers, guard });
     }
 
-    /// How many files are open.
+    /// Returns the number of open files.
     pub(crate) fn depth(&self) -> usize {
         self.stack.len()
     }
 
-    /// The next token, comment or pragma; `None` at the end of everything.
+    /// Returns the next token, comment or pragma; `None` at the end of all files.
     pub(crate) fn next(&mut self) -> Option<Item> {
         loop {
             if self.gave_up {
@@ -324,7 +332,7 @@ impl<'a> Preprocessor<'a> {
             }
             match self.token() {
                 Some(piece) if self.queue.is_empty() => return Some(Item::Token(piece)),
-                // After the comments and pragmas before it.
+                // Comments and pragmas before the token come first.
                 Some(piece) => self.queue.push_back(Item::Token(piece)),
                 None if self.queue.is_empty() => return None,
                 None => {}
@@ -332,7 +340,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// The next token of the open files, nothing expanded. Lines that start with `#` are obeyed, and comments queued.
+    /// Returns the next token of the open files without expansion. Processes `#` lines and queues comments.
     fn read_piece(&mut self) -> Option<Piece> {
         loop {
             if self.gave_up {
@@ -366,7 +374,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// The end of a file.
+    /// Closes the current file.
     fn close(&mut self) {
         let Some(open) = self.stack.pop() else { return };
         if let (Guard::Closed(name), Some(identity)) = (open.guard, open.identity) {
@@ -394,13 +402,13 @@ impl<'a> Preprocessor<'a> {
         self.report(Diagnostic::error(code, span, message));
     }
 
-    /// The text has more tokens than are held.
+    /// Reports that the text has more tokens than the limit.
     pub(crate) fn too_many_tokens(&mut self, span: Span) {
         let message = format!("this text has more than {MAX_TOKENS} tokens");
         self.give_up(Diagnostic::error("too-large", span, message).label("this is one too many"));
     }
 
-    /// Reports input that would never end and reads no further.
+    /// Reports an exceeded limit and stops reading.
     fn give_up(&mut self, error: Diagnostic) {
         if !self.gave_up {
             self.report(error);

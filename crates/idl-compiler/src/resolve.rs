@@ -1,13 +1,19 @@
-//! The resolver: binds names, computes constants, checks every rule, and builds the model.
+//! The resolver: binds names, evaluates constants, checks every rule, and builds the model.
 //!
-//! IDL declares before it uses, so one pass in source order does it all. A name that cannot be bound, or belongs to
-//! something already reported, gives `None`, and whatever is built on it is left out without another message.
+//! IDL declares names before their use, so one pass in source order is enough. A name that cannot be bound,
+//! or that belongs to something already reported, yields `None`. Everything that depends on it is left out
+//! without a further message.
 //!
-//! Two rules of the OMG text are relaxed, since thirty years of IDL break them and nothing is ambiguous: a parameter,
-//! member, operation or attribute may have the name of a type used in the same scope, spelled alike or not (`readonly
-//! attribute Color color;`; later uses of the name are checked), and a member, operation or attribute may differ in case
-//! only from the scope around it (`struct Right { string right; };`). [`crate::Compiler::strict_names`] restores both. (It
-//! does so for a third, names that are keywords but for case, which is the parser's.)
+//! Two rules of the OMG text are relaxed, because much existing IDL breaks them and neither is ambiguous:
+//!
+//! * A parameter, member, operation or attribute may have the name of a type that is used in the same scope,
+//!   with the same or another spelling (`readonly attribute Color color;`; later uses of the name are
+//!   checked).
+//! * A member, operation or attribute may differ in case only from the enclosing scope
+//!   (`struct Right { string right; };`).
+//!
+//! [`crate::Compiler::strict_names`] restores both. It restores a third rule as well, about names that differ
+//! only in case from keywords, which the parser checks.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -58,17 +64,18 @@ use repository_id::{EarlyPrefixes, IdState};
 use scope::{Entity, Scope, ScopeId};
 use template::Templates;
 
-/// What the caller says about the text.
+/// Conditions of the resolution.
 pub(crate) struct Conditions {
-    /// A parameter, member, operation or attribute named as a type used beside it is an error.
+    /// A parameter, member, operation or attribute named as a type used in the same scope is an error.
     pub(crate) strict_names: bool,
-    /// Parts of the text were left out after an error, so a missing name is no news.
+    /// Parts of the text were skipped after an error, so missing names are not reported.
     pub(crate) incomplete: bool,
-    /// Nothing but files that are included and not there was left out: a missing name is theirs, or an error of its own.
+    /// Only missing included files were left out. A missing name may be declared there, or is an error of its
+    /// own.
     pub(crate) only_files_missing: bool,
 }
 
-/// Builds the model. It is of use only if the collector has no error in the end.
+/// Builds the model. The model is valid only if the collector has no error at the end.
 pub(crate) fn resolve(
     parsed: Parsed,
     sources: Rc<Sources>,
@@ -104,50 +111,51 @@ pub(crate) fn resolve(
 
 struct Resolver<'o> {
     model: Model,
-    /// One entry a definition of the model.
+    /// One entry for each definition of the model.
     states: Vec<State>,
     scopes: Vec<Scope>,
     conditions: Conditions,
-    /// Names that are not declared, and that a missing file may declare.
+    /// Undeclared names that a missing file may declare.
     assumed: Vec<String>,
-    /// Where names of the whole text are declared.
+    /// Locations where names of the whole text are declared.
     later: HashMap<String, Span>,
-    /// `typeprefix` of scopes that were not there yet.
+    /// `typeprefix` of scopes that did not exist yet.
     early_prefixes: EarlyPrefixes,
-    /// Annotations of which it was said that the encoding is another one.
+    /// Annotations for which the changed encoding was already reported.
     told: HashSet<&'static str>,
-    /// What scopes inherit from, those of the definition at hand.
+    /// The inherited scopes of each scope, cached for the current definition.
     lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
-    /// What `@annotation` declares, by scope and lower-case name.
+    /// Declared annotations, by scope and lower-case name.
     annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
-    /// The keys of those, in the order of their declarations.
+    /// The keys of `annotation_types`, in the order of their declarations.
     annotation_places: Vec<(ScopeId, String)>,
-    /// Some sequence has elements of a type that was not complete there.
+    /// Some sequence has elements of a type that was incomplete at that point.
     recursion_possible: bool,
-    /// What the component model adds.
+    /// Definitions that the component model adds.
     implied: Implied,
     templates: Templates,
-    /// The instance of a template module whose body is being resolved, or the definition that is checked at the end.
+    /// The instance of a template module whose body is being resolved, or the definition that is checked at
+    /// the end.
     context: Option<DefId>,
     out: &'o mut Collector,
 }
 
-/// What is known of a definition beyond the model.
+/// Resolver state of a definition that is not part of the model.
 struct State {
     progress: Progress,
-    /// How many definitions deep it is built: members of members, typedefs of typedefs, bases of bases.
+    /// Nesting depth of the definition: members of members, typedefs of typedefs, bases of bases.
     depth: usize,
     scope: Option<ScopeId>,
     id: IdState,
-    /// Definitions directly inside, those included that are only declared or whose name was taken.
+    /// Definitions directly inside, including those that are only declared or whose name was taken.
     inside: Vec<DefId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// Declared forward here, not yet defined.
+    /// Declared forward at this location, not yet defined.
     Forward(Span),
-    /// Inside its own body.
+    /// Its body is being resolved.
     Open,
     Complete,
 }
@@ -163,7 +171,8 @@ impl Resolver<'_> {
         let is_module = self.scope(scope).owner.is_none_or(|owner| self.is_module(owner));
         for Item { head, kind } in items {
             match kind {
-                // Modules nest, and what is on the stack for other definitions is much.
+                // Modules are handled here because they nest, and the stack frame of the other definitions is
+                // large.
                 ItemKind::Module { name, items } => self.module(head, &name, items, scope),
                 ItemKind::Instance(instance) => self.instance(head, *instance, scope),
                 ItemKind::Template(template) => self.template(head, template, scope),
@@ -204,7 +213,7 @@ impl Resolver<'_> {
             }
             ItemKind::ForwardStruct(name) => self.forward(&name, DefKind::Struct(Struct::default()), scope),
             ItemKind::ForwardUnion(name) => {
-                // Until it is defined the discriminator is a stand-in that nothing reads.
+                // Until the union is defined, the discriminator is a placeholder that is never read.
                 let discriminator = self.intern(Type::Object);
                 let (cases, nested) = (Vec::new(), Vec::new());
                 let union = Union {
@@ -256,7 +265,8 @@ impl Resolver<'_> {
             ItemKind::Instance(instance) => self.instance(head, *instance, scope),
             ItemKind::PortType { name, items } => self.port_type(&name, items, scope),
             ItemKind::ForwardPortType(name) => self.forward_port_type(&name, scope),
-            // The parser puts these nowhere but into components, port types, connectors and homes, which take them out.
+            // The parser creates these only in components, port types, connectors and homes, which handle
+            // them.
             ItemKind::Port(_) | ItemKind::Finder(_) => {}
         }
     }
@@ -284,7 +294,8 @@ impl Resolver<'_> {
             }
         };
         let Some(inner) = self.states[id.index()].scope else { return };
-        // Names in an instance of a template module are looked up around the template, and in a further opening around that.
+        // Names in an instance of a template module are looked up in the scope of the template. A further
+        // opening uses its own enclosing scope.
         let parent = self.scope_mut(inner).parent.replace(scope);
         self.items(items, inner);
         self.scope_mut(inner).parent = parent;
@@ -295,7 +306,7 @@ impl Resolver<'_> {
         matches!(self.model.def(def).kind, DefKind::Module(_))
     }
 
-    /// A further opening of a module.
+    /// Handles a further opening of a module.
     fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
         let annotations = self.annotations(head, scope, Place::Module);
         if let Some(def) = self.model.defs.get_mut(id.index()) {
@@ -308,13 +319,13 @@ impl Resolver<'_> {
         self.reenter_prefix(id, name, scope);
     }
 
-    /// Resolves what stands in a scope whose name could not be declared, for its own errors.
+    /// Resolves the body of a scope whose name could not be declared, to report the errors inside.
     fn poison_body(&mut self, id: DefId, items: Vec<Item>, scope: ScopeId) {
         let inner = self.open_scope(id, scope);
         self.items(items, inner);
     }
 
-    /// A forward declaration; it may be repeated, before and after the definition.
+    /// Handles a forward declaration. It may be repeated, before and after the definition.
     fn forward(&mut self, name: &Ident, kind: DefKind, scope: ScopeId) {
         if let Some(Entity::Def(id)) = self.declared(scope, &name.text) {
             let def = self.model.def(id);
@@ -330,8 +341,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Starts the body of a struct, union or interface: a new definition, or the one declared forward. `None` if the
-    /// name is taken.
+    /// Starts the body of a struct, union or interface: a new definition, or the one declared forward. `None`
+    /// if the name is taken.
     fn begin(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
         if let Some(Entity::Def(id)) = self.declared(scope, &name.text) {
             let def = self.model.def(id);
@@ -406,7 +417,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A definition in the arena; not yet declared in any scope nor listed under its parent.
+    /// Adds a definition to the arena. It is not yet declared in a scope nor listed under its parent.
     fn new_def(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
         let id = DefId(u32::try_from(self.model.defs.len()).unwrap_or(u32::MAX));
         let annotations = self.annotations(head, scope, Place::of(&kind));
@@ -442,7 +453,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The same for a definition that is not the last of its scope.
+    /// Lists a definition that is not the last of its scope under its parent, in source order.
     fn insert_child(&mut self, id: DefId) {
         let mut siblings = self.siblings(id).map(std::mem::take).unwrap_or_default();
         let span = self.model.def(id).span;
@@ -453,7 +464,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What is declared directly in the scope around a definition.
+    /// Returns the definitions directly in the scope that contains a definition.
     fn siblings(&mut self, id: DefId) -> Option<&mut Vec<DefId>> {
         let Some(parent) = self.model.def(id).parent else { return Some(&mut self.model.roots) };
         match &mut self.model.defs[parent.index()].kind {
@@ -476,7 +487,7 @@ impl Resolver<'_> {
         id
     }
 
-    /// A type declared in place, alone or as the type of a typedef or member.
+    /// Resolves a type declared in place, alone or as the type of a typedef or member.
     fn constructed(&mut self, head: Head, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let id = match ty.kind {
             TypeKind::Struct { name, base, members } => {
@@ -491,7 +502,7 @@ impl Resolver<'_> {
 }
 
 impl DefKind {
-    /// What it is, for messages (`interface`, `value type`).
+    /// Returns the kind of definition, for messages (`interface`, `value type`).
     pub fn what(&self) -> &'static str {
         match self {
             DefKind::Const(_) => "constant",
@@ -513,7 +524,7 @@ impl DefKind {
         }
     }
 
-    /// Its word in IDL; `operation` for what has none.
+    /// Returns its IDL keyword; `operation` for kinds without a keyword.
     pub fn keyword(&self) -> &'static str {
         match self {
             DefKind::Module(_) => "module",
@@ -535,7 +546,7 @@ impl DefKind {
     }
 }
 
-/// `a` or `an` before a word.
+/// Prefixes a word with `a` or `an`.
 fn article(what: &str) -> String {
     let vowel = what.starts_with(['a', 'e', 'i', 'o', 'u']) && !what.starts_with("union");
     format!("{} {what}", if vowel { "an" } else { "a" })

@@ -1,4 +1,4 @@
-//! Where IDL comes from, and spans that lead back there.
+//! Sources of IDL, and the spans that refer to them.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ mod place;
 pub(crate) use layout::TokenText;
 pub use place::Position;
 
-/// IDL text to compile, of one of three forms.
+/// IDL text to compile, in one of three forms.
 #[derive(Clone, Debug)]
 pub struct Source(pub(crate) Form);
 
@@ -29,22 +29,24 @@ pub(crate) enum Form {
 }
 
 impl Source {
-    /// Text of a file; `name` is what diagnostics call it.
+    /// Creates a source from the text of a file. `name` is the file's name in diagnostics.
     pub fn text(name: impl Into<String>, text: impl Into<String>) -> Self {
         Source(Form::Text { name: name.into(), text: text.into() })
     }
 
-    /// Octets of a file: UTF-8 where they are, else ISO 8859-1, the character set of OMG IDL.
+    /// Creates a source from the bytes of a file: UTF-8 if they are valid UTF-8, otherwise ISO 8859-1, the
+    /// character set of OMG IDL.
     pub fn octets(name: impl Into<String>, octets: Vec<u8>) -> Self {
         Source::text(name, decoded(octets))
     }
 
-    /// IDL written as Rust tokens, as the body of a macro.
+    /// Creates a source from Rust tokens, the body of a macro call.
     pub fn tokens(tokens: TokenStream) -> Self {
         Source(Form::Tokens(tokens))
     }
 
-    /// IDL inside a string literal of a macro call, raw or not; `None` if the literal is not a string.
+    /// Creates a source from a string literal of a macro call, raw or not; `None` if the literal is not a
+    /// string.
     pub fn literal(literal: &Literal) -> Option<Self> {
         match syn::Lit::new(literal.clone()) {
             syn::Lit::Str(text) => {
@@ -55,19 +57,20 @@ impl Source {
     }
 }
 
-/// Octets of a file as text: UTF-8 where they are, else ISO 8859-1.
+/// Decodes the bytes of a file: as UTF-8 if they are valid UTF-8, otherwise as ISO 8859-1.
 pub(crate) fn decoded(octets: Vec<u8>) -> String {
     String::from_utf8(octets)
         .unwrap_or_else(|error| error.as_bytes().iter().map(|octet| char::from(*octet)).collect())
 }
 
-/// A range of octets in one of the texts of [`Sources`].
+/// A range of bytes in one of the texts of [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     pub(crate) file: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// For a token of a macro's body, whose place is where the macro is used: number of the [`Expansion`], from 1.
+    /// For a token of a macro's body, whose location is that of the macro's use: number of the [`Expansion`],
+    /// from 1.
     pub(crate) expansion: u32,
 }
 
@@ -79,7 +82,7 @@ impl Span {
         Span { file, start: clamp(range.start), end: clamp(range.end), expansion: 0 }
     }
 
-    /// From the start of this span to the end of the other.
+    /// Returns the span from the start of this span to the end of the other.
     pub(crate) fn to(self, end: Span) -> Span {
         if self.file == end.file && self.start <= end.end { Span { end: end.end, ..self } } else { self }
     }
@@ -89,47 +92,47 @@ impl Span {
     }
 }
 
-/// Sources longer than this are refused before they are read, so every offset of a text fits.
+/// Maximum size of a source in bytes. Longer ones are rejected before they are read, so every offset fits.
 pub(crate) const MAX_TEXT: usize = 1 << 30;
 
 fn clamp(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
-/// All texts of one compilation. Rust tokens are held as text too, laid out as in their file.
+/// All texts of one compilation. Rust tokens are stored as text too, laid out as in their file.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: Vec<File>,
     expansions: Vec<Expansion>,
 }
 
-/// A token that stands in a text because a macro was expanded.
+/// A token that results from a macro expansion.
 #[derive(Clone, Debug)]
 pub(crate) struct Expansion {
     /// Name of the macro.
     pub(crate) name: Rc<str>,
     /// The token in the macro's definition.
     pub(crate) body: Span,
-    /// The expansion that the macro's name came from, 0 if none.
+    /// The expansion that produced the macro's name, 0 if none.
     pub(crate) outer: u32,
 }
 
-/// How a file came to be read.
+/// The origin of a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opened {
-    /// The file itself, for who watches it.
+    /// The path of the file, for tools that watch it.
     pub(crate) path: Option<PathBuf>,
-    /// The name behind `#include`.
+    /// The name after `#include`.
     pub(crate) from: Option<Span>,
-    /// Not one of the files that the compiler was given.
+    /// The file is not one of the compiler's input files.
     pub(crate) included: bool,
-    /// Known to the compiler by itself.
+    /// The text is built into the compiler.
     pub(crate) predeclared: bool,
-    /// A file of the standard that the compiler has.
+    /// The standard file that this is, if it is one that the compiler contains.
     pub(crate) standard: Option<&'static StandardFile>,
 }
 
-/// From an octet on, lines count from another number, and may be those of another file: `#line`.
+/// A line mark (`#line`): after this byte, lines count from another number, and may belong to another file.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMark {
     pub(crate) offset: u32,
@@ -142,21 +145,21 @@ pub(crate) struct File {
     pub(crate) name: String,
     pub(crate) text: Rc<str>,
     pub(crate) opened: Opened,
-    /// In order.
+    /// Ordered by offset.
     marks: Vec<LineMark>,
     /// Line number of the text's first line.
     pub(crate) first_line: usize,
-    /// Characters that stand before the text in its first line.
+    /// Number of characters before the text in its first line.
     pub(crate) first_column: usize,
     origin: Origin,
     lines: place::Lines,
 }
 
-/// How octets of a text map to Rust spans.
+/// Mapping from bytes of a text to Rust spans.
 #[derive(Debug)]
 enum Origin {
     File,
-    /// The text starts at octet `offset` of the literal's token; `exact` if it stands there unchanged.
+    /// The text starts at byte `offset` of the literal's token. `exact` if it occurs there unchanged.
     Literal {
         literal: Literal,
         offset: usize,
@@ -214,40 +217,41 @@ impl Sources {
         number
     }
 
-    /// The number the next text added will have.
+    /// Returns the number of the text that is added next.
     pub(crate) fn next(&self) -> u32 {
         clamp(self.files.len())
     }
 
-    /// The files that were read, each once, in the order in which they were first opened: paths as they were opened.
+    /// Returns the paths of the files that were read, each once, in the order in which they were first
+    /// opened.
     pub fn paths(&self) -> Vec<&Path> {
         let mut seen = std::collections::HashSet::new();
         let paths = self.files.iter().filter_map(|file| file.opened.path.as_deref());
         paths.filter(|path| seen.insert(*path)).collect()
     }
 
-    /// What the texts are called, but for those that the compiler knows by itself.
+    /// Returns the names of all texts that are not built into the compiler.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let files = self.files.iter().filter(|file| !file.opened.predeclared);
         files.map(|file| file.opened.standard.map_or(file.name.as_str(), |standard| standard.name))
     }
 
-    /// The span lies in a file that was included, and is none of those that the compiler was given.
+    /// Returns whether the span is in an included file that is not one of the compiler's input files.
     pub fn is_included(&self, span: Span) -> bool {
         self.file(span.file).is_some_and(|file| file.opened.included)
     }
 
-    /// The span lies in what the compiler knows by itself.
+    /// Returns whether the span is in a text that is built into the compiler.
     pub(crate) fn is_predeclared(&self, span: Span) -> bool {
         self.file(span.file).is_some_and(|file| file.opened.predeclared)
     }
 
-    /// The file of the standard in which the span lies, if that is one that the compiler has.
+    /// Returns the standard file that contains the span, if it is one that the compiler contains.
     pub(crate) fn standard(&self, span: Span) -> Option<&'static StandardFile> {
         self.file(span.file)?.opened.standard
     }
 
-    /// Something comes from a file of the standard that the compiler has.
+    /// Returns whether a standard file of the compiler was read.
     pub(crate) fn has_standard(&self) -> bool {
         self.files.iter().any(|file| file.opened.standard.is_some())
     }
@@ -256,18 +260,18 @@ impl Sources {
         self.files.get(file as usize)
     }
 
-    /// The text a span covers.
+    /// Returns the text of a span.
     pub fn snippet(&self, span: Span) -> &str {
         self.file(span.file).and_then(|file| file.text.get(span.range())).unwrap_or("")
     }
 
-    /// The Rust span: of the first token for Rust tokens, a part of the literal (the whole literal where rustc does
-    /// not offer parts) for text in a macro, the call site for files.
+    /// Returns the Rust span: that of the first token for Rust tokens, a part of the literal for text in a
+    /// macro (the whole literal if rustc does not support parts), and the call site for files.
     pub fn rust_span(&self, span: Span) -> proc_macro2::Span {
         self.rust_spans(span).0
     }
 
-    /// Rust spans of the first and the last token covered.
+    /// Returns the Rust spans of the first and the last token covered.
     pub(crate) fn rust_spans(&self, span: Span) -> (proc_macro2::Span, proc_macro2::Span) {
         let call_site = proc_macro2::Span::call_site();
         match self.file(span.file).map(|file| &file.origin) {
@@ -290,7 +294,8 @@ impl Sources {
         }
     }
 
-    /// The Rust span points at the very text, so a message need not repeat where it is.
+    /// Returns whether the Rust span refers to exactly this text, so that a message need not repeat its
+    /// location.
     pub(crate) fn exact_subspan(&self, span: Span) -> bool {
         match self.file(span.file).map(|file| &file.origin) {
             Some(Origin::Tokens(_)) => true,

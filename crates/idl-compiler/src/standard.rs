@@ -1,22 +1,22 @@
-//! The standard's own IDL (`orb.idl`, `CosNaming.idl` and their like): files that `#include` finds where no file of the
-//! include path has them.
+//! The standard IDL files (`orb.idl`, `CosNaming.idl` and others). `#include` finds them if the include path
+//! has no file of that name.
 //!
-//! The texts are in the folder `idl` of this crate. The Rust of most of them is in the crate `zorb`, so that all programs share
-//! it; what belongs to an ORB itself has none.
+//! The texts are in the folder `idl` of this crate. The Rust of most of them is in the crate `zorb`, so that
+//! all programs share it. Definitions that are internal to an ORB have no Rust.
 
 use std::path::{Path, PathBuf};
 
-/// A file of the standard.
+/// A standard IDL file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StandardFile {
-    /// The name that the standard gives it.
+    /// The file's name in the standard.
     pub(crate) name: &'static str,
-    /// Names under which ORBs have it, or a part of it.
+    /// Names that ORBs use for the file or a part of it.
     others: &'static [&'static str],
     pub(crate) text: &'static str,
-    /// The file-level module that it declares, or adds to.
+    /// The file-level module that it declares or extends.
     pub(crate) module: &'static str,
-    /// The module of the crate `zorb` that has its Rust; `None` where all of it is for ORBs.
+    /// The module of the crate `zorb` with its Rust; `None` if the whole file is internal to ORBs.
     pub(crate) rust: Option<&'static str>,
 }
 
@@ -33,7 +33,7 @@ macro_rules! shared {
     };
 }
 
-/// A file of which there is no Rust.
+/// A file without Rust.
 macro_rules! internal {
     ($name:literal, $module:literal, $others:expr) => {
         StandardFile {
@@ -46,7 +46,8 @@ macro_rules! internal {
     };
 }
 
-/// All of them. Each name also stands for the same with the ending `.pidl`, which TAO gives some.
+/// All standard files. Each name also stands for the same name with the extension `.pidl`, which TAO uses for
+/// some.
 pub(crate) const FILES: &[StandardFile] = &[
     shared!("orb.idl", "CORBA", "corba", ORB),
     shared!("TypeCode.idl", "CORBA", "corba", &["TypeCode.pidl", "Typecode_types.pidl"]),
@@ -137,7 +138,7 @@ const PORTABLE_SERVER: &[&str] = &["poa.idl", "POA.idl", "poa_include.idl", "POA
 const PORTABLE_INTERCEPTOR: &[&str] =
     &["PI.pidl", "PI_Forward.pidl", "Interceptor.pidl", "ORBInitializer.pidl", "ORBInitInfo.pidl"];
 
-/// Folders in which ORBs install these files, and that may stand before the name.
+/// Folders in which ORBs install these files, and that may precede the name.
 const FOLDERS: &[&str] = &[
     "AnyTypeCode",
     "BiDir_GIOP",
@@ -167,11 +168,11 @@ const FOLDERS: &[&str] = &[
     "zorb",
 ];
 
-/// The local interfaces of the standard that have Rust all the same, since IDL derives its own from them.
+/// The local interfaces of the standard that have Rust, because user IDL derives from them.
 const LOCAL_INTERFACES: &[&str] = &["CORBA::Current", "CORBA::Policy"];
 
 impl StandardFile {
-    /// The path by which it is known among files, which no file can have: `<orb.idl>`.
+    /// Returns the path that identifies it among files, which no real file can have: `<orb.idl>`.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("<{}>", self.name))
     }
@@ -184,7 +185,7 @@ impl StandardFile {
     }
 }
 
-/// The file that a name stands for which `#include` gives: `orb.idl`, `tao/orb.idl`, `omg/CosNaming.idl`.
+/// Returns the file for a name as given to `#include`: `orb.idl`, `tao/orb.idl`, `omg/CosNaming.idl`.
 pub(crate) fn find(name: &str) -> Option<&'static StandardFile> {
     let (folders, name) = match name.rsplit_once('/') {
         Some((folders, name)) => (Some(folders), name),
@@ -194,17 +195,18 @@ pub(crate) fn find(name: &str) -> Option<&'static StandardFile> {
     FILES.iter().find(|file| folders.is_none_or(is_known) && file.is_named(name))
 }
 
-/// The file that a path names which the compiler is given: `<orb.idl>`.
+/// Returns the file for an input path: `<orb.idl>`.
 pub(crate) fn given(path: &Path) -> Option<&'static StandardFile> {
     find(path.to_str()?.strip_prefix('<')?.strip_suffix('>')?)
 }
 
-/// Whether a local interface of the standard has Rust.
+/// Returns whether a local interface of the standard has Rust.
 pub(crate) fn has_rust(local_interface: &str) -> bool {
     LOCAL_INTERFACES.contains(&local_interface)
 }
 
-/// Whether the compiler has a file of the standard by this path, in place of one of the disk: `<orb.idl>`, in angle brackets.
+/// Returns whether the path names a standard file of the compiler, in angle brackets: `<orb.idl>`. The
+/// compiler then uses it in place of a file on disk.
 ///
 /// ```
 /// use idl_compiler::{Compiler, is_standard_file};
@@ -219,7 +221,7 @@ pub fn is_standard_file(path: &Path) -> bool {
     given(path).is_some()
 }
 
-/// The names of the files of the standard that the compiler has, as `#include` gives them.
+/// Returns the names of the compiler's standard files, as given to `#include`.
 pub fn standard_files() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|file| file.name)
 }

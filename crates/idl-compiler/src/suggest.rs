@@ -1,6 +1,6 @@
-//! "Did you mean": the nearest of some words.
+//! "Did you mean" suggestions: the closest of some words.
 
-/// The candidate most like the word, if any is near enough to be a slip.
+/// Returns the candidate closest to the word, if it is close enough to be a typing error.
 pub(crate) fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = (word.chars().count() / 3).max(1);
     candidates
@@ -11,8 +11,8 @@ pub(crate) fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
         .map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, remove, replace or swap with the next to make one word of the other, ignoring case (a difference
-/// in case alone counts as nothing). Numbers above `most` are not exact.
+/// Returns the number of letters to insert, remove, replace or swap to turn one word into the other, ignoring
+/// case. Results above `most` are not exact.
 fn distance(a: &str, b: &str, most: usize) -> usize {
     if a.len().abs_diff(b.len()) > most {
         return most + 1;

@@ -1,25 +1,25 @@
-//! Tokens of IDL, the same for both token sources.
+//! Tokens of IDL, common to both lexers.
 
 use crate::source::Span;
 
-/// A token with its place and the documentation comments standing before it.
+/// A token with its location and the documentation comments before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) span: Span,
     pub(crate) comments: Option<Box<Comments>>,
-    /// A character without meaning stood before this token and was reported: what does not fit here is no news.
+    /// A stray character before this token was reported, so an unexpected token is not reported again.
     pub(crate) after_stray: bool,
-    /// It stands right behind the token before.
+    /// It directly follows the previous token.
     pub(crate) joined: bool,
 }
 
-/// Documentation comments before a token, each as the text between its markers.
+/// Documentation comments before a token, each as the text without its markers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comments {
-    /// `///` and `/** */`: of what follows.
+    /// `///` and `/** */`: documentation of the following item.
     pub(crate) outer: Vec<String>,
-    /// `//!` and `/*! */`: of what they stand in.
+    /// `//!` and `/*! */`: documentation of the enclosing item.
     pub(crate) inner: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum TokenKind {
         text: String,
         escaped: bool,
     },
-    /// A word of [`KEYWORDS`].
+    /// A keyword of [`KEYWORDS`].
     Keyword(&'static str),
     Integer(u64),
     /// Digits, point and exponent as written.
@@ -38,7 +38,7 @@ pub(crate) enum TokenKind {
     /// Digits and point of a fixed-point literal as written, without the `d`.
     Fixed(String),
     Char {
-        /// Code of the character; a UTF-16 code unit if wide, where only escapes give surrogates.
+        /// Code of the character. A UTF-16 code unit if wide; surrogates are possible only from escapes.
         code: u32,
         wide: Wideness,
     },
@@ -46,7 +46,7 @@ pub(crate) enum TokenKind {
         text: String,
         wide: Wideness,
     },
-    /// A literal that has been reported already.
+    /// A literal whose error has already been reported.
     BadLiteral,
     Punct(Punct),
     /// `#pragma`; its arguments follow up to [`TokenKind::PragmaEnd`].
@@ -60,7 +60,8 @@ pub(crate) enum TokenKind {
 pub(crate) enum Wideness {
     Narrow,
     Wide,
-    /// As the declared type says: Rust's lexer has no `L"..."`, so a plain literal among Rust tokens serves both.
+    /// Determined by the declared type. Rust's lexer has no `L"..."`, so a plain literal among Rust tokens
+    /// serves both.
     ByType,
 }
 
@@ -113,8 +114,8 @@ puncts! {
     At = "@",
 }
 
-/// Words that are keywords in every version of the language since CORBA 2.3. Newer ones (`component`, `int8`, `map`)
-/// are words only where the grammar wants them, since older IDL uses them as names.
+/// Keywords of every version of the language since CORBA 2.3. Newer ones (`component`, `int8`, `map`) are
+/// keywords only where the grammar expects them, because older IDL uses them as names.
 pub(crate) const KEYWORDS: &[&str] = &[
     "abstract",
     "any",
@@ -165,7 +166,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "wstring",
 ];
 
-/// The keyword that is the text but for case. (The list is sorted, case ignored.)
+/// Returns the keyword that equals the text, ignoring case. The list is sorted, ignoring case.
 pub(crate) fn keyword(text: &str) -> Option<&'static str> {
     let lower = |byte: u8| byte.to_ascii_lowercase();
     let at = KEYWORDS.binary_search_by(|word| word.bytes().map(lower).cmp(text.bytes().map(lower)));
@@ -173,7 +174,7 @@ pub(crate) fn keyword(text: &str) -> Option<&'static str> {
 }
 
 impl TokenKind {
-    /// What a message calls the token.
+    /// Returns the description of the token for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             TokenKind::Ident { text, escaped: false } => format!("`{text}`"),

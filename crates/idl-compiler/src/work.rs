@@ -1,10 +1,11 @@
-//! Counts of the compiler's work. With them tests show, without a clock, that work grows as the text does.
+//! Counters of the compiler's work. Tests use them to show, without a clock, that the work grows linearly
+//! with the text.
 
 use std::cell::Cell;
 
-/// Work of the compiler on the current thread.
+/// The work of the compiler on the current thread.
 ///
-/// The counts depend on texts and options alone: the same text costs the same steps each time.
+/// The counts depend only on texts and options: the same text always costs the same steps.
 ///
 /// ```
 /// use idl_compiler::{Source, Work, compile};
@@ -16,13 +17,14 @@ use std::cell::Cell;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Tokens after the preprocessor. Those of the body of a template module count once more for each instance, and those of the
-    /// IDL that components, homes, events and ports stand for count as if it had been written.
+    /// Tokens after the preprocessor. Tokens of a template module's body count once more for each instance.
+    /// Tokens of the equivalent IDL of components, homes, events and ports count as if written.
     pub tokens: u64,
-    /// Operations, attributes and members that interfaces, value types and structs inherit, and the bases that they inherit from. Each
-    /// has Rust of its own in what derives from it.
+    /// Operations, attributes and members that interfaces, value types and structs inherit, and the inherited
+    /// bases. Each has its own Rust in the deriving definition.
     pub inherited: u64,
-    /// Definitions, names, scopes, bases, members and types that were looked at, and pieces of Rust that were written.
+    /// Definitions, names, scopes, bases, members and types that were visited, and pieces of Rust that were
+    /// written.
     pub steps: u64,
 }
 
@@ -33,12 +35,12 @@ thread_local! {
 }
 
 impl Work {
-    /// The work of this thread since it started.
+    /// Returns the work of this thread since it started.
     pub fn so_far() -> Work {
         Work { tokens: TOKENS.get(), inherited: INHERITED.get(), steps: STEPS.get() }
     }
 
-    /// The work between an earlier moment and this one.
+    /// Returns the work since an earlier measurement.
     pub fn since(self, earlier: Work) -> Work {
         Work {
             tokens: self.tokens.wrapping_sub(earlier.tokens),
@@ -60,12 +62,12 @@ pub(crate) fn steps(count: usize) {
     STEPS.set(STEPS.get().wrapping_add(count as u64));
 }
 
-/// Counts tokens of a text.
+/// Counts the tokens of a text.
 pub(crate) fn tokens(count: usize) {
     TOKENS.set(TOKENS.get().wrapping_add(count as u64));
 }
 
-/// Counts what a definition inherits.
+/// Counts the items that a definition inherits.
 pub(crate) fn inherited(count: usize) {
     INHERITED.set(INHERITED.get().wrapping_add(count as u64));
 }

@@ -1,4 +1,4 @@
-//! What stands in the macro's parentheses: IDL, text, a path, options.
+//! The arguments of the macro: IDL, text, a path, options.
 
 use idl_compiler::emit::{IncludePolicy, Options};
 use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
@@ -10,44 +10,44 @@ use syn::{Ident, LitStr, Token};
 pub(crate) struct Input {
     pub(crate) idl: Idl,
     pub(crate) options: Options,
-    /// Of each entry of `rename`, the places of the two names.
+    /// For each entry of `rename`, the spans of the two names.
     pub(crate) rename_spans: Vec<(Span, Span)>,
-    /// Of each entry of `extern`, the place of the IDL name.
+    /// For each entry of `extern`, the span of the IDL name.
     pub(crate) extern_spans: Vec<Span>,
-    /// Of each entry of `derive`, the place of the IDL name, or of the option.
+    /// For each entry of `derive`, the span of the IDL name, or of the option.
     pub(crate) derive_spans: Vec<Span>,
-    /// Of each entry of `default_bodies`, the same.
+    /// For each entry of `default_bodies`, the span of the IDL name, or of the option.
     pub(crate) bodies_spans: Vec<Span>,
-    /// Of each entry of `ami`, the same.
+    /// For each entry of `ami`, the span of the IDL name, or of the option.
     pub(crate) ami_spans: Vec<Span>,
-    /// Of each entry of `interpretive`, the same.
+    /// For each entry of `interpretive`, the span of the IDL name, or of the option.
     pub(crate) interpretive_spans: Vec<Span>,
-    /// Of each entry of `adaptive`, the same.
+    /// For each entry of `adaptive`, the span of the IDL name, or of the option.
     pub(crate) adaptive_spans: Vec<Span>,
-    /// The place of `uses`' name.
+    /// The span of the name in `uses`.
     pub(crate) uses_span: Option<Span>,
-    /// The place of `crate`'s path.
+    /// The span of the path in `crate`.
     pub(crate) crate_span: Option<Span>,
-    /// Folders in which `#include` looks.
+    /// The search path of `#include`.
     pub(crate) include: Vec<String>,
-    /// Macros, as behind `-D`.
+    /// Macro definitions, in the form of `-D`.
     pub(crate) define: Vec<String>,
-    /// Warnings of the IDL are not shown.
+    /// Suppresses warnings of the IDL.
     pub(crate) no_warnings: bool,
 }
 
-/// Where the IDL is.
+/// The location of the IDL.
 pub(crate) enum Idl {
-    /// In the macro as tokens.
+    /// Tokens in the macro call.
     Tokens(TokenStream),
-    /// In a string.
+    /// A string in the macro call.
     Text(Literal),
-    /// In files: the literals and the paths in them.
+    /// Files: the literals and the paths in them.
     Files(Vec<(Literal, String)>),
 }
 
 impl Input {
-    /// Tells the forms apart.
+    /// Parses the arguments, and determines the form of the IDL.
     ///
     /// # Errors
     /// Unknown, repeated, malformed or unsupported options, all together.
@@ -98,7 +98,8 @@ impl Input {
     }
 }
 
-/// The tokens without invisible delimiters, which a macro puts around what it passes on as `literal`, `expr`, `path` or `ty`.
+/// Removes invisible delimiters, which a macro adds around fragments that it passes on as `literal`, `expr`,
+/// `path` or `ty`.
 fn without_invisible(tokens: TokenStream) -> TokenStream {
     if !has_invisible(&tokens) {
         return tokens;
@@ -122,7 +123,7 @@ fn has_invisible(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Reads options and remembers what is wrong.
+/// A parser of options that collects errors.
 #[derive(Default)]
 struct Reader {
     options: Options,
@@ -138,7 +139,7 @@ struct Reader {
     include: Vec<String>,
     define: Vec<String>,
     no_warnings: bool,
-    /// The name of the first option that only the preprocessor obeys.
+    /// The name of the first option that only applies to preprocessed input.
     preprocessed: Option<Ident>,
     files: Vec<(Literal, String)>,
     seen: Vec<String>,
@@ -146,7 +147,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Options separated by commas, up to the end or a semicolon.
+    /// Parses options separated by commas, up to the end or a semicolon.
     fn options(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         while !input.is_empty() && !input.peek(Token![;]) {
             let mut result = self.option(input);
@@ -347,7 +348,7 @@ impl Reader {
     }
 }
 
-/// `("a", "b", ..., uses = 9)`.
+/// Parses `("a", "b", ..., uses = 9)`.
 fn adaptive(input: ParseStream<'_>) -> syn::Result<(Vec<LitStr>, u32)> {
     let content;
     syn::parenthesized!(content in input);
@@ -367,12 +368,12 @@ fn adaptive(input: ParseStream<'_>) -> syn::Result<(Vec<LitStr>, u32)> {
         Ok((patterns, uses.base10_parse()?))
     };
     let found = read();
-    // What is left would be reported as well.
+    // Consume the remaining tokens. Otherwise they would be reported as well.
     content.parse::<TokenStream>()?;
     found
 }
 
-/// `["a", "b", ...]`, or a single `"a"`.
+/// Parses `["a", "b", ...]`, or a single `"a"`.
 fn in_brackets(input: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
     if input.peek(LitStr) {
         return Ok(vec![input.parse()?]);
@@ -382,7 +383,7 @@ fn in_brackets(input: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
     Ok(content.parse_terminated(|input| input.parse(), Token![,])?.into_iter().collect())
 }
 
-/// `(a, b, ...)`.
+/// Parses `(a, b, ...)`.
 fn in_parentheses<T>(
     input: ParseStream<'_>,
     item: fn(ParseStream<'_>) -> syn::Result<T>,
@@ -391,7 +392,7 @@ fn in_parentheses<T>(
     syn::parenthesized!(content in input);
     let items = content.parse_terminated(item, Token![,]);
     if items.is_err() {
-        // What is left would be reported as well.
+        // Consume the remaining tokens. Otherwise they would be reported as well.
         content.parse::<TokenStream>()?;
     }
     Ok(items?.into_iter().collect())
@@ -401,15 +402,16 @@ fn is_string(literal: &Literal) -> bool {
     matches!(syn::Lit::new(literal.clone()), syn::Lit::Str(_))
 }
 
-/// What follows a string that is no argument but a part of inline IDL, which then is reported as such.
+/// Returns whether the token after a string means that the string belongs to inline IDL, where it is then
+/// reported. Such a token cannot follow an argument.
 fn is_idl(second: Option<&TokenTree>) -> bool {
     !matches!(second, None | Some(TokenTree::Punct(_)))
 }
 
-/// What follows the name of an option, and never the first word of IDL.
+/// Returns whether the second token can follow the name of an option. It never follows the first word of IDL.
 fn is_option_mark(first: &Ident, second: &TokenTree) -> bool {
     match second {
-        // The options without a value.
+        // Options without a value.
         TokenTree::Punct(punct) if punct.as_char() == ';' => {
             ["default_bodies", "ami", "interpretive", "no_warnings"].iter().any(|name| first == name)
         }
@@ -419,7 +421,7 @@ fn is_option_mark(first: &Ident, second: &TokenTree) -> bool {
     }
 }
 
-/// A string with a semicolon is IDL; no path has one.
+/// A string with a semicolon is IDL, because paths do not contain semicolons.
 fn text_or_path(literal: Literal) -> Idl {
     match syn::Lit::new(literal.clone()) {
         syn::Lit::Str(text) if !text.value().contains(';') => {

@@ -1,4 +1,4 @@
-//! The `idl!` macro of the zorb ORB: a thin shell around [`idl_compiler`]. Use it as `zorb::idl!`.
+//! The `idl!` macro of the zorb ORB: a thin layer over [`idl_compiler`]. Use it as `zorb::idl!`.
 
 mod input;
 
@@ -9,20 +9,21 @@ use quote::quote;
 
 use input::{Idl, Input};
 
-/// Rust types, references and servant traits from OMG IDL.
+/// Generates Rust types, references and servant traits from OMG IDL.
 ///
-/// The IDL stands in the macro, in a string or in a file; relative paths start at the directory of the crate's
-/// `Cargo.toml`. What the IDL declares at file level is re-exported where the macro stands, in a module or in a
-/// function. `docs/IDL-MAPPING.md` says what each construct becomes.
+/// The IDL is written in the macro, in a string or in a file. Relative paths start at the directory of the
+/// crate's `Cargo.toml`. The IDL's file-level declarations are re-exported at the macro call, in a module or
+/// in a function. A string can contain IDL that Rust's lexer rejects. `docs/IDL-MAPPING.md` describes the
+/// mapping of each construct.
 ///
 /// ```text
 /// idl! { module Bank { interface Account { void deposit(in double amount); }; }; }
-/// idl!(r#"const wstring GREETING = L"hello";"#);      // text that Rust's lexer refuses; a string with `;` is text,
-/// idl!("idl/bank.idl");                               // any other a path
+/// idl!(r#"const wstring GREETING = L"hello";"#);      // a string with `;` is IDL
+/// idl!("idl/bank.idl");                               // any other string is a path
 /// idl!("idl/bank.idl", "idl/shop.idl", include = ["idl", "vendor/idl"], define = ["LIMIT=5"]);
-/// idl!("<CosEventComm.idl>", "idl/bank.idl");     // angle brackets: a file of the standard that the compiler has
+/// idl!("<CosEventComm.idl>", "idl/bank.idl");         // angle brackets: a standard file of the compiler
 /// idl!(file = "idl/bank.idl", rename("Bank::Account::set_owner" = "assign_owner"));
-/// idl!("idl/bank.idl", extern("::Common" = ::common::common));  // what an included file defines is elsewhere
+/// idl!("idl/bank.idl", extern("::Common" = ::common::common));  // Rust of included IDL
 /// idl! { non_nil("Bank::*"); module Bank { /* ... */ }; }   // options, a semicolon, IDL
 /// ```
 ///
@@ -31,34 +32,35 @@ use input::{Idl, Input};
 /// | option | meaning |
 /// |---|---|
 /// | `file = "path"` | the IDL is in this file |
-/// | `include = ["folder", ...]` | where `#include` looks, from the directory of `Cargo.toml` |
+/// | `include = ["folder", ...]` | search path of `#include`, relative to the directory of `Cargo.toml` |
 /// | `define = ["NAME=VALUE", ...]` | macros of the preprocessor |
-/// | `extern("::M" = ::path, ...)` | where the Rust of an included module or definition is; it is not generated again |
-/// | `include_policy = extern` | included definitions are not generated at all; `compile` is the default |
-/// | `rename("M::I::op" = "name", ...)` | Rust names in place of the converted ones; members, enumerators and parameters are named through what they belong to |
-/// | `non_nil("M::*", ...)` | places where references are never nil: `IRef` in place of `Option<IRef>` |
-/// | `derive(PartialOrd, serde::Serialize, "M::*" = Ord, ...)` | traits that all structs, exceptions, unions and enums, or those named, derive as well |
-/// | `ami`, `ami("M::I", "M::*", ...)` | `sendc_` methods, and traits for the handlers of their replies, of all interfaces or of these |
-/// | `default_bodies`, `default_bodies("M::I", "M::I::op", ...)` | what servants need not implement, of all or of these: `NO_IMPLEMENT` is answered |
-/// | `interpretive`, `interpretive("M::*", ...)` | all types, or these, are marshalled by the interpreter and have no code of their own for it; of interfaces, what their calls send |
-/// | `adaptive("M::*", ..., uses = 100)` | these types, or all where none are named, are interpreted so many times and compiled then |
-/// | `no_warnings` | warnings of the IDL are not shown |
-/// | `uses = "name"` | `name()` gives the use counts of all adaptive types |
-/// | `crate = ::path` | where the crate `zorb` is |
+/// | `extern("::M" = ::path, ...)` | location of the Rust of an included module or definition, which is not generated again |
+/// | `include_policy = extern` | included definitions are not generated; the default is `compile` |
+/// | `rename("M::I::op" = "name", ...)` | Rust names that replace the converted ones; members, enumerators and parameters are named relative to their owner |
+/// | `non_nil("M::*", ...)` | references that are never nil: `IRef` in place of `Option<IRef>` |
+/// | `derive(PartialOrd, serde::Serialize, "M::*" = Ord, ...)` | additional derives of all structs, exceptions, unions and enums, or of the named ones |
+/// | `ami`, `ami("M::I", "M::*", ...)` | `sendc_` methods and traits of reply handlers, for all interfaces or for these |
+/// | `default_bodies`, `default_bodies("M::I", "M::I::op", ...)` | methods that servants need not implement, all or these: they raise `NO_IMPLEMENT` |
+/// | `interpretive`, `interpretive("M::*", ...)` | all types, or these, are marshalled by the interpreter without code of their own; for interfaces, the values in their calls |
+/// | `adaptive("M::*", ..., uses = 100)` | these types, or all if none is named, are interpreted for this number of uses, then compiled |
+/// | `no_warnings` | suppresses warnings of the IDL |
+/// | `uses = "name"` | `name()` returns the use counts of all adaptive types |
+/// | `crate = ::path` | path of the crate `zorb` |
 ///
 /// # Errors
-/// Everything that is wrong with the IDL is a compile error at its token, all of them at once.
+/// All errors of the IDL are compile errors at their tokens, reported together.
 ///
 /// # Warnings
-/// Warnings of the IDL are warnings of rustc, as uses of a deprecated constant `IDL_WARNING`: stable Rust lets a macro give no others.
-/// What other IDL compilers may refuse is a warning for files only, since those read no IDL among Rust.
-/// `#[allow(deprecated)]` before a module with the macro hides them, as the option `no_warnings` does.
+/// Warnings of the IDL appear as rustc's warnings about uses of a deprecated constant `IDL_WARNING`, because
+/// stable Rust offers macros no other warnings. Warnings about IDL that other compilers may reject are
+/// limited to files, because those compilers do not read IDL in Rust. `#[allow(deprecated)]` before a module
+/// with the macro hides warnings, as does the option `no_warnings`.
 #[proc_macro]
 pub fn idl(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).unwrap_or_else(|errors| errors).into()
 }
 
-/// The output, or the errors as tokens.
+/// Returns the output, or the errors as tokens.
 fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     let input = Input::parse(tokens).map_err(|error| error.to_compile_error())?;
     let base = std::env::var_os("CARGO_MANIFEST_DIR").map(std::path::PathBuf::from).unwrap_or_default();
@@ -91,7 +93,7 @@ fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     }
     let emitted = emit::emit(&model, &input.options).map_err(|errors| errors.to_compile_errors())?;
     let rebuild = rebuild(&model);
-    // No other compiler reads IDL among Rust.
+    // Other compilers do not read IDL in Rust.
     let portable = matches!(input.idl, Idl::Files(_));
     let warnings = [model.warnings(), &emitted.warnings]
         .map(|warnings| (!input.no_warnings).then(|| warnings.to_warnings(portable)));
@@ -99,7 +101,7 @@ fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     Ok(quote!(#output #rebuild #(#warnings)*))
 }
 
-/// Says that a file cannot be read, if it cannot.
+/// Returns an error if a file cannot be read.
 fn missing(base: &std::path::Path, span: proc_macro2::Span, path: &str) -> Option<TokenStream> {
     if is_standard_file(path.as_ref()) {
         return None;
@@ -110,7 +112,7 @@ fn missing(base: &std::path::Path, span: proc_macro2::Span, path: &str) -> Optio
     Some(error_at(span, &format!("cannot read `{path}`: {error}\nnote: {hint}")))
 }
 
-/// Tokens that make the Rust compiler look again at every file that was read when it changes.
+/// Returns tokens that make rustc recompile when a file that was read changes.
 fn rebuild(model: &Model) -> TokenStream {
     let paths = model.sources().paths().into_iter().map(|path| path.to_string_lossy().into_owned());
     quote!(#(const _: &[::core::primitive::u8] = ::core::include_bytes!(#paths);)*)
@@ -177,7 +179,7 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
     error_at(span, &text)
 }
 
-/// The place of an entry.
+/// Returns the span of an entry.
 fn spot(spans: &[proc_macro2::Span], index: usize) -> proc_macro2::Span {
     spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site())
 }

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use idl_compiler::emit::{IncludePolicy, Options};
 
 use crate::breaking::BreakingArgs;
+use crate::options::{Colour, Input, MessageFormat};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +25,8 @@ Examples:
 
 Exit codes: 0 all is well, 1 the IDL has errors (fmt --check: is not laid out; breaking: something breaks), 2 the options have, 3 input or output failed.";
 
-/// The examples of the help, for a program that has these commands under another name, such as `zorb idl`.
+/// Returns the examples of the help, for a program that has these commands under another name, such as
+/// `zorb idl`.
 pub fn examples(program: &str) -> String {
     EXAMPLES.replace("idlc ", &format!("{program} "))
 }
@@ -44,31 +46,6 @@ pub struct Args {
     pub json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// When something is coloured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    /// Where a terminal reads it and `NO_COLOR` is not set.
-    #[value(help = None::<&str>)]
-    Auto,
-    /// Always.
-    #[value(help = None::<&str>)]
-    Always,
-    /// Never.
-    #[value(help = None::<&str>)]
-    Never,
-}
-
-/// The form of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MessageFormat {
-    /// With excerpts of the source
-    Human,
-    /// One line each: file, line, column, kind, what is wrong
-    Short,
-    /// One JSON object a line, for editors and build tools
-    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -150,28 +127,6 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Input {
-    /// IDL files; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// A folder in which `#include` looks
-    #[arg(short = 'I', long, value_name = "FOLDER")]
-    pub(crate) include: Vec<PathBuf>,
-    /// Define a macro; without a value it is 1
-    #[arg(short = 'D', long, value_name = "NAME[=VALUE]")]
-    pub(crate) define: Vec<String>,
-    /// Take a macro away, after all -D
-    #[arg(short = 'U', long, value_name = "NAME")]
-    pub(crate) undefine: Vec<String>,
-    /// Names that only the letter of the standard forbids are errors, not warnings
-    #[arg(long)]
-    pub(crate) strict_names: bool,
-    /// Print no warnings
-    #[arg(long)]
-    pub(crate) no_warnings: bool,
-}
-
-#[derive(Debug, clap::Args)]
 pub(crate) struct Mapping {
     /// What becomes of definitions of included files
     #[arg(long, value_name = "POLICY", default_value = "compile")]
@@ -217,8 +172,10 @@ enum Policy {
 }
 
 impl Mapping {
+    /// Converts the arguments to options.
+    ///
     /// # Errors
-    /// What is no path of Rust.
+    /// An argument is not a Rust path.
     pub(crate) fn options(&self) -> Result<Options, String> {
         let mut external = Vec::new();
         for (idl, rust) in &self.external {
@@ -249,10 +206,10 @@ impl Mapping {
     }
 }
 
-/// The tokens of a Rust path.
+/// Parses a Rust path into tokens.
 ///
 /// # Errors
-/// The text is none.
+/// The text is not a path.
 pub(crate) fn path(text: &str) -> Result<proc_macro2::TokenStream, String> {
     let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
     let is_path = |tokens: &proc_macro2::TokenStream| {
@@ -261,14 +218,14 @@ pub(crate) fn path(text: &str) -> Result<proc_macro2::TokenStream, String> {
     tokens.filter(is_path).ok_or_else(|| format!("`{text}` is not a Rust path"))
 }
 
-/// `pattern=9`.
+/// Parses `pattern=9`.
 fn adaptive(text: &str) -> Result<(String, u32), String> {
     let (pattern, uses) = text.split_once('=').ok_or("expected `PATTERN=USES`")?;
     let uses = uses.trim().parse().map_err(|_| "the uses are a number from 1 to 4294967295".to_owned())?;
     Ok((pattern.trim().to_owned(), uses))
 }
 
-/// `a=b`.
+/// Parses `a=b`.
 fn pair(text: &str) -> Result<(String, String), String> {
     let (left, right) = text.split_once('=').ok_or("expected `IDL=RUST`")?;
     Ok((left.trim().to_owned(), right.trim().to_owned()))

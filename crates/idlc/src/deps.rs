@@ -1,13 +1,14 @@
-//! What was read.
+//! The list of files that were read.
 
 use std::path::Path;
 
-/// One path a line.
+/// Formats the paths, one per line.
 pub(crate) fn list(paths: &[&Path]) -> String {
     paths.iter().map(|path| format!("{}\n", path.display())).collect()
 }
 
-/// A rule as compilers write them with `-MD`: the target depends on every file, and a file that is gone is no error.
+/// Formats a rule in the form that compilers write with `-MD`: the target depends on every file, and a
+/// removed file is not an error.
 pub(crate) fn make(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) -> String {
     let default = || first.map(|path| path.with_extension("rs").display().to_string()).unwrap_or_default();
     let target = target.map_or_else(default, str::to_owned);
@@ -23,7 +24,7 @@ pub(crate) fn make(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) 
     text
 }
 
-/// Blanks, `#` and `$` as make wants them.
+/// Escapes blanks, `#` and `$` for make.
 fn escaped(path: &str) -> String {
     path.replace('$', "$$").replace('#', "\\#").replace(' ', "\\ ")
 }

@@ -1,8 +1,8 @@
 //! `idlc fmt`: indents and spaces IDL.
 //!
-//! Lines stay lines, as in gofmt: what belongs together is the author's to say. What changes is the white space within them, how far
-//! they are indented, and empty lines. The tokens, comments and directives are those of before, which is checked before anything
-//! is written; IDL that is not correct is laid out as far as it has tokens.
+//! Line breaks are kept, as in gofmt, because they express the author's grouping. White space within lines,
+//! indentation and empty lines change. Before anything is written, the result is checked to have the same
+//! tokens, comments and directives. Incorrect IDL is formatted as far as it consists of tokens.
 
 use std::fs;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use crate::{Failure, is_standard_input, write};
 
 const INDENT: usize = 4;
 
-/// Lays files out, each by itself, or tells which would change.
+/// Formats files, each by itself, or lists those that would change.
 pub(crate) fn files(files: &[PathBuf], check: bool) -> Result<(), Failure> {
     let mut differ = false;
     for path in files {
@@ -50,12 +50,12 @@ fn read(path: &Path) -> Result<String, Failure> {
         .map_err(|_| Failure::Io(format!("{} is not UTF-8: convert it first", path.display())))
 }
 
-/// A piece of the text that white space may stand around.
+/// A piece of the text that can be surrounded by white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece<'t> {
     kind: Kind,
     text: &'t str,
-    /// Line breaks between it and the piece before.
+    /// Number of line breaks between it and the previous piece.
     breaks: usize,
 }
 
@@ -63,26 +63,26 @@ struct Piece<'t> {
 enum Kind {
     /// A name, keyword or number.
     Word,
-    /// A literal in quotes, with what stands directly before them.
+    /// A literal in quotes, with its prefix.
     Literal,
-    /// A sign, such as `::`.
+    /// Punctuation, such as `::`.
     Sign,
     /// `// ...`, without the end of the line.
     LineComment,
     /// `/* ... */`.
     BlockComment,
-    /// A line of the preprocessor, with those that it goes on in.
+    /// A preprocessor line, with its continuation lines.
     Directive,
 }
 
-/// The text, laid out.
+/// Returns the formatted text.
 ///
 /// # Errors
 /// The line of a comment or literal that does not end.
 fn laid_out(text: &str) -> Result<String, usize> {
     let pieces = pieces(text)?;
     let out = Layout::default().of(&pieces);
-    // What is in the way is left as it was.
+    // If formatting would change more than white space, the text is left unchanged.
     match self::pieces(&out) {
         Ok(again) if !same(&pieces, &again) => Ok(text.to_owned()),
         Ok(_) if text.contains("\r\n") => Ok(out.replace("\r\n", "\n").replace('\n', "\r\n")),
@@ -91,7 +91,8 @@ fn laid_out(text: &str) -> Result<String, usize> {
     }
 }
 
-/// Whether they differ in white space alone; that within comments counts as such where lines of it begin.
+/// Returns whether the pieces differ in white space only. White space at the start and end of lines within
+/// comments is ignored as well.
 fn same(before: &[Piece<'_>], after: &[Piece<'_>]) -> bool {
     let stripped = |piece: &Piece<'_>| -> (Kind, Vec<String>) {
         (piece.kind, piece.text.lines().map(|line| line.trim().to_owned()).collect())
@@ -99,7 +100,7 @@ fn same(before: &[Piece<'_>], after: &[Piece<'_>]) -> bool {
     before.len() == after.len() && before.iter().zip(after).all(|(a, b)| stripped(a) == stripped(b))
 }
 
-/// Takes a text apart.
+/// Splits a text into pieces.
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut all = Vec::new();
@@ -118,7 +119,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
         let starts_line = breaks > 0 || all.is_empty();
         let (kind, len) = match piece(rest, starts_line) {
             Some(found) => found,
-            // The preprocessor may leave this out, and it may be prose with an apostrophe.
+            // The preprocessor may skip this text, so it can be prose with an apostrophe.
             None if conditions > 0 && !rest.starts_with("/*") => {
                 (Kind::Literal, rest.find('\n').unwrap_or(rest.len()))
             }
@@ -141,7 +142,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
     Ok(all)
 }
 
-/// What begins here, and its octets.
+/// Returns the kind and the length in bytes of the next piece.
 fn piece(rest: &str, starts_line: bool) -> Option<(Kind, usize)> {
     let first = rest.chars().next()?;
     if starts_line && first == '#' {
@@ -171,7 +172,8 @@ fn piece(rest: &str, starts_line: bool) -> Option<(Kind, usize)> {
     Some((Kind::Sign, first.len_utf8()))
 }
 
-/// `#if 0` with all that it leaves out, up to the line that ends that: whatever stands there is no IDL.
+/// Returns the length of `#if 0` and the text that it skips, up to the line that ends it. The skipped text
+/// need not be IDL.
 fn skipped(rest: &str) -> Option<usize> {
     let word = |line: &str| line.trim_start().strip_prefix('#').map(|word| word.trim().to_owned());
     let mut lines = rest.split_inclusive('\n');
@@ -192,7 +194,8 @@ fn skipped(rest: &str) -> Option<usize> {
     rest.get(..at).map(|text| text.trim_end().len())
 }
 
-/// A line, and those that follow behind backslashes. A comment that begins in it and goes on behind it belongs to it.
+/// Returns the length of a directive with its continuation lines. A comment that begins in it and ends after
+/// it is included.
 fn directive(rest: &str) -> usize {
     let mut at = 0;
     let mut in_comment = false;
@@ -234,7 +237,7 @@ fn literal(rest: &str, prefix: &str) -> Option<usize> {
     None
 }
 
-/// A name, keyword or number: `1.5e-3` is one, `1-3` is not.
+/// Returns the length of a name, keyword or number: `1.5e-3` is one, `1-3` is not.
 fn word(rest: &str) -> usize {
     let number = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     let hex = rest.starts_with("0x") || rest.starts_with("0X");
@@ -252,15 +255,15 @@ fn word(rest: &str) -> usize {
     rest.len()
 }
 
-/// Writes pieces.
+/// The writer of formatted pieces.
 #[derive(Default)]
 struct Layout {
     out: String,
-    /// What is open: `{`, `(`, `[`, or `<` of a type.
+    /// The open brackets: `{`, `(`, `[`, or `<` of a type.
     open: Vec<char>,
-    /// A statement has begun that is not over.
+    /// A statement has begun and not ended.
     goes_on: bool,
-    /// Below a label of a union, in front of what it selects.
+    /// After a label of a union and before the member that it selects.
     labelled: bool,
 }
 
@@ -274,7 +277,8 @@ impl Layout {
                     if piece.breaks > 0 || last.kind == Kind::Directive || piece.kind == Kind::Directive =>
                 {
                     self.end_line();
-                    // One empty line stays one, and none stands behind an opening brace or before a closing one.
+                    // Several empty lines become one. Empty lines after an opening brace and before a closing
+                    // one are removed.
                     let wanted = piece.breaks > 1 && last.text != "{" && piece.text != "}";
                     if wanted {
                         self.out.push('\n');
@@ -303,7 +307,7 @@ impl Layout {
         }
     }
 
-    /// Indents what begins a line.
+    /// Indents a piece at the start of a line.
     fn begin(&mut self, piece: &Piece<'_>) {
         if piece.kind == Kind::Directive {
             return;
@@ -319,7 +323,7 @@ impl Layout {
         self.out.extend(std::iter::repeat_n(' ', depth * INDENT));
     }
 
-    /// Whether declarations stand here, and not the parts of one.
+    /// Returns whether the current position is between declarations, not inside one.
     fn in_body(&self) -> bool {
         self.open.last().is_none_or(|open| *open == '{')
     }
@@ -348,23 +352,24 @@ impl Layout {
             _ => {}
         }
         let label = piece.text == ":" && self.is_label_line();
-        // Enumerators are declarations of their own, and so is what an annotation on a line of its own stands above.
+        // An enumerator counts as a declaration. So does an item after an annotation on a line of its own.
         let over = matches!(piece.text, ";" | "{" | "}") || piece.text == "," && self.in_body() || label;
         self.goes_on = !over && !self.line().trim_start().starts_with('@');
         self.labelled = label || self.labelled && !(piece.text == ";" && self.in_body());
     }
 
-    /// What there is of the line.
+    /// Returns the current line so far.
     fn line(&self) -> &str {
         self.out.rsplit('\n').next().unwrap_or_default()
     }
 
-    /// What there is of the declaration, as far as it is in this line.
+    /// Returns the current declaration so far, within the current line.
     fn declaration(&self) -> &str {
         self.line().rsplit([';', '{', '}']).next().unwrap_or_default().trim_start()
     }
 
-    /// Whether a `<` just written opens the parameters of a type, such as `sequence<long>`, or of a template module.
+    /// Returns whether a `<` that was just written opens the parameters of a type, such as `sequence<long>`,
+    /// or of a template module.
     fn is_type(&self) -> bool {
         let before = self.out.trim_end_matches('<').trim_end();
         let word = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
@@ -378,12 +383,12 @@ impl Layout {
     }
 
     fn is_label_line(&self) -> bool {
-        // Several labels may stand in a line.
+        // A line may contain several labels.
         let label = self.declaration().trim_end_matches(':').rsplit(": ").next().unwrap_or_default();
         is_label(label.split([' ', ':']).next().unwrap_or_default())
     }
 
-    /// A comment of several lines: those behind the first stand as they stood to each other.
+    /// Writes a comment. The lines after the first keep their relative indentation.
     fn comment(&mut self, text: &str) {
         let column = self.out.rsplit('\n').next().map_or(0, str::len);
         let starred = text.lines().skip(1).all(|line| line.trim_start().starts_with('*'));
@@ -404,14 +409,14 @@ impl Layout {
                 continue;
             }
             let rest = if starred { line.trim() } else { line.get(shared..).unwrap_or(line).trim_end() };
-            // Text goes on below the text of the first line.
+            // Further text is aligned with the text of the first line.
             let indent = column + if starred { 1 } else { 3 };
             self.out.extend(std::iter::repeat_n(' ', indent));
             self.out.push_str(rest);
         }
     }
 
-    /// Whether a space stands between two pieces of a line.
+    /// Returns whether two pieces of a line are separated by a space.
     fn spaced(&self, earlier: Option<&Piece<'_>>, last: &Piece<'_>, piece: &Piece<'_>) -> bool {
         if is_comment(last) || is_comment(piece) {
             return true;
@@ -426,10 +431,10 @@ impl Layout {
             },
             ("<", _) if in_type => false,
             (_, "<") => !takes_parameters(last.text) && !self.is_template(last.text),
-            // Joined they would be another sign.
+            // Without a space they would form another operator.
             (">" | ">>", ">" | ">>") => true,
             (_, ">" | ">>") if in_type => false,
-            // A sign of a number, where nothing stands before it.
+            // A sign of a number, if no operand precedes it.
             ("-" | "+", _) => !earlier.is_none_or(|earlier| match earlier.kind {
                 Kind::Sign => !matches!(earlier.text, ")" | "]"),
                 _ => earlier.text == "case",
@@ -437,7 +442,7 @@ impl Layout {
             (_, "(") if last.kind == Kind::Word => {
                 matches!(last.text, "raises" | "getraises" | "setraises" | "context" | "switch")
             }
-            // A label, but not what an interface is derived from.
+            // A label, unlike the bases of an interface, has no space before its colon.
             (_, ":") => !self.is_label_line(),
             _ => true,
         }
@@ -452,12 +457,12 @@ fn is_label(word: &str) -> bool {
     matches!(word, "case" | "default")
 }
 
-/// Types that have their parameters between `<` and `>`.
+/// Returns whether a type has parameters between `<` and `>`.
 fn takes_parameters(word: &str) -> bool {
     matches!(word, "sequence" | "string" | "wstring" | "fixed" | "map" | "bitfield")
 }
 
-/// Keywords behind which a scoped name may stand, which begins with `::`.
+/// Returns whether a keyword may be followed by a scoped name that begins with `::`.
 fn stands_before_types(word: &str) -> bool {
     matches!(
         word,
@@ -556,7 +561,7 @@ mod tests {
         becomes("", "");
     }
 
-    /// All IDL of this repository, be it right or wrong, and that of omniORB where it is installed.
+    /// Formats all IDL of this repository, whether correct or not, and that of omniORB if it is installed.
     #[test]
     fn no_token_is_lost_and_what_is_laid_out_stays() {
         let mut folders =

@@ -1,5 +1,5 @@
-//! `idlc`: checks OMG IDL, lays it out, and shows the Rust, the model and the files that come of it. As a library it is for programs
-//! that have these commands among theirs.
+//! `idlc`: checks and formats OMG IDL, and shows the resulting Rust, model and list of files. The library is
+//! for programs that include these commands.
 
 mod args;
 mod breaking;
@@ -7,6 +7,7 @@ mod deps;
 mod format;
 mod messages;
 mod model;
+mod options;
 mod skeleton;
 mod tree;
 
@@ -17,41 +18,44 @@ use std::process::ExitCode;
 use idl_compiler::emit::{self, OptionProblem, Options, Skeleton};
 use idl_compiler::{Compiler, Diagnostics, Disk, Model, Source};
 
-use args::{Command, Input};
+use args::Command;
 use messages::Messages;
+use options::Input;
 
-pub use args::{Args, Colour, MessageFormat, examples};
+pub use args::{Args, examples};
+pub use options::{Colour, MessageFormat};
 pub use skeleton::skeleton;
 
-/// Does what the command line says. Results go to standard output, messages to standard error.
+/// Runs the command line. Results go to standard output, messages to standard error.
 ///
-/// The exit code: 0 all is well, 1 the IDL has errors or is not laid out, 2 the options have errors, 3 input or output failed.
+/// The exit code is 0 on success, 1 if the IDL has errors or is not formatted, 2 if the options have errors,
+/// and 3 if input or output failed.
 pub fn run(args: &Args) -> ExitCode {
     match perform(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.show(&Messages::new(args));
+            failure.show(&Messages::new(args.message_format, args.colour));
             ExitCode::from(failure.code())
         }
     }
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 enum Failure {
-    /// The IDL is wrong, or not laid out; said already where it is.
+    /// The IDL has errors, or is not formatted; already reported.
     Idl,
-    /// Something breaks; said already what.
+    /// A change breaks something; already reported.
     Breaks,
-    /// A file can not be read; said already.
+    /// A file cannot be read; already reported.
     Unread,
-    /// Options do not fit the IDL.
+    /// Options that do not apply to the IDL.
     Options(Vec<String>),
-    /// Input or output.
+    /// An error of input or output.
     Io(String),
 }
 
 impl Failure {
-    /// The exit code: the higher, the less the IDL is to blame.
+    /// Returns the exit code. Higher codes mean that the cause is less related to the IDL.
     fn code(&self) -> u8 {
         match self {
             Failure::Idl | Failure::Breaks => 1,
@@ -73,10 +77,10 @@ impl Failure {
 }
 
 fn perform(args: &Args) -> Result<(), Failure> {
-    let messages = &Messages::new(args);
+    let messages = &Messages::new(args.message_format, args.colour);
     match &args.command {
         Command::Check { input } => {
-            // Each by itself, and all of them whatever is wrong with one.
+            // Each file is checked by itself, and all of them even if one has errors.
             let mut worst: Result<(), Failure> = Ok(());
             for file in &input.files {
                 let Err(failure) = compile(input, std::slice::from_ref(file), messages) else { continue };
@@ -133,7 +137,8 @@ fn perform(args: &Args) -> Result<(), Failure> {
                 let wrong = "`--make` of standard input: say what the rule makes with --target".to_owned();
                 return Err(Failure::Options(vec![wrong]));
             }
-            // What was read is known also where the IDL is wrong, and a build must look again when it changes.
+            // The list of files is known even if the IDL has errors. A build must run again when one of them
+            // changes.
             let result = read(input, &input.files)?;
             let sources = match &result {
                 Ok(model) => model.sources(),
@@ -150,7 +155,7 @@ fn perform(args: &Args) -> Result<(), Failure> {
         Command::Breaking(args) => match breaking::run(args, messages) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::Breaks),
-            // An exit code of 1 says that something breaks.
+            // An exit code of 1 is reserved for breaking changes.
             Err(Failure::Idl | Failure::Unread) => Err(Failure::Options(Vec::new())),
             Err(Failure::Io(line)) => Err(Failure::Options(vec![line])),
             Err(other) => Err(other),
@@ -163,12 +168,12 @@ fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Compiles files as one text, or standard input; messages go to standard error.
+/// Compiles files, or standard input, as one text. Messages go to standard error.
 fn compile(input: &Input, files: &[PathBuf], messages: &Messages) -> Result<Model, Failure> {
     checked(input, read(input, files)?, messages)
 }
 
-/// Compiles without a word.
+/// Compiles without printing messages.
 fn read(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, Failure> {
     let mut compiler = Compiler::default().files(Disk::new()).strict_names(input.strict_names);
     for folder in &input.include {
@@ -200,7 +205,7 @@ fn read(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, 
     })
 }
 
-/// Shows the messages of a compilation.
+/// Prints the messages of a compilation.
 fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Messages) -> Result<Model, Failure> {
     let model = result.map_err(|errors| {
         let errors = if input.no_warnings { errors.without_warnings() } else { errors };
@@ -214,7 +219,7 @@ fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Message
     Ok(model)
 }
 
-/// The Rust of a model, laid out for readers.
+/// Returns the Rust of a model, formatted.
 fn generated(model: &Model, options: &Options, messages: &Messages, warn: bool) -> Result<String, Failure> {
     check_options(model, options)?;
     let emitted = emit::emit(model, options).map_err(|errors| {
@@ -230,7 +235,7 @@ fn generated(model: &Model, options: &Options, messages: &Messages, warn: bool) 
     Ok(prettyplease::unparse(&file))
 }
 
-/// Options that do not fit the model are errors.
+/// Checks that the options apply to the model.
 fn check_options(model: &Model, options: &Options) -> Result<(), Failure> {
     let problems: Vec<String> =
         options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
@@ -280,7 +285,7 @@ fn explained(options: &Options, problem: OptionProblem) -> String {
     }
 }
 
-/// Writes to a file or to standard output. Who reads that may stop early.
+/// Writes to a file or to standard output. It is not an error if the reader closes standard output early.
 fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     match path {
         Some(path) => idl_compiler::write_whole(path, text)
@@ -295,7 +300,8 @@ fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
 }
 
 impl Colour {
-    /// Messages are to be coloured: as said, else where a terminal reads them and `NO_COLOR` is not set.
+    /// Returns whether messages are coloured: as configured, or in automatic mode if a terminal reads them
+    /// and `NO_COLOR` is not set.
     fn wanted(self) -> bool {
         match self {
             Colour::Always => true,

@@ -1,6 +1,7 @@
-//! The program: see the library.
+//! The program. See the library.
 //!
-//! Exit codes: 0 all is well, 1 the IDL has errors or is not laid out, 2 the command line has errors, 3 input or output failed.
+//! The exit code is 0 on success, 1 if the IDL has errors or is not formatted, 2 if the command line has
+//! errors, and 3 if input or output failed.
 
 use std::process::ExitCode;
 

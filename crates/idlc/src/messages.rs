@@ -1,16 +1,17 @@
-//! Messages on standard error: excerpts of the source or a line each for people, or a JSON object a line for programs.
+//! Messages on standard error: excerpts of the source or single lines for people, or one JSON object per line
+//! for programs.
 
 use std::io::{self, Write};
 
 use idl_compiler::{Diagnostic, Diagnostics, Label, Position, Severity, Sources, printable};
 use serde_json::{Value, json};
 
-use crate::args::{Args, MessageFormat};
+use crate::options::{Colour, MessageFormat};
 
-/// So many macros that brought a token are named.
+/// Maximum number of macros that are named as the origin of a token.
 const MAX_MACROS: usize = 64;
 
-/// How messages are shown.
+/// The format of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
     form: MessageFormat,
@@ -18,12 +19,12 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// As the command line asks for.
-    pub(crate) fn new(args: &Args) -> Self {
-        Messages { form: args.message_format, colour: args.colour.wanted() }
+    /// Creates the format that the command line requests.
+    pub(crate) fn new(form: MessageFormat, colour: Colour) -> Self {
+        Messages { form, colour: colour.wanted() }
     }
 
-    /// What the compiler found.
+    /// Prints the compiler's diagnostics.
     pub(crate) fn show(&self, found: &Diagnostics) {
         match self.form {
             MessageFormat::Human => complain(&found.render(self.colour)),
@@ -39,7 +40,7 @@ impl Messages {
         }
     }
 
-    /// An error that is not in the IDL.
+    /// Prints an error that is not in the IDL.
     pub(crate) fn error(&self, code: &str, message: &str) {
         match self.form {
             MessageFormat::Human | MessageFormat::Short => {
@@ -51,16 +52,17 @@ impl Messages {
     }
 }
 
-/// Writes to standard error. Who reads that may stop early.
+/// Writes to standard error. It is not an error if the reader closes it early.
 fn complain(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// The same JSON, with characters that a terminal obeys or hides as `\u202e`.
+/// Returns the JSON with characters that a terminal interprets or hides escaped, e.g. as `\u202e`.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        // ASCII outside of texts is white space, inside of texts it is escaped already, but for DEL.
+        // ASCII control characters are white space outside of strings. Inside strings they are escaped
+        // already, except DEL.
         if c < '\u{7f}' || printable(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
             out.push(c);
         } else {
@@ -70,14 +72,15 @@ pub(crate) fn escaped_json(json: &str) -> String {
     out
 }
 
-/// One finding as a line that editors and `grep -n` have the form of.
+/// Formats a diagnostic as one line, in the form of `grep -n`, which editors parse.
 fn short(sources: &Sources, one: &Diagnostic) -> String {
     let place = one.span().map_or(String::new(), |span| format!("{}: ", sources.position(span)));
     let message = printable(&one.message).replace('\n', " ");
     format!("{}{}[{}]: {message}\n", printable(&place), severity(one.severity), one.code)
 }
 
-/// One finding. The keys are described in docs/IDL-MAPPING.md: new ones may come, none changes or goes.
+/// Converts a diagnostic to JSON. The keys are described in docs/IDL-MAPPING.md. New ones may be added, none
+/// is changed or removed.
 fn diagnostic(found: &Diagnostics, one: &Diagnostic) -> Value {
     let sources = found.sources();
     let spans: Vec<Value> =
@@ -117,7 +120,7 @@ fn span(sources: &Sources, label: &Label, primary: bool) -> Value {
     let (start, end) = (sources.position(label.span), sources.end(label.span));
     let included: Vec<Value> =
         sources.included_from(label.span).into_iter().map(|from| place(&sources.position(from))).collect();
-    // Macros may bring each other thousands deep, for each message anew.
+    // Macro expansions may nest thousands of levels deep, and each message would list all of them.
     let expanded: Vec<Value> = sources
         .expanded_from(label.span)
         .into_iter()

@@ -1,4 +1,5 @@
-//! The model as JSON: one object a definition, in a list, each with the scoped names of what it refers to.
+//! The model as JSON: a list with one object per definition. An object refers to other definitions by their
+//! scoped names.
 
 use idl_compiler::Model;
 use idl_compiler::model::{
@@ -7,7 +8,7 @@ use idl_compiler::model::{
 };
 use serde_json::{Map, Value, json};
 
-/// Everything that a model says. `format` counts changes that break readers.
+/// Returns the whole model. `format` is incremented with changes that break readers.
 pub(crate) fn json(model: &Model) -> Value {
     let writer = Writer { model };
     let pragmas = model.pragmas().iter();
@@ -152,7 +153,7 @@ impl Writer<'_> {
         Value::Object(object)
     }
 
-    /// Comments and annotations, where there are any.
+    /// Adds comments and annotations, if there are any.
     fn head(&self, put: &mut impl FnMut(&str, Value), docs: &Docs, annotations: &Annotations) {
         if !docs.is_empty() {
             put("docs", json!(docs.text()));
@@ -172,7 +173,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An object with the comments and annotations of what it tells.
+    /// Adds the comments and annotations of an item to its object.
     fn with_head(&self, mut object: Map<String, Value>, docs: &Docs, annotations: &Annotations) -> Value {
         let mut put = |key: &str, value: Value| {
             object.insert(key.to_owned(), value);
@@ -255,7 +256,7 @@ impl Writer<'_> {
         );
     }
 
-    /// A type: basic ones as text, others as an object with one key that says what they are.
+    /// Returns a type: basic ones as a string, others as an object with one key for the kind.
     fn ty(&self, id: TypeId) -> Value {
         match self.model.ty(id) {
             Type::Primitive(primitive) => json!(Primitive::idl_name(*primitive)),
@@ -281,7 +282,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A value; integers that JSON readers may not hold exactly as text.
+    /// Returns a value. Integers that JSON readers may not represent exactly are strings.
     fn value(&self, value: &ConstValue) -> Value {
         match value {
             ConstValue::Bool(value) => json!(value),

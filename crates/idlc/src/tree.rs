@@ -1,4 +1,5 @@
-//! The model as a tree for people: a line for each definition, those inside of it indented below.
+//! The model as a human-readable tree: one line per definition, with the definitions inside it indented
+//! below.
 
 use idl_compiler::Model;
 use idl_compiler::model::{
@@ -6,7 +7,7 @@ use idl_compiler::model::{
     TypeId, Union, Value, ValueModifier, Visibility,
 };
 
-/// All definitions, in the order of the IDL; those of included files too, which say so.
+/// Returns all definitions in the order of the IDL. Definitions of included files are marked.
 pub(crate) fn tree(model: &Model) -> String {
     let mut tree = Tree { model, text: String::new() };
     for id in model.roots() {
@@ -29,7 +30,7 @@ impl Tree<'_> {
 
     fn definition(&mut self, id: DefId, level: usize) {
         let def = self.model.def(id);
-        // The module around it says it for all that is in it, unless a file opens that module too.
+        // The mark of a module applies to its contents, unless an input file opens the module too.
         let outer = def.parent.is_some_and(|parent| self.model.is_included(parent));
         let included = if self.model.is_included(id) && !outer { "  (included)" } else { "" };
         let head = self.head(def);
@@ -42,7 +43,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The definition without what is inside of it.
+    /// Returns the definition without its contents.
     fn head(&self, def: &Def) -> String {
         let (keyword, name) = (def.kind.keyword(), &def.name);
         match &def.kind {
@@ -69,7 +70,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Its parts that are no definitions.
+    /// Returns the parts that are not definitions.
     fn parts(&self, def: &Def) -> Vec<String> {
         match &def.kind {
             DefKind::Struct(body) | DefKind::Exception(body) => {
@@ -174,7 +175,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Scoped names, with a text before them if there are any.
+    /// Lists scoped names, with a prefix if there are any.
     fn listed(&self, before: &str, ids: impl IntoIterator<Item = DefId>) -> String {
         let names: Vec<String> = ids.into_iter().map(|id| self.model.scoped_name(id)).collect();
         if names.is_empty() { String::new() } else { format!("{before}{}", names.join(", ")) }

@@ -1,9 +1,9 @@
-//! Why nothing was generated.
+//! Errors of code generation.
 
 use std::fmt;
 
-/// Why nothing was generated: one text for people, which `Debug` shows as it is, since that is what is printed where the
-/// `main` of a build script returns an error.
+/// The reason why no code was generated, as text for people. `Debug` prints the text unchanged, because Rust
+/// prints errors from the `main` of a build script by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(String);
 

@@ -12,8 +12,9 @@
 //! zorb::include_idl!("bank");
 //! ```
 //!
-//! The output is what `zorb::idl!("idl/bank.idl", include = ["idl"])` gives; the options are those of the macro. A crate by
-//! itself, since a build script compiles its dependencies for the host: it needs the compiler, not the ORB.
+//! The output is that of `zorb::idl!("idl/bank.idl", include = ["idl"])`, with the options of the macro. It
+//! is a separate crate, because a build script compiles its dependencies for the host and needs only the
+//! compiler, not the ORB.
 
 mod error;
 
@@ -25,7 +26,8 @@ use std::path::{Path, PathBuf};
 use idl_compiler::emit::{self, OptionProblem, Options};
 use idl_compiler::{Compiler, Diagnostics, Disk, Model};
 
-/// What to compile, and how. Paths are relative to the directory of `Cargo.toml`, which is where build scripts run.
+/// The files to compile, and the options. Paths are relative to the directory of `Cargo.toml`, in which build
+/// scripts run.
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is compiled before `compile` is called"]
 pub struct Config {
@@ -40,12 +42,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// No files, default options.
+    /// Creates a configuration without files and with default options.
     pub fn new() -> Self {
         Config::default()
     }
 
-    /// Adds a file. All files of a configuration are compiled together: what one defines, the next can use.
+    /// Adds a file. All files of a configuration are compiled together, in order: definitions of one are
+    /// visible in the next.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.files.push(path.into());
         self
@@ -57,140 +60,143 @@ impl Config {
         self
     }
 
-    /// Adds a folder in which `#include` looks, after those added before.
+    /// Adds a folder to the search path of `#include`, after those added before.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.compiler = self.compiler.include(folder);
         self
     }
 
-    /// Defines a macro, as `-D` does: `NAME` (which is 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    /// Defines a macro, as `-D` does: `NAME` (with the value 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
     pub fn define(mut self, define: impl Into<String>) -> Self {
         self.compiler = self.compiler.define(define);
         self
     }
 
-    /// Gives a definition, member, enumerator or parameter (`M::I::op::param`) a Rust name of its own.
+    /// Sets the Rust name of a definition, member, enumerator or parameter (`M::I::op::param`).
     pub fn rename(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
         self.options.rename.push((idl.into(), rust.into()));
         self
     }
 
-    /// Says where references are never nil: a scoped name, or a beginning of such names followed by `*`.
+    /// Declares references that are never nil: a scoped name, or a prefix of such names followed by `*`.
     pub fn non_nil(mut self, pattern: impl Into<String>) -> Self {
         self.options.non_nil.push(pattern.into());
         self
     }
 
-    /// Lets all structs, exceptions, unions and enums derive a trait: the path of its derive macro, `"serde::Serialize"`.
-    /// What a type has anyway is not derived again.
+    /// Makes all structs, exceptions, unions and enums derive a trait: the path of its derive macro,
+    /// `"serde::Serialize"`. Traits that a type has already are not derived again.
     pub fn derive(self, path: impl Into<String>) -> Self {
         self.derive_for("*", path)
     }
 
-    /// Lets some types derive a trait: a scoped name, or a beginning of such names followed by `*`.
+    /// Makes some types derive a trait: a scoped name, or a prefix of such names followed by `*`.
     pub fn derive_for(mut self, pattern: impl Into<String>, path: impl Into<String>) -> Self {
         self.derive.push((pattern.into(), path.into()));
         self
     }
 
-    /// Servants need not implement operations and attributes: what they leave out answers `NO_IMPLEMENT`, so that a new
-    /// operation breaks no server.
+    /// Gives all operations and attributes a default body that raises `NO_IMPLEMENT`. Servants need not
+    /// implement them, so a new operation breaks no server.
     pub fn default_bodies(self) -> Self {
         self.default_bodies_of("*")
     }
 
-    /// The same for some of them: the scoped name of an interface, operation or attribute, or a beginning of such names
-    /// followed by `*`.
+    /// Gives some operations and attributes a default body that raises `NO_IMPLEMENT`: the scoped name of an
+    /// interface, operation or attribute, or a prefix of such names followed by `*`.
     pub fn default_bodies_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.default_bodies.push(pattern.into());
         self
     }
 
-    /// Gives references `sendc_` methods, which send a call and return, and interfaces a trait for the handlers of the replies.
+    /// Generates `sendc_` methods of references, which send a request and return, and a trait for the reply
+    /// handlers of each interface.
     pub fn ami(self) -> Self {
         self.ami_of("*")
     }
 
-    /// The same for some interfaces: a scoped name, or a beginning of such names followed by `*`.
+    /// Generates `sendc_` methods and traits of reply handlers for some interfaces: a scoped name, or a
+    /// prefix of such names followed by `*`.
     pub fn ami_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.ami.push(pattern.into());
         self
     }
 
-    /// Lets the interpreter marshal all types, in place of code of their own, and what calls send.
+    /// Makes the interpreter marshal all types and the values in calls, instead of their own code.
     pub fn interpretive(self) -> Self {
         self.interpretive_of("*")
     }
 
-    /// The same for some types, or for what the calls of some interfaces send: a scoped name, or a beginning of such names
-    /// followed by `*`.
+    /// Makes the interpreter marshal some types, or the values in the calls of some interfaces: a scoped
+    /// name, or a prefix of such names followed by `*`.
     pub fn interpretive_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.interpretive.push(pattern.into());
         self
     }
 
-    /// Lets the interpreter marshal some types so many times, from 1 on, and compiled code then: a scoped name, or a beginning
-    /// of such names followed by `*`.
+    /// Makes the interpreter marshal some types for a number of uses, at least 1, and compiled code
+    /// thereafter: a scoped name, or a prefix of such names followed by `*`.
     pub fn adaptive_of(mut self, pattern: impl Into<String>, uses: u32) -> Self {
         self.options.adaptive.push((pattern.into(), uses));
         self
     }
 
-    /// Names a function that gives the use counts of all adaptive types.
+    /// Sets the name of a function that returns the use counts of all adaptive types.
     pub fn uses(mut self, function: impl Into<String>) -> Self {
         self.options.uses = Some(function.into());
         self
     }
 
-    /// Says where the Rust of an included module or definition is: `("::CosNaming", "::zorb::cos_naming")`. It is not
-    /// generated again.
+    /// Sets the location of the Rust of an included module or definition:
+    /// `("::CosNaming", "::zorb::cos_naming")`. It is not generated again.
     pub fn external(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
         self.paths.push((idl.into(), rust.into()));
         self
     }
 
-    /// Says what becomes of other included definitions: by default they are compiled too.
+    /// Sets the treatment of other included definitions. By default they are compiled too.
     pub fn include_policy(mut self, policy: IncludePolicy) -> Self {
         self.options.include_policy = policy;
         self
     }
 
-    /// Makes names that only the letter of the standard forbids errors; by default they are warnings.
+    /// Turns warnings about names that only the letter of the standard forbids into errors. By default they
+    /// are warnings.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.compiler = self.compiler.strict_names(strict);
         self
     }
 
-    /// Shows no warnings of the IDL.
+    /// Suppresses warnings of the IDL.
     pub fn no_warnings(mut self) -> Self {
         self.no_warnings = true;
         self
     }
 
-    /// Where the crate `zorb` is, `::zorb` if not said.
+    /// Sets the path of the crate `zorb`, by default `::zorb`.
     pub fn runtime(mut self, path: impl Into<String>) -> Self {
         self.paths.push((String::new(), path.into()));
         self
     }
 
-    /// Where the output goes, the folder that cargo names in `OUT_DIR` if not said.
+    /// Sets the output folder, by default the one that cargo provides in `OUT_DIR`.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Name of the output without `.rs`; that of the first file if not said.
+    /// Sets the name of the output without `.rs`, by default that of the first file.
     pub fn output(mut self, name: impl Into<String>) -> Self {
         self.output = Some(name.into());
         self
     }
 
-    /// Compiles, writes the output, and tells cargo to run the script again when a file that was read changes. Warnings
-    /// of the IDL become warnings of cargo.
+    /// Compiles, writes the output, and tells cargo to run the script again when a file that was read
+    /// changes. Warnings of the IDL become warnings of cargo.
     ///
     /// # Errors
-    /// Everything that is wrong with the IDL and the options, drawn for people, also by `Debug`, which is what a build
-    /// script's `main` prints; files that cannot be read or written.
+    /// All errors of the IDL and the options, rendered for people, also by `Debug`, which a build script's
+    /// `main` uses; files that cannot be read or written.
     pub fn compile(self) -> Result<(), Error> {
         let folder = match (&self.folder, std::env::var_os("OUT_DIR")) {
             (Some(folder), _) => folder.clone(),
@@ -208,10 +214,10 @@ impl Config {
             .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))
     }
 
-    /// Compiles and gives what [`Config::compile`] would write and print.
+    /// Compiles and returns what [`Config::compile`] would write and print.
     ///
     /// # Errors
-    /// Those of [`Config::compile`], but for writing.
+    /// Those of [`Config::compile`], except for writing.
     pub fn generate(mut self) -> Result<Output, Error> {
         let name = self.name()?;
         for (idl, rust) in std::mem::take(&mut self.derive) {
@@ -233,7 +239,7 @@ impl Config {
         };
         cargo.extend(sources.paths().into_iter().map(rerun));
         let model = result.map_err(|errors| {
-            // Cargo runs a script that failed again whenever anything changes.
+            // No need to list files: cargo runs a failed script again when anything changes.
             Error::new(errors.render(false))
         })?;
         if !self.no_warnings {
@@ -255,7 +261,7 @@ impl Config {
         let mut file: syn::File = syn::parse2(emitted.tokens).map_err(|error| {
             Error::new(format!("the generated code is no Rust, which is a mistake of zorb: {error}"))
         })?;
-        // Clippy leaves what macros make alone, and would lint the same code in a file.
+        // Clippy ignores code from macros, but would lint the same code in a file.
         for item in &mut file.items {
             if let syn::Item::Mod(module) = item {
                 module.attrs.push(syn::parse_quote!(
@@ -278,7 +284,7 @@ impl Config {
     }
 }
 
-/// What a configuration gives.
+/// The output of a configuration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Output {
@@ -290,7 +296,7 @@ pub struct Output {
     pub cargo: Vec<String>,
 }
 
-/// A path as tokens, without generic arguments.
+/// Parses a path without generic arguments into tokens.
 fn path(text: &str) -> Result<proc_macro2::TokenStream, Error> {
     let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
     let is_path = |tokens: &proc_macro2::TokenStream| {
@@ -303,7 +309,7 @@ fn rerun(path: &Path) -> String {
     format!("cargo:rerun-if-changed={}", path.display())
 }
 
-/// Each warning in one line, since cargo takes one line each.
+/// Formats each warning as one line, as cargo requires.
 fn warnings(model: &Model, found: &Diagnostics) -> impl Iterator<Item = String> {
     found.iter().map(|warning| {
         let place = warning.span().map(|span| format!("{}: ", model.sources().position(span)));
@@ -357,7 +363,7 @@ fn problem(options: &Options, problem: OptionProblem) -> String {
     }
 }
 
-/// Writes a file, unless it has that content: what depends on it need not be built again then.
+/// Writes a file unless it already has this content, so that its dependents are not rebuilt.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
         return Ok(());

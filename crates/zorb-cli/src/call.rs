@@ -1,4 +1,4 @@
-//! `zorb call`: calls an operation of an object that this program knows nothing of.
+//! `zorb call`: calls an operation of an object whose interface is not compiled into this program.
 
 pub(crate) mod fit;
 mod interface;
@@ -81,10 +81,12 @@ pub(crate) struct IdlArgs {
     pub(crate) repository: Option<String>,
 }
 
-/// Calls, and prints the answer; or lists what can be called, or prints a skeleton of the arguments.
+/// Runs the command: calls and prints the answer, lists the operations, or prints a skeleton of the
+/// arguments.
 ///
 /// # Errors
-/// The reference, the IDL or the arguments are not what they should be; output fails. An exception is none: it is printed.
+/// The reference, the IDL or the arguments are invalid, or output fails. An exception is printed and is not
+/// an error.
 pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
     let idl = args.idl.read()?;
@@ -107,7 +109,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
             return Ok(Verdict::Good);
         };
         if args.template {
-            // Of an attribute the operation that has an argument: the one that sets it.
+            // For an attribute, the operation with an argument, which sets it.
             let operation = find(&named.interface, name, true, idl.as_ref())?;
             let skeleton = RawValue::from_string(template::of(inputs(&operation))?)?;
             output.show(&skeleton, |skeleton| vec![Node::lines("", escaped_json(skeleton.get()).lines())])?;
@@ -117,7 +119,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         let request = request(&object, &operation, arguments.as_deref())?;
         let answered = if operation.oneway {
             let sent = match request.send_oneway().await {
-                // It is to be with the system before this process ends.
+                // The message must be handed to the system before this process ends.
                 Ok(()) => object.flush().await,
                 Err(error) => Err(error),
             };
@@ -150,7 +152,8 @@ pub(crate) struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// What the command line means: OPERATION, INTERFACE.OPERATION, or INTERFACE; by IDL, or by an interface repository.
+    /// Interprets the command line: OPERATION, INTERFACE.OPERATION, or INTERFACE, by IDL or by an interface
+    /// repository.
     ///
     /// # Errors
     /// The interface is not known.
@@ -167,7 +170,7 @@ impl<'a> Named<'a> {
             output.remark(remark);
         }
         let mut interface = found.interface;
-        // An interface outside of all modules looks like an operation.
+        // An interface outside of all modules has the syntax of an operation.
         if let (Some(idl), Some(name)) = (idl, wanted.operation)
             && find(&interface, name, false, None).is_err()
             && let Some(other) = idl.interface(name)
@@ -178,7 +181,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The call of an operation with arguments that are JSON.
+/// Returns the request for an operation with arguments in JSON.
 ///
 /// # Errors
 /// The arguments do not fit the operation.
@@ -192,17 +195,17 @@ pub(crate) fn request(
     request.map_err(|error| misfit(operation, &json, &error))
 }
 
-/// The names and types of the arguments that the caller gives.
+/// Returns the names and types of the arguments that the caller passes.
 fn inputs(operation: &OperationInfo) -> impl Iterator<Item = (&str, &TypeCode)> {
     let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
     inputs.map(|param| (&*param.name, &param.code))
 }
 
 impl IdlArgs {
-    /// The IDL, where files were named.
+    /// Returns the IDL, if files were named.
     ///
     /// # Errors
-    /// All that is wrong with them.
+    /// All errors of the IDL.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Idl>> {
         if self.files.is_empty() {
             anyhow::ensure!(
@@ -222,7 +225,7 @@ impl IdlArgs {
     }
 }
 
-/// An exception is the answer of the object, unless nothing answered.
+/// Returns the verdict for an exception. It is the object's answer, unless no server answered.
 fn of_answer(exception: &DynamicException) -> Verdict {
     match exception {
         DynamicException::System(error) => of_exception(error),
@@ -230,7 +233,7 @@ fn of_answer(exception: &DynamicException) -> Verdict {
     }
 }
 
-/// An exception as JSON; a reason names options of this program.
+/// Returns an exception as JSON, with a reason in terms of this program's options.
 fn told_exception(exception: &DynamicException) -> Result<String, DynError> {
     let json = exception.to_json()?;
     Ok(match exception {
@@ -239,7 +242,8 @@ fn told_exception(exception: &DynamicException) -> Result<String, DynError> {
     })
 }
 
-/// What can be called, as IDL. An interface repository may have told anything.
+/// Lists the operations and attributes in IDL. The names are untrusted, because they may come from an
+/// interface repository.
 fn listed(interface: &Interface) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for one in interface.lineage() {
@@ -274,7 +278,7 @@ fn signature(operation: &OperationInfo) -> String {
     OneLine::new(&text).to_string()
 }
 
-/// As IDL names it: a definition by its name alone.
+/// Returns the name of a type as in IDL: for a definition, its scoped name.
 fn type_name(code: &TypeCode) -> String {
     match code.id() {
         Ok(id) => match id.strip_prefix("IDL:").and_then(|id| id.rsplit_once(':')) {
@@ -287,10 +291,12 @@ fn type_name(code: &TypeCode) -> String {
     }
 }
 
-/// The operation of that name, or the accessor of the attribute of that name: with arguments the one that sets it.
+/// Returns the operation of this name, or the accessor of the attribute of this name: with arguments the one
+/// that sets it.
 ///
 /// # Errors
-/// There is none, or the attribute is readonly. `idl` may have another interface that has it.
+/// There is none, or the attribute is readonly. The message names another interface of `idl` that has the
+/// operation.
 pub(crate) fn find(
     interface: &Interface,
     name: &str,
@@ -317,7 +323,7 @@ fn choice(interface: &Interface) -> String {
     format!("it has\n  {}", listed(interface).join("\n  "))
 }
 
-/// The text of the arguments, from wherever it is.
+/// Returns the text of the arguments: `text` itself, a file, or standard input.
 pub(crate) fn read_arguments(text: &str) -> anyhow::Result<String> {
     match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).with_context(|| format!("cannot read {path}")),
@@ -330,7 +336,7 @@ pub(crate) fn read_arguments(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Arguments by their names, whichever way they came. Their texts are left as they are.
+/// Converts arguments to an object with their names. The texts of the values are not changed.
 fn by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
     let inputs: Vec<&str> =
         operation.params.iter().filter(|param| param.mode.goes_in()).map(|param| &*param.name).collect();
@@ -340,7 +346,7 @@ fn by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
         _ => serde_json::from_str(json).map(|one| vec![one]),
     }
     .context("the arguments are no JSON")?;
-    // One parameter may be an array itself.
+    // A single parameter may itself be an array.
     let values = match (&*inputs, values.len()) {
         ([_], count) if count != 1 => vec![serde_json::from_str(json).context("the arguments are no JSON")?],
         _ => values,
@@ -362,7 +368,7 @@ fn by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-/// What is wrong with arguments, and what there would be in place of it.
+/// Returns the error for arguments that do not fit, with the expected form.
 fn misfit(operation: &OperationInfo, json: &str, error: &SystemException) -> anyhow::Error {
     let why = std::error::Error::source(error);
     let why = match why.and_then(|why| why.downcast_ref::<DynError>()) {
@@ -388,7 +394,7 @@ mod tests {
             oneway void poke(); }; };";
 
     fn account() -> Arc<Interface> {
-        // An anonymous sequence as a parameter is for IDL 4 and later.
+        // Anonymous sequences as parameters require IDL 4 or later.
         Idl::parse(
             &BANK
                 .replace("sequence<long>", "Coins")

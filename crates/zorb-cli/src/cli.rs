@@ -1,10 +1,9 @@
 //! The command line.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use idlc::Colour;
 
@@ -14,6 +13,7 @@ use crate::limits::MaxMessage;
 use crate::load::LoadArgs;
 use crate::names::NamesArgs;
 use crate::new::NewArgs;
+use crate::options::Later;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
 use crate::sniff::SniffArgs;
@@ -73,35 +73,7 @@ pub(crate) enum Command {
     },
 }
 
-/// The options of a command, defined when the command is given or its help is asked for: no other command waits for that.
-#[derive(Debug)]
-pub(crate) struct Later<T>(pub(crate) T);
-
-impl<T: clap::Args> clap::Args for Later<T> {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        // What the command is for stays, whatever its options say of themselves.
-        command.defer(|command| {
-            let about = command.get_about().cloned().unwrap_or_default();
-            T::augment_args(command).about(about).long_about(None)
-        })
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl<T: FromArgMatches> FromArgMatches for Later<T> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        T::from_arg_matches(matches).map(Self)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
-
-/// Colours all that is written from here on, or nothing.
+/// Sets whether further output is coloured.
 pub(crate) fn colour(when: Colour) {
     match when {
         Colour::Auto => anstream::ColorChoice::Auto,
@@ -111,20 +83,20 @@ pub(crate) fn colour(when: Colour) {
     .write_global();
 }
 
-/// What a shell needs to complete this program's words.
+/// Returns the completion script of a shell.
 pub(crate) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "zorb", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The command line, or the process ends: with what is wrong, or with the help that was asked for.
+/// Parses the command line. On errors or requests for help, prints the message and exits.
 pub(crate) fn parse() -> Args {
     let mut matches = command().get_matches();
     Args::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut command()).exit())
 }
 
-/// The definition of the command line, where one command has the examples of another program.
+/// Returns the definition of the command line, with the examples of `idlc` adapted to this program.
 fn command() -> clap::Command {
     let examples = idlc::examples("zorb idl");
     Args::command()
@@ -133,7 +105,7 @@ fn command() -> clap::Command {
         })
         .mut_subcommand("names", |names| {
             names.mut_subcommands(|command| match command.get_name() {
-                // They ask no service: the global option is none of theirs.
+                // These commands use no naming service, so the global option does not apply.
                 "serve" | "repair" => {
                     command.arg(clap::Arg::new("service").long("service").hide(true).value_parser(no_service))
                 }
@@ -149,23 +121,10 @@ fn no_service(_: &str) -> Result<String, String> {
 /// Writes the manual pages.
 ///
 /// # Errors
-/// The folder does not take them.
+/// The folder cannot be written.
 pub(crate) fn manual(folder: &Path) -> anyhow::Result<()> {
     clap_mangen::generate_to(command(), folder)
         .with_context(|| format!("cannot write manual pages into {}", folder.display()))
-}
-
-/// A time such as `500ms`, `2s`, `1.5` (seconds).
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let (digits, scale) = match text.strip_suffix("ms") {
-        Some(digits) => (digits, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = digits.trim().parse::<f64>().ok().map(|number| number * scale);
-    seconds
-        .filter(|seconds| *seconds > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "not a time above zero, such as 500ms, 2s or 1.5".to_owned())
 }
 
 #[cfg(test)]
@@ -175,15 +134,5 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         command().debug_assert();
-    }
-
-    #[test]
-    fn times_are_seconds_or_milliseconds() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
-        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
-        for wrong in ["", "0", "-1", "1h", "NaN", "inf", "1e300"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

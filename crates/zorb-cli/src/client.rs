@@ -1,4 +1,4 @@
-//! The ORB that a command asks with.
+//! The ORB of a command that calls objects.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use zorb::csi::Credentials;
 use zorb::prelude::*;
 use zorb::tls::{Identity, ServerNames, Tls, Trust};
 
-use crate::cli;
 use crate::limits::MessageSize;
+use crate::options;
 
-/// The initial reference of naming services, and where one is if nothing is said.
+/// The initial reference of naming services, and the default URL.
 const NAMES: &str = "NameService";
 const NAMES_HERE: &str = "corbaloc:iiop:1.2@127.0.0.1:2809/NameService";
 
-/// How long a call may take if nothing is said.
+/// The default timeout of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Options of all commands that talk to objects.
@@ -25,7 +25,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 #[command(next_help_heading = "Connecting")]
 pub(crate) struct Client {
     /// How long a call may take, and how long a connection may take to be made
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = options::duration)]
     pub(crate) timeout: Duration,
     /// An initial reference, for corbaname:rir: and corbaloc:rir:
     #[arg(long, value_name = "NAME=URL", value_parser = init_ref)]
@@ -54,25 +54,25 @@ fn init_ref(text: &str) -> Result<(String, String), String> {
 }
 
 impl Client {
-    /// Whether no option was given, but for --max-message, which servers have too.
+    /// Returns whether no option was given, except --max-message, which servers have too.
     pub(crate) fn is_default(&self) -> bool {
         let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name, size: _ } = self;
         let files = tls_ca.is_some() || tls_cert.is_some() || tls_key.is_some();
         *timeout == DEFAULT_TIMEOUT && init_ref.is_empty() && !files && !tls_any_name
     }
 
-    /// An ORB that does not listen.
+    /// Creates an ORB that does not listen.
     ///
     /// # Errors
-    /// A file for TLS is not there or not what it should be; a variable for a limit has another form.
+    /// A file for TLS is missing or invalid, or an environment variable for a limit is malformed.
     pub(crate) async fn orb(&self) -> anyhow::Result<Orb> {
         self.orb_as(None).await
     }
 
-    /// An ORB that does not listen, and calls as that user.
+    /// Creates an ORB that does not listen, and calls with these credentials.
     ///
     /// # Errors
-    /// As [`orb`](Self::orb).
+    /// As for [`orb`](Self::orb).
     pub(crate) async fn orb_as(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
         let mut builder = self.size.of(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
         if let Some(credentials) = credentials {
@@ -98,24 +98,24 @@ impl Client {
     }
 }
 
-/// Runs what a command does until it is done or interrupted.
+/// Runs the work of a command to its end.
 ///
 /// # Errors
-/// What it brings; no threads for it.
+/// Those of `work`, or no runtime can be created.
 pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start")?.block_on(work)
 }
 
-/// Waits for Ctrl-C, or the signal by which services are ended. Signals are caught from this call on: it comes before anything is printed
-/// that says there is something to end. A second signal ends the process at once.
+/// Waits for Ctrl-C, or the signal that ends services. Signals are caught from this call on, so it must
+/// precede the output that announces the service. A second signal ends the process at once.
 ///
 /// # Errors
-/// The system takes no handler for them.
+/// The system rejects a signal handler.
 pub(crate) fn ended() -> anyhow::Result<impl Future<Output = ()>> {
     let signal = zorb::signal::Shutdown::new().context("cannot wait for signals")?;
     Ok(async move {
-        // What it fails with was returned above.
+        // Errors were returned above.
         let _ = signal.await;
     })
 }

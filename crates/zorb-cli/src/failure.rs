@@ -1,4 +1,4 @@
-//! Why commands fail, and the exit code that says it.
+//! Failures of commands, and their exit codes.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use zorb::{NarrowError, RaisedBy, ResolveError, SystemException, SystemException
 use crate::Verdict;
 use crate::output::causes;
 
-/// Options that do not go together.
+/// Options that contradict each other.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -22,7 +22,7 @@ impl fmt::Display for Usage {
 
 impl Error for Usage {}
 
-/// An error, and after it what helps.
+/// An error with a hint.
 #[derive(Debug)]
 struct Hinted {
     error: anyhow::Error,
@@ -42,12 +42,12 @@ impl Error for Hinted {
     }
 }
 
-/// The error with `hint` after it.
+/// Adds a hint to an error.
 pub(crate) fn hinted(error: impl Into<anyhow::Error>, hint: &'static str) -> anyhow::Error {
     Hinted { error: error.into(), hint }.into()
 }
 
-/// What an error is to the command: an answer that is no, wrong options, or that nothing could be found out.
+/// Returns the verdict of a command for an error: a negative answer, wrong options, or unknown.
 pub(crate) fn verdict(error: &anyhow::Error) -> Verdict {
     error.chain().find_map(of_cause).unwrap_or(Verdict::Unknown)
 }
@@ -86,7 +86,8 @@ fn of_cause(cause: &(dyn Error + 'static)) -> Option<Verdict> {
     }
 }
 
-/// An exception that a server raised is its answer. Without an answer, nothing was found out.
+/// Returns the verdict for a system exception. One that a server raised is its answer. Otherwise the result
+/// is unknown.
 pub(crate) fn of_exception(error: &SystemException) -> Verdict {
     let raised = error.source().is_some_and(|source| source.is::<RaisedBy>());
     let unreached = matches!(

@@ -1,16 +1,18 @@
-//! `--max-message`: how large messages may be; and the options of this program in place of the library's, in messages.
+//! `--max-message`, the maximum size of messages, and the translation of library options in messages to
+//! options of this program.
 
 use std::borrow::Cow;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use zorb::{Limits, OrbBuilder};
 
-/// The largest message that GIOP has: its size is a number of 32 bits.
+/// The maximum size of a GIOP message: the size field has 32 bits.
 const LARGEST: usize = u32::MAX as usize;
-/// What an ORB keeps in memory for all messages unless more is needed.
+/// Default of the ORB's memory for all messages.
 const POOL: usize = 256 << 20;
 
-/// Bytes of memory for each byte of a message: a boolean is a value of 32 bytes in a tree, a struct of one boolean has two of them.
+/// Bytes of memory for each byte of a message. A boolean is a value of 32 bytes in a tree, and a struct of
+/// one boolean has two such values.
 const DECODED: usize = 64;
 
 /// The option of all commands that says how large messages may be.
@@ -21,7 +23,7 @@ pub(crate) struct MaxMessage {
     max_message: Option<usize>,
 }
 
-/// What that option says, for a command.
+/// The value of `--max-message` for a command.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MessageSize {
     max_message: Option<usize>,
@@ -49,15 +51,16 @@ impl FromArgMatches for MessageSize {
 }
 
 impl MessageSize {
-    /// The largest message, where the option is given.
+    /// Returns the maximum size of a message, if the option is given.
     pub(crate) fn bytes(self) -> Option<usize> {
         self.max_message
     }
 
-    /// The same ORB with the limits that variables of the environment name, and with all limits that a message of the size of the option needs.
+    /// Applies the limits of environment variables to the builder, and raises the limits that a message of
+    /// the option's size needs.
     ///
     /// # Errors
-    /// A variable has another form, or names no limit.
+    /// An environment variable is malformed, or names no limit.
     pub(crate) fn of(self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
         let limits = Limits::from_env()?;
         Ok(match self.max_message {
@@ -67,7 +70,8 @@ impl MessageSize {
     }
 }
 
-/// The same limits, but for those that a message of that size meets as it is received, in one piece or in fragments, and decoded.
+/// Raises the limits that apply to the receipt of a message of this size, whole or in fragments, and to its
+/// decoding.
 fn raised(mut limits: Limits, size: usize) -> Limits {
     limits.max_message_size = size;
     for (limit, least) in [
@@ -80,7 +84,7 @@ fn raised(mut limits: Limits, size: usize) -> Limits {
     limits
 }
 
-/// A size such as `65536`, `512K`, `64M`, `1G`; `MiB` and `MB` are `M`.
+/// Parses a size such as `65536`, `512K`, `64M`, `1G`; `MiB` and `MB` are `M`.
 fn size(text: &str) -> Result<usize, String> {
     let expected = || "a size is expected, such as 65536, 512K, 64M or 1G".to_owned();
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -95,13 +99,13 @@ fn size(text: &str) -> Result<usize, String> {
     let size = number.checked_mul(scale).and_then(|size| usize::try_from(size).ok());
     match size {
         Some(size) if (1 << 10..=LARGEST).contains(&size) => Ok(size),
-        // 4G is meant as the most that there can be.
+        // 4G stands for the maximum.
         Some(size) if size == LARGEST + 1 => Ok(LARGEST),
         _ => Err("a message has from 1K to 4G bytes".to_owned()),
     }
 }
 
-/// What messages of the library call its options, and the options of this program that do the same.
+/// Names of options in messages of the library, and the equivalent options of this program.
 const OPTIONS: [(&str, &str); 11] = [
     ("`Limits::max_message_size`", "`--max-message SIZE`"),
     ("`Limits::max_fragment_memory`", "`--max-message SIZE`"),
@@ -122,7 +126,7 @@ const OPTIONS: [(&str, &str); 11] = [
     ),
 ];
 
-/// A message of the library with the options of this program where it names its own.
+/// Replaces the library's options in a message by those of this program.
 pub(crate) fn in_options(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for (library, option) in OPTIONS {
@@ -177,7 +181,7 @@ mod tests {
         assert_eq!(raised(set, 64 << 10), wanted);
     }
 
-    /// The texts are those of the library: a message that is worded anew there is translated anew here.
+    /// The messages are those of the library. If one is reworded there, its translation must be adapted here.
     #[test]
     fn each_name_that_is_translated_stands_in_a_message_of_the_library() {
         fn read(folder: &Path, into: &mut String) {

@@ -7,7 +7,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::output;
 
-/// Shows warnings and errors from here on, through the queue of [`Output::never_block`](crate::output::Output::never_block).
+/// Enables the log of warnings and errors, written through the queue of
+/// [`Output::never_block`](crate::output::Output::never_block).
 pub(crate) fn start() {
     let log = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)
@@ -15,14 +16,14 @@ pub(crate) fn start() {
         .with_target(false)
         .with_writer(Log)
         .finish();
-    // Another subscriber may be there in tests alone.
+    // Another subscriber can exist only in tests.
     let _ = tracing::subscriber::set_global_default(log);
 }
 
-/// Writes each line when it is whole.
+/// A writer that passes on complete lines.
 struct Log;
 
-/// A line that is being made.
+/// A line that is being written.
 struct Line(Vec<u8>);
 
 impl MakeWriter<'_> for Log {

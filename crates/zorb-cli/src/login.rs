@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use zorb::csi::Credentials;
 
-/// No password is longer, in bytes.
+/// Maximum length of a password in bytes.
 const LONGEST: u64 = 4096;
 
 /// Options of commands that call objects of servers that want a login.
@@ -27,10 +27,10 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// What is sent with each request; `None` without --user.
+    /// Returns the credentials to send with each request; `None` without --user.
     ///
     /// # Errors
-    /// The file can not be read or is empty; there is no terminal to ask at.
+    /// The file cannot be read or is empty, or there is no terminal for a prompt.
     pub(crate) fn credentials(&self) -> anyhow::Result<Option<Credentials>> {
         let Some(user) = &self.user else { return Ok(None) };
         let password = match &self.password_file {
@@ -39,7 +39,8 @@ impl Login {
                 "cannot ask for the password at the terminal; --password-file FILE reads it from a file",
             )?,
         };
-        // The user has asked for it, also where a reference, such as a corbaloc: URL, does not.
+        // The user requested the login, so it is sent even if the reference, such as a corbaloc: URL, does
+        // not require it.
         let credentials = Credentials::login(user, password).even_unasked();
         Ok(Some(match self.plaintext_password {
             true => credentials.allow_plaintext_passwords(),

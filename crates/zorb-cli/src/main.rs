@@ -1,7 +1,11 @@
-//! `zorb`: looks at object references, asks objects, calls them.
+//! `zorb`: inspects object references, tests and calls objects.
 //!
-//! Exit codes: 0 all is well, 1 the answer is no (an exception, no such object or name, no address that is reachable), 2 the command
-//! line is wrong, 3 it could not be found out (nothing answers, input or output failed).
+//! Exit codes:
+//!
+//! * 0: success.
+//! * 1: the answer is negative (an exception, no such object or name, no reachable address).
+//! * 2: the command line is wrong.
+//! * 3: the result is unknown (no answer, input or output failed).
 
 mod call;
 mod cli;
@@ -14,6 +18,7 @@ mod log;
 mod login;
 mod names;
 mod new;
+mod options;
 mod output;
 mod ping;
 mod pretty;
@@ -25,7 +30,8 @@ mod top;
 
 use std::process::ExitCode;
 
-use cli::{Command, Later};
+use cli::Command;
+use options::Later;
 use output::Output;
 
 fn main() -> ExitCode {
@@ -61,16 +67,16 @@ fn main() -> ExitCode {
     verdict.code()
 }
 
-/// What a command found.
+/// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// All is well.
+    /// Success.
     Good,
-    /// What was asked about is not, or the answer is no.
+    /// The answer is negative, or the object in question does not exist.
     Bad,
-    /// Options do not go together.
+    /// The options contradict each other.
     Usage,
-    /// It could not be found out.
+    /// The result is unknown.
     Unknown,
 }
 

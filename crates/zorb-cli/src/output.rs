@@ -1,4 +1,4 @@
-//! What commands write: trees of names and values for people, JSON for programs.
+//! Output of commands: trees of names and values for people, JSON for programs.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,22 +22,22 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Bytes of a text of a peer that results show; messages show fewer.
+/// Maximum bytes of a peer's string in results. Messages show fewer.
 const SHOWN: usize = 4096;
 
-/// Bytes that wait for an output, of commands that serve.
+/// Capacity of the output queues in bytes, for commands that serve.
 const QUEUED: usize = 256 << 10;
 
-/// How long the end of the process waits for output that nothing reads.
+/// Maximum time that the end of the process waits for output that is not read.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// The queues in front of standard output and standard error, of commands that serve.
+/// The queues of standard output and standard error, for commands that serve.
 static QUEUES: OnceLock<[Lossy; 2]> = OnceLock::new();
 
-/// How results are written, on standard output.
+/// The form of results on standard output.
 ///
-/// What reaches a terminal goes through here: control and format characters are escaped in all of it, wherever it comes from, and line
-/// breaks unless they are between lines that this program makes.
+/// Everything that is written to a terminal passes through here. Control and format characters are escaped in
+/// all of it, and so are line breaks, except those between lines that this program creates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -54,16 +54,16 @@ impl Output {
         Self { json }
     }
 
-    /// Whether programs read it.
+    /// Returns whether the output is JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// From here on nothing that is written waits for what reads it: lines without room are dropped and counted. For commands that
-    /// serve, which go on where a pipe or terminal is not read.
+    /// Makes all further output non-blocking. Lines that do not fit into the queue are dropped and counted.
+    /// For commands that serve, which must continue if a pipe or terminal is not read.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot create a thread.
     pub(crate) fn never_block(&self) -> anyhow::Result<()> {
         let as_json = |lines: u64| format!("{{\"missing_lines\":{lines}}}\n");
         let notice: fn(u64) -> String = if self.json { as_json } else { lossy::missing };
@@ -73,17 +73,17 @@ impl Output {
         Ok(())
     }
 
-    /// Waits until all is written, a second at most where nothing reads it.
+    /// Waits until everything is written, for at most one second if it is not read.
     pub(crate) fn finish() {
         for queue in QUEUES.get().into_iter().flatten() {
             queue.flush(LAST_LINES);
         }
     }
 
-    /// Writes a result in the form that is wanted.
+    /// Writes a result in the selected form.
     ///
     /// # Errors
-    /// Standard output does not take it. That it is closed before the end is none: it has been read enough.
+    /// Standard output cannot be written. It is not an error if the reader closes it early.
     pub(crate) fn show<T: Serialize>(
         &self,
         value: &T,
@@ -96,19 +96,19 @@ impl Output {
         self.write(&text).map(drop)
     }
 
-    /// Writes a result that is JSON on one line, as JSON on many. It takes no memory beside that line.
+    /// Writes a result that is a single line of JSON, as multiple lines. It needs no further memory.
     ///
     /// # Errors
-    /// As [`show`](Self::show).
+    /// As for [`show`](Self::show).
     pub(crate) fn show_json(&self, json: &str, tone: Tone) -> anyhow::Result<()> {
         let style = if self.json { Style::new() } else { tone.style() };
         pretty(json, style, |piece| self.write(piece))
     }
 
-    /// Writes text that is escaped already to standard output; returns false where that is closed.
+    /// Writes escaped text to standard output. Returns false if standard output is closed.
     ///
     /// # Errors
-    /// Standard output does not take it.
+    /// Standard output cannot be written.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<bool> {
         match put(Stream::Out, text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -116,28 +116,28 @@ impl Output {
         }
     }
 
-    /// Says something on standard error, where people look on.
+    /// Writes a remark for people to standard error.
     pub(crate) fn remark(&self, text: &str) {
         if !self.json {
             let _ = put(Stream::Err, &format!("{NAME}{}{NAME:#}\n", OneLine::new(&in_options(text))));
         }
     }
 
-    /// Says where the admin endpoint is, if there is one.
+    /// Writes the address of the admin endpoint, if there is one.
     pub(crate) fn admin_at(&self, orb: &zorb::Orb) {
         if let Some(address) = orb.admin_address() {
             self.remark(&format!("admin at http://{address}/"));
         }
     }
 
-    /// Says on standard error why a command failed.
+    /// Writes the failure of a command to standard error.
     pub(crate) fn failure(&self, error: &anyhow::Error) {
         let text = causes(error);
         let text = in_options(&text);
         let text = match self.json {
             true => escaped_json(&serde_json::json!({ "error": text }).to_string()) + "\n",
             false => {
-                // Lines after the first one are indented: none of them looks like a message of its own.
+                // Lines after the first are indented, so that none resembles a separate message.
                 let lines: Vec<String> = text.lines().map(|line| OneLine::new(line).to_string()).collect();
                 format!("{BAD}zorb:{BAD:#} {}\n", lines.join("\n  "))
             }
@@ -151,7 +151,7 @@ pub(crate) fn log_line(line: &str) {
     let _ = put(Stream::Err, &format!("{}\n", OneLine::new(line)));
 }
 
-/// An error with its causes, each once: many name their cause in their own text.
+/// Returns an error with its causes, each once, because many errors include their cause in their own text.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -164,7 +164,7 @@ pub(crate) fn causes(error: &anyhow::Error) -> String {
     text
 }
 
-/// Writes to a stream, or to the queue in front of it, without the colours that it does not take.
+/// Writes to a stream, or to its queue, without colours if the stream does not support them.
 fn put(stream: Stream, text: &str) -> io::Result<()> {
     let choice = match stream {
         Stream::Out => anstream::AutoStream::choice(&io::stdout()),
@@ -191,34 +191,34 @@ fn put(stream: Stream, text: &str) -> io::Result<()> {
     }
 }
 
-/// Text of a peer in a result.
+/// Returns a peer's string in the form for results.
 pub(crate) fn told(text: &str) -> String {
     Printable::new(text).max_bytes(SHOWN).to_string()
 }
 
-/// A line of a tree, with what belongs to it. Name and value are one line each: line breaks in them are escaped.
+/// A line of a tree, with its children. Name and value are one line each: line breaks in them are escaped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
     name: String,
-    /// More than one where this program makes lines.
+    /// More than one line if this program creates them.
     value: Vec<String>,
     tone: Tone,
     under: Vec<Node>,
 }
 
-/// What a value is to make of.
+/// The meaning of a value, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tone {
-    /// Nothing.
+    /// No particular meaning.
     #[default]
     Plain,
-    /// What matters most.
+    /// The most important value.
     Head,
-    /// It is as it should be.
+    /// As expected.
     Good,
-    /// It may be wrong.
+    /// Possibly wrong.
     Doubtful,
-    /// It is wrong.
+    /// Wrong.
     Bad,
 }
 
@@ -239,7 +239,7 @@ impl Node {
         Self::lines(name, [value])
     }
 
-    /// A value of several lines.
+    /// Creates a node with a value of several lines.
     pub(crate) fn lines(name: impl Into<String>, lines: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let value = lines.into_iter().map(Into::into).collect();
         Self { name: name.into(), value, ..Self::default() }
@@ -256,18 +256,18 @@ impl Node {
     }
 }
 
-/// The lines of a tree. Names of neighbours are as wide as the widest of them, so that their values stand below each other. Where none
-/// has a name, values begin the line.
+/// Returns the lines of a tree. Names of siblings are padded to the same width, so that their values are
+/// aligned. If none has a name, lines start with the values.
 pub(crate) fn shown(nodes: &[Node]) -> String {
     let mut out = String::new();
     show_level(&mut out, nodes, 0);
     out
 }
 
-/// Writes nodes, and what is under them, at that depth.
+/// Writes nodes and their children at this depth.
 ///
 /// # Errors
-/// The output does not take it.
+/// The output cannot be written.
 pub(crate) fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) -> io::Result<()> {
     let mut text = String::new();
     show_level(&mut text, nodes, depth);

@@ -1,4 +1,4 @@
-//! `zorb ping`: is the object there, what is it, and how long does it take to answer?
+//! `zorb ping`: tests whether an object exists, what it is, and how long it takes to answer.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::failure::of_exception;
 use crate::limits::in_options;
 use crate::login::Login;
 use crate::output::{Node, Output, Tone, told};
-use crate::{Verdict, cli, target};
+use crate::{Verdict, options, target};
 
 #[derive(Debug, Args)]
 pub(crate) struct PingArgs {
@@ -27,7 +27,7 @@ pub(crate) struct PingArgs {
     #[arg(short, long, value_name = "CALLS", default_value_t = 5)]
     count: u32,
     /// Time between them
-    #[arg(short, long, value_name = "TIME", default_value = "200ms", value_parser = cli::duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "200ms", value_parser = options::duration)]
     interval: Duration,
     /// Ask whether the object has this interface, by its repository id or as Module::Interface; without it, whether it has that of its
     /// reference
@@ -39,21 +39,21 @@ pub(crate) struct PingArgs {
     client: Client,
 }
 
-/// What an object said.
+/// The answers of an object.
 #[derive(Debug, Serialize)]
 struct Report {
     reference: String,
     type_id: String,
-    /// Where it is: LocateRequest, with connecting.
+    /// The result of LocateRequest, including the time to connect.
     locate: Said<bool>,
-    /// Whether it is of the interface that was asked for; missing where none was.
+    /// Whether the object has the requested interface; missing if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_a: Option<IsA>,
     non_existent: Said<bool>,
-    /// Of each call that was answered, microseconds.
+    /// The round-trip time of each answered call in microseconds.
     round_trips_us: Vec<u64>,
     lost: u32,
-    /// Why the first of those was lost.
+    /// The reason why the first of the lost calls failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -65,7 +65,7 @@ struct IsA {
     said: Said<bool>,
 }
 
-/// An answer, or why there is none.
+/// An answer, or the reason why there is none.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Said<T> {
@@ -73,12 +73,12 @@ enum Said<T> {
     Error(Failed),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 struct Failed {
     text: String,
-    /// What it says of the object.
+    /// The verdict about the object that follows from it.
     #[serde(skip)]
     verdict: Option<Verdict>,
 }
@@ -119,10 +119,10 @@ fn shown(us: u64) -> String {
     if us < 1_000 { format!("{us} us") } else { format!("{:.2} ms", us as f64 / 1e3) }
 }
 
-/// Asks, and prints what was said.
+/// Tests the object, and prints the answers.
 ///
 /// # Errors
-/// The reference can not be read or resolved; output fails.
+/// The reference cannot be read or resolved, or output fails.
 pub(crate) fn run(args: &PingArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
     let credentials = args.login.credentials()?;
@@ -183,13 +183,13 @@ async fn ask(object: &ObjectRef, args: &PingArgs) -> Report {
     report
 }
 
-/// The object's own answer: [`Reference::is_a`] believes what a reference says of itself.
+/// Asks the object itself, because [`Reference::is_a`] trusts the type in the reference.
 async fn is_a(object: &ObjectRef, type_id: &str) -> Result<bool, SystemException> {
     let request = Request::new(object, "_is_a").input("logical_type_id", type_id.to_owned())?;
     match request.returns(bool::type_code()).invoke().await {
         Ok(answered) => answered.get(),
         Err(DynamicException::System(error)) => Err(error),
-        // It raises none, so that one that comes is unknown.
+        // The operation declares no user exceptions, so any is UNKNOWN.
         Err(other) => {
             Err(SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Yes)
                 .because(other.to_string()))
@@ -204,7 +204,7 @@ impl Report {
             && self.non_existent.is(|gone| !gone)
             && self.is_a.as_ref().is_none_or(|is_a| is_a.said.is(|is| *is));
         match &self.locate {
-            // It was not reached: what it would answer is not known.
+            // The object was not reached, so its answer is unknown.
             Said::Error(Failed { verdict: Some(verdict), .. }) => *verdict,
             _ if good => Verdict::Good,
             _ => Verdict::Bad,

@@ -1,20 +1,20 @@
-//! JSON on many lines, without a tree of it in memory.
+//! Formatting of JSON in multiple lines, without a tree in memory.
 //!
-//! `serde_json` could transcode it, but would round long numbers and has a limit of nesting.
+//! `serde_json` could transcode it, but it would round long numbers, and it limits the nesting depth.
 
 use std::fmt::Write as _;
 
 use anstyle::Style;
 use giop_codec::is_printable;
 
-/// Bytes that are written at a time.
+/// Maximum bytes per write.
 const PIECE: usize = 64 << 10;
 
-/// Writes valid JSON indented by two, each line in that style, with control and format characters as `\u202e`. `write` returns false
-/// where nothing more is wanted.
+/// Writes valid JSON indented by two, each line in this style, with control and format characters escaped as
+/// `\u202e`. `write` returns false to stop the output.
 ///
 /// # Errors
-/// What `write` returns.
+/// Those of `write`.
 pub(crate) fn pretty(
     json: &str,
     style: Style,
@@ -31,7 +31,7 @@ pub(crate) fn pretty(
         } else if !c.is_ascii_whitespace() {
             let closes = matches!(c, '}' | ']');
             depth -= usize::from(closes).min(depth);
-            // Nothing is between the brackets of an empty one.
+            // An empty pair of brackets stays on one line.
             if is_opened != closes {
                 line(&mut out, depth);
             }
@@ -56,7 +56,8 @@ pub(crate) fn pretty(
     write(&out).map(drop)
 }
 
-/// Whether what follows a character is in a text, and escaped there.
+/// Returns whether the position after a character is inside a string, and whether the next character is
+/// escaped.
 fn after(c: char, in_text: bool, is_escaped: bool) -> (bool, bool) {
     match c {
         '"' if !is_escaped => (!in_text, false),
@@ -65,7 +66,7 @@ fn after(c: char, in_text: bool, is_escaped: bool) -> (bool, bool) {
     }
 }
 
-/// The same JSON, with control and format characters as `\u202e`.
+/// Returns the JSON with control and format characters escaped as `\u202e`.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     json.chars().for_each(|c| push_escaped(&mut out, c));
@@ -73,7 +74,8 @@ pub(crate) fn escaped_json(json: &str) -> String {
 }
 
 fn push_escaped(out: &mut String, c: char) {
-    // Control characters of ASCII are white space between values: in texts they are escaped already, but for DEL.
+    // ASCII control characters are white space between values. Inside strings they are escaped already,
+    // except DEL.
     if c < ' ' || is_printable(c) {
         return out.push(c);
     }

@@ -1,4 +1,4 @@
-//! How a command starts: what fails meanwhile ends it with a message and an exit code.
+//! The start of a command: failures during the start end it with a message and an exit code.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use tokio::runtime::{Builder, Runtime};
 
-/// Whether the command serves others, so that a panic of one request must not end it.
+/// Whether the command serves requests. A panic in one request must not end it.
 static SERVES: AtomicBool = AtomicBool::new(false);
 
-/// The exit code where input or output failed.
+/// The exit code for failed input or output.
 const FAILED: i32 = 3;
 
 /// The exit code of Rust for a program that panicked.
 const PANICKED: i32 = 101;
 
-/// Lets panics end the program until it [`serves`]. Without that, a runtime that gets no thread would panic, and then wait for ever for the
-/// threads that it does not have.
+/// Installs a panic hook that ends the program until it [`serves`]. Without the hook, a runtime that cannot
+/// create a thread would panic, and then wait forever for its missing threads.
 pub(crate) fn end_on_panic(json: bool) {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -39,7 +39,7 @@ pub(crate) fn end_on_panic(json: bool) {
 fn told(info: &PanicHookInfo<'_>) -> (String, i32) {
     let text = info.payload().downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or("a panic");
-    // tokio and the standard library panic where the system gives them no thread.
+    // tokio and the standard library panic if the system cannot create a thread.
     if text.contains("spawn") {
         let help = "too little memory or too many threads (ulimit -v, ulimit -u)";
         return (format!("cannot start: {text}: {help}"), FAILED);
@@ -48,15 +48,15 @@ fn told(info: &PanicHookInfo<'_>) -> (String, i32) {
     (format!("this is a bug of zorb: {text}{at}"), PANICKED)
 }
 
-/// Requests are served from here on: a panic fails one of them, and the program goes on.
+/// Marks the program as serving: from now on a panic fails one request, and the program continues.
 pub(crate) fn serves() {
     SERVES.store(true, Ordering::Relaxed);
 }
 
-/// A runtime with so many threads, or one for each core.
+/// Creates a runtime with this number of threads, by default one for each core.
 ///
 /// # Errors
-/// The system gives it no threads or no descriptors.
+/// The system provides no threads or no descriptors.
 pub(crate) fn threads(workers: Option<usize>) -> anyhow::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     if let Some(workers) = workers {

@@ -1,4 +1,5 @@
-//! What the user names an object by: a stringified reference, a URL, a file that holds one, or standard input.
+//! The object argument of commands: a stringified reference, a URL, a file that contains one, or standard
+//! input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,13 +11,14 @@ use giop_codec::url::{ObjectUrl, UrlError, UrlErrorKind};
 
 use crate::failure::hinted;
 
-/// No reference is longer in text: 64 profiles of what an ORB takes for one message.
+/// Maximum length of a reference as text: 64 profiles of the size that an ORB accepts in one message.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads what `text` names as far as that takes no network.
+/// Reads the reference that `text` names, without using the network.
 ///
 /// # Errors
-/// A file that can not be read, or what is neither a reference nor a URL; the text says at which character.
+/// A file cannot be read, or the text is neither a reference nor a URL. The message gives the position of the
+/// error.
 pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
     if text == "-" {
         return parse(&all(io::stdin().lock(), "standard input")?, "standard input");
@@ -24,7 +26,7 @@ pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
     match text.parse() {
         Ok(ObjectUrl::File(path)) => of_file(&path),
         Ok(url) => Ok(url),
-        // People name the file that a server wrote, too.
+        // The text may also be the path of a file that a server wrote.
         Err(_) if Path::new(text).is_file() => of_file(Path::new(text)),
         Err(error) => Err(hinted(
             wrong(text, error),
@@ -33,7 +35,7 @@ pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
     }
 }
 
-/// What is wrong with a text: without a scheme it is likely the name of a file.
+/// Returns the error for a text. Without a scheme, it is probably the name of a missing file.
 fn wrong(text: &str, error: UrlError) -> anyhow::Error {
     match error.kind() {
         UrlErrorKind::UnknownScheme(_) if !text.contains(':') => {

@@ -1,4 +1,4 @@
-//! Names of other services.
+//! Import of names from other naming services.
 
 mod omni;
 

@@ -1,4 +1,5 @@
-//! What omniNames keeps: a text with a line for each change, from the beginning or since it wrote all of it anew.
+//! Reader of omniNames' data file: text with one line for each change, from the beginning or since its last
+//! checkpoint.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,57 +11,59 @@ use zorb::wire::Ior;
 
 use crate::store::{Change, ChangeError, ContextId, Key, Over, Refused, Store, StoreError, Target};
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// Contexts that were made; the first one, which is there anyway, does not count.
+    /// Contexts that were created. The root context does not count, because it exists already.
     pub contexts: usize,
-    /// Bindings that were made.
+    /// Bindings that were created.
     pub bindings: usize,
 }
 
-/// Why names of omniNames are not imported.
+/// The reason why names of omniNames were not imported.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The text is not what omniNames writes. Nothing was changed.
+    /// The text is not in omniNames' format. Nothing was changed.
     #[error("line {line}: {what}")]
     Line {
-        /// The line; the first is 1.
+        /// The number of the line; the first is 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error in it.
         what: &'static str,
     },
-    /// A name of the first context is bound already. What was imported before it is there.
+    /// A name of the root context is bound already. Names imported before it are in the store.
     #[error("`{0}` is bound already: import into a store without names, or unbind it first")]
     AlreadyBound(Key),
-    /// The store does not take a name.
+    /// The store refuses a name.
     #[error("the store refuses `{key}`: {refused:?}")]
     Refused {
         /// The name.
         key: Key,
-        /// Why.
+        /// The reason.
         refused: Refused,
     },
-    /// The store can not.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// How many changes are made at a time, so that they share the waits for the disk.
+/// The number of changes that are made concurrently, so that they share disk synchronizations.
 const TOGETHER: usize = 1000;
 
-/// Brings the names of omniNames into a store: what is in its data file, `omninames-HOST.dat`, or in its log in older versions. Lines that
-/// are not in UTF-8 are in ISO 8859-1, its native code set.
+/// Imports the names of omniNames into a store. `file` is the contents of its data file,
+/// `omninames-HOST.dat`, or of the log of older versions. Lines that are not in UTF-8 are read as ISO 8859-1,
+/// omniNames' native code set.
 ///
-/// What is bound in its first context becomes bound in the first one here. Its other contexts become new ones, so that references to
-/// them which clients keep do not lead here: those have to resolve their names again. Contexts that no name leads to are imported too.
+/// The bindings of its root context become bindings of the root context here. Its other contexts become new
+/// ones. Therefore, references to them that clients keep do not lead here: such clients have to resolve the
+/// names again. Contexts that no name leads to are imported too.
 ///
-/// Stop omniNames before: what it writes meanwhile is not seen.
+/// omniNames must be stopped before, because its later changes would not be imported.
 ///
 /// # Errors
-/// [`ImportError::Line`] where the text is cut or none of omniNames', before anything is changed.
+/// [`ImportError::Line`] if the text is truncated or not in omniNames' format. Nothing is changed then.
 pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<Imported, ImportError> {
     let log = Log::read(file)?;
     let mut imported = Imported::default();
@@ -98,7 +101,7 @@ pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<I
     Ok(imported)
 }
 
-/// Asks for all changes before it waits for the first.
+/// Starts all changes before waiting for the first.
 async fn together<S: Store>(
     store: &Arc<S>,
     changes: impl Iterator<Item = Change>,
@@ -131,14 +134,14 @@ fn failed(error: ChangeError, change: Option<&Change>) -> ImportError {
 
 /// The names at the end of a log.
 struct Log {
-    /// By the octets that tell contexts apart: the end of their object keys.
+    /// The contexts by the bytes that identify them: the end of their object keys.
     contexts: HashMap<Vec<u8>, HashMap<Key, Bound>>,
 }
 
 struct Bound {
     binding_type: BindingType,
     object: Bytes,
-    /// The octets of a context, if it can be one of the log's.
+    /// The identifying bytes of a context, if it can be one of the log's.
     key: Option<Vec<u8>>,
 }
 
@@ -166,7 +169,7 @@ impl Log {
     fn line(&mut self, line: &str) -> Result<(), &'static str> {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
-            // Where it listened and what its keys begin with: they are in the keys themselves.
+            // Its address and the start of its keys, which the keys themselves contain.
             "port" | "persistent" | "" => {}
             "create" => {
                 let key = octets(rest).ok_or("a context is created by the hexadecimal digits of its key")?;
@@ -174,7 +177,7 @@ impl Log {
             }
             "destroy" => {
                 let context = context_of(rest).ok_or("a context is destroyed by its IOR")?;
-                // Where an error came between, it is destroyed twice.
+                // If an error occurred meanwhile, a context is destroyed twice.
                 self.contexts.remove(&context);
             }
             "bind" => {
@@ -218,13 +221,14 @@ impl Log {
     }
 }
 
-/// The octets of a context's IOR that `create` names.
+/// Returns the identifying bytes, as in `create`, of a context's IOR.
 fn context_of(text: &str) -> Option<Vec<u8>> {
     let ior: Ior = text.parse().ok()?;
     Some(last_octets(ior.iiop_profile()?.object_key.as_slice()).to_vec())
 }
 
-/// An object id behind the name of a persistent POA: octets `FF` and NUL. The first context has a plain key.
+/// Returns the identifying bytes of an object key. They follow the name of a persistent POA, between bytes
+/// `FF` and NUL. The root context has a plain key.
 fn last_octets(key: &[u8]) -> &[u8] {
     match key {
         [0xFF, rest @ ..] => {
@@ -242,7 +246,7 @@ fn octets(digits: &str) -> Option<Vec<u8>> {
         .then(|| pairs.map(|pair| pair.iter().fold(0, |octet, digit| octet << 4 | digit)).collect())
 }
 
-/// What stands between spaces; `\` escapes a space, itself, and white space as C writes it.
+/// Splits the fields at spaces. `\` escapes a space, itself, and white space as in C.
 fn fields(rest: &str) -> Result<Vec<String>, &'static str> {
     let mut fields = vec![String::new()];
     let mut chars = rest.chars();

@@ -1,4 +1,4 @@
-//! Groups: which of their members a caller gets.
+//! Groups: the selection of the member for a caller.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,9 +10,9 @@ use zorb::Peer;
 
 use crate::store::{ContextId, Group, Key, Strategy};
 
-/// What is known of the members of all groups beside what is stored: turns and loads.
+/// The state of the members of all groups that is not stored: turns and loads.
 pub(super) struct Balance {
-    /// How long a report counts.
+    /// The time for which a report is valid.
     timeout: Duration,
     groups: Mutex<HashMap<(ContextId, Key), State>>,
 }
@@ -40,7 +40,7 @@ impl Balance {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The member that the caller of the running request gets; `None` of a group without members.
+    /// Returns the member for the caller of the current request; `None` for a group without members.
     pub(super) fn pick(&self, place: Place<'_>, group: &Group) -> Option<usize> {
         let members = group.members.iter().map(|member| member.name.as_str());
         if group.members.is_empty() {
@@ -48,7 +48,8 @@ impl Balance {
         }
         if group.strategy == Strategy::ByClient {
             let caller = zorb::try_request().map(|request| caller(request.peer())).unwrap_or_default();
-            // The highest of numbers that each member has for each caller: who is not in a group that changes keeps its own.
+            // Each member has a number for each caller, and the highest wins. When a group changes, the other
+            // callers thus keep their members.
             return members.enumerate().max_by_key(|(_, name)| mixed(&caller, name)).map(|(index, _)| index);
         }
         let mut groups = self.groups();
@@ -64,7 +65,8 @@ impl Balance {
                     let load = state.loads.get(&group.members.get(index)?.name)?;
                     load.counts(now, self.timeout).then_some(load.load)
                 };
-                // Those that report before those that do not; of equal ones whose turn it is.
+                // Members that report precede those that do not. Among equal ones, the one whose turn it is
+                // wins.
                 let order = |index: &usize| load(*index).unwrap_or(f64::INFINITY);
                 let least = in_turn.min_by(|a, b| order(a).total_cmp(&order(b)))?;
                 if let Some(load) = group.members.get(least).and_then(|one| state.loads.get_mut(&one.name)) {
@@ -82,7 +84,7 @@ impl Balance {
         state.loads.insert(member.to_owned(), Load { load, step, at: Instant::now() });
     }
 
-    /// The load of each member, and whether it counts.
+    /// Returns the load of each member, and whether it is valid.
     pub(super) fn loads(&self, place: Place<'_>, group: &Group) -> Vec<(f64, bool)> {
         let (groups, now) = (self.groups(), Instant::now());
         let state = groups.get(&(place.0, place.1.clone()));
@@ -91,7 +93,7 @@ impl Balance {
         group.members.iter().map(|member| of(&member.name)).collect()
     }
 
-    /// The name is bound to something else, or one of its members went.
+    /// Forgets the state of a name that is bound to something else, or of whose group a member has left.
     pub(super) fn forget(&self, place: &(ContextId, Key)) {
         let mut groups = self.groups();
         if !groups.is_empty() {
@@ -106,7 +108,7 @@ impl Load {
     }
 }
 
-/// What callers are told apart by.
+/// Returns the identification of a caller.
 fn caller(peer: &Peer) -> Vec<u8> {
     match peer {
         Peer::Tcp(address) => match address.ip().to_canonical() {
@@ -118,7 +120,8 @@ fn caller(peer: &Peer) -> Vec<u8> {
     }
 }
 
-/// A number of a pair, in which every bit of both counts (FNV-1a, and the end of SplitMix64): the same in every server.
+/// Returns a hash of a caller and a member in which every bit of both counts (FNV-1a, and the finalizer of
+/// SplitMix64). It is the same in every server.
 fn mixed(caller: &[u8], member: &str) -> u64 {
     let octets = caller.iter().chain([&0]).chain(member.as_bytes());
     let hash = octets.fold(0xcbf2_9ce4_8422_2325_u64, |state, octet| {

@@ -1,4 +1,4 @@
-//! The servant of Sun's bootstrap protocol: initial references by their names.
+//! The servant of Sun's bootstrap protocol, which resolves initial references by name.
 
 use zorb::{ObjectRef, SystemException, SystemExceptionKind};
 
@@ -8,9 +8,9 @@ use crate::stubs::bootstrap::InitialReferencesServant;
 /// The plain key of the object that clients ask.
 pub(crate) const BOOTSTRAP_KEY: &str = "INIT";
 
-/// Knows the first context of a service, and the initial references of its ORB.
+/// The servant, with the root context of a service and the initial references of its ORB.
 pub(crate) struct InitialReferences {
-    /// The name of the first context, which is its key.
+    /// The name of the root context, which is its key.
     pub(crate) name: String,
     pub(crate) root: ObjectRef,
 }

@@ -1,4 +1,4 @@
-//! The servant of all contexts: operations to what the service does.
+//! The servant of all contexts, which maps operations to the service.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -27,13 +27,13 @@ use crate::zorb_naming::balanced_context::{
 };
 use crate::zorb_naming::{BalancedContextServant, Member, State, Strategy};
 
-/// The service context in replies that come from a cache while those that keep the names are away: for how many seconds, in four octets,
-/// the highest first.
+/// The service context in replies that come from a cache while the store is unavailable. Holds the duration
+/// in seconds, in four bytes, big-endian.
 const CACHED: ServiceContextId = ServiceContextId(0x5A4F_5211);
 
-/// The contexts of a service, or its first one alone.
+/// The servant of all contexts of a service, or of its root context.
 pub(crate) struct Contexts<S> {
-    /// The service belongs to whoever had it served.
+    /// Weak, because the service is owned by its `Server`.
     service: Weak<Service<S>>,
     only: Option<ContextId>,
 }
@@ -47,7 +47,7 @@ impl<S: Store> Contexts<S> {
         Self { service: Weak::clone(service), only: Some(ContextId::ROOT) }
     }
 
-    /// The service, and the context that is called.
+    /// Returns the service, and the context that is called.
     fn called(&self) -> Result<(Arc<Service<S>>, ContextId), SystemException> {
         let service = self.service.upgrade().ok_or_else(ended)?;
         if let Some(away) = service.store.state().away {
@@ -63,7 +63,7 @@ impl<S: Store> Contexts<S> {
     }
 }
 
-/// Tells a client that what it gets may be old.
+/// Informs the client that the answer may be outdated.
 #[cold]
 fn mark(away: Duration) {
     #[cfg(feature = "etcd")]
@@ -83,17 +83,18 @@ fn ended() -> SystemException {
     system(SystemExceptionKind::ObjectNotExist, "the naming service has ended")
 }
 
-/// The octets by which a context is known to its POA.
+/// Returns the object id of a context in its POA.
 pub(super) fn id_of(context: ContextId) -> ObjectId {
     ObjectId::from(context.0.to_be_bytes().as_slice())
 }
 
-/// The context of such octets.
+/// Returns the context with that object id.
 pub(super) fn context_of(id: &[u8]) -> Option<ContextId> {
     id.try_into().ok().map(u64::from_be_bytes).map(ContextId)
 }
 
-/// Gives the one servant for every context that is there, and for no other: `_non_existent` is asked of it too.
+/// Returns the same servant for every existing context. `_non_existent` is answered correctly because other
+/// contexts have none.
 pub(crate) struct Locator<S> {
     service: Weak<Service<S>>,
     servant: Servant,

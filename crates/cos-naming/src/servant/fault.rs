@@ -1,4 +1,4 @@
-//! What operations end with, and the exceptions that each of them has for it.
+//! The failures of operations, and their mapping to the exceptions that each operation declares.
 
 use zorb::cos_naming::naming_context::{
     AlreadyBound, BindContextError, BindError, BindNewContextError, CannotProceed, DestroyError, InvalidName,
@@ -16,7 +16,7 @@ use crate::zorb_naming::balanced_context::{
     ReportLoadError,
 };
 
-/// All that operations of contexts can end with.
+/// All failures of operations on contexts.
 #[derive(Debug)]
 pub(crate) enum Fault {
     NotFound(NotFound),
@@ -44,7 +44,7 @@ impl Fault {
         Self::CannotProceed(CannotProceed { cxt: Some(at), rest_of_name: rest.to_vec() })
     }
 
-    /// A context of this service that is not there any more.
+    /// Returns the failure for a context of this service that does not exist any more.
     #[cold]
     pub(crate) fn gone() -> Self {
         system(SystemExceptionKind::ObjectNotExist, "the naming context was destroyed").into()
@@ -68,14 +68,15 @@ impl From<StoreError> for Fault {
         let (kind, completion) = match error {
             StoreError::Away { completion, .. } => (SystemExceptionKind::Transient, completion),
             StoreError::NotWritten { .. } => (SystemExceptionKind::PersistStore, CompletionStatus::No),
-            // Whether a change was made is not known.
+            // It is unknown whether a change was made.
             StoreError::Broken(_) => (SystemExceptionKind::PersistStore, CompletionStatus::Maybe),
         };
         Self::System(SystemException::new(kind, MinorCode::NONE, completion).with_source(error))
     }
 }
 
-/// Of each operation's errors: from a fault, where this service raises it, and to one, where another service did.
+/// Implements the conversions of each operation's errors: from a fault of this service, and into one if
+/// another service raised the error.
 macro_rules! errors {
     ($($error:ident { $($variant:ident),* })*) => {$(
         impl From<Fault> for $error {
@@ -83,7 +84,7 @@ macro_rules! errors {
                 match fault {
                     $(Fault::$variant(exception) => Self::$variant(exception),)*
                     Fault::System(exception) => Self::System(exception),
-                    // No operation ends with what it does not declare.
+                    // No operation raises an exception that it does not declare.
                     #[allow(unreachable_patterns, reason = "some declare all")]
                     other => Self::System(unexpected(&other)),
                 }

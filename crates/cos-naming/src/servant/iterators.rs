@@ -1,4 +1,4 @@
-//! Iterators: what `list` did not give at once, page by page out of the store.
+//! Iterators: the part of a `list` result that was not returned at once, read from the store page by page.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,7 +14,7 @@ use super::fault::{Fault, system};
 use super::service::{Service, binding};
 use crate::store::{ContextId, Key, Store};
 
-/// All iterators of a service. One holds the key that it is at, and none of what it is to give.
+/// All iterators of a service. An iterator holds its current key, and none of its remaining results.
 pub(crate) struct Iterators {
     most: usize,
     timeout: Duration,
@@ -29,7 +29,7 @@ struct Table {
 
 struct Cursor {
     context: ContextId,
-    /// Locked while a page is read, so that two callers do not get the same one.
+    /// Locked while a page is read, so that two callers do not get the same page.
     after: Arc<tokio::sync::Mutex<Option<Key>>>,
     used: Instant,
 }
@@ -41,7 +41,8 @@ impl Iterators {
         Self { most: most.max(1), timeout, table: Mutex::default() }
     }
 
-    /// Makes one behind a key. The one that was asked for least lately goes where there are too many.
+    /// Creates an iterator that starts after a key. If there are too many iterators, the least recently used
+    /// one is dropped.
     pub(super) fn begin(&self, context: ContextId, after: Option<Key>) -> ObjectId {
         let now = Instant::now();
         let mut table = self.table(now);
@@ -69,14 +70,14 @@ impl Iterators {
         number(id).is_some_and(|id| table.by_id.remove(&id).is_some())
     }
 
-    /// Those that are left.
+    /// Locks the table and drops expired iterators.
     fn table(&self, now: Instant) -> MutexGuard<'_, Table> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.by_id.retain(|_, cursor| now.duration_since(cursor.used) < self.timeout);
         table
     }
 
-    /// How many there are.
+    /// Returns the number of iterators.
     pub(crate) fn count(&self) -> usize {
         self.table(Instant::now()).by_id.len()
     }
@@ -101,7 +102,7 @@ impl<S: Store> Iterating<S> {
         let (context, after) = service.iterators.find(zorb::request().object_id()).ok_or_else(gone)?;
         let mut after = after.lock().await;
         let page = service.store.page(context, after.as_ref(), service.limit(how_many)).await;
-        // Of a context that was destroyed nothing is left.
+        // Nothing is left of a context that was destroyed.
         let page = page.map_err(|error| BindError::from(Fault::from(error)))?.unwrap_or_default().bindings;
         if let Some((last, _)) = page.last() {
             *after = Some(last.clone());

@@ -11,4 +11,4 @@ mod walk;
 pub(crate) use bootstrap::{BOOTSTRAP_KEY, InitialReferences};
 pub(crate) use contexts::{Contexts, Locator};
 pub(crate) use iterators::Iterating;
-pub(crate) use service::{Decoded, Options, Places, Service};
+pub(crate) use service::{Options, Places, Service};

@@ -1,4 +1,4 @@
-//! What the objects of a service share, and what they do.
+//! The state that the objects of a service share, and their operations.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,23 +15,23 @@ use super::fault::{Fault, system};
 use super::iterators::Iterators;
 use super::walk::{End, balanced, gave_up, unreadable};
 use crate::store::{
-    Bound, Change, ChangeError, ContextId, Group, Key, Lookup, Page, PageLimit, Store, Target,
+    Bound, Change, ChangeError, ContextId, Decoded, Group, Key, Lookup, Page, PageLimit, Store, Target,
 };
 use crate::zorb_naming::Member;
 use crate::zorb_naming::balanced_context::{NoGroup, NoMember};
 
-/// What can be chosen.
+/// The settings of a service.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    /// The most bindings of one answer.
+    /// The maximum number of bindings in one answer.
     pub(crate) page: usize,
-    /// The most bytes of one answer, about.
+    /// The approximate maximum number of bytes in one answer.
     pub(crate) page_bytes: usize,
     pub(crate) iterators: usize,
     pub(crate) iterator_timeout: Duration,
     pub(crate) foreign_timeout: Duration,
     pub(crate) report_timeout: Duration,
-    /// How many bindings keep their references decoded.
+    /// The maximum number of bindings whose references are kept decoded.
     pub(crate) decoded: usize,
 }
 
@@ -41,28 +41,14 @@ pub(crate) struct Service<S> {
     pub(super) options: Options,
     pub(super) balance: Balance,
     pub(super) iterators: Iterators,
-    /// Set when all is there.
+    /// Set when all objects are activated.
     places: OnceLock<Places>,
     decoded: Arc<AtomicUsize>,
 }
 
-/// References that a binding keeps, and the room that they take.
-#[derive(Debug)]
-pub(crate) struct Decoded {
-    /// One; of a group one for each member.
-    references: Box<[Option<ObjectRef>]>,
-    room: Arc<AtomicUsize>,
-}
-
-impl Drop for Decoded {
-    fn drop(&mut self) {
-        self.room.fetch_sub(self.references.len(), Ordering::Relaxed);
-    }
-}
-
-/// The objects under which a service is reached.
+/// The objects through which a service is reached.
 pub(crate) struct Places {
-    /// All contexts but the first one.
+    /// The POA of all contexts except the root context.
     pub(crate) contexts: Poa,
     pub(crate) iterating: Poa,
     pub(crate) root: ObjectRef,
@@ -75,7 +61,7 @@ impl<S: Store> Service<S> {
         Self { store, options, balance, iterators, places: OnceLock::new(), decoded: Arc::default() }
     }
 
-    /// Where it is served.
+    /// Sets the objects through which the service is reached.
     pub(crate) fn serve_at(&self, places: Places) {
         let _ = self.places.set(places);
     }
@@ -97,12 +83,13 @@ impl<S: Store> Service<S> {
         &self.store
     }
 
-    /// The reference of a context of this service.
+    /// Returns the reference of a context of this service.
     pub(crate) fn context_ref<R: Reference>(&self, context: ContextId) -> Result<R, Fault> {
         if context == ContextId::ROOT {
             return Ok(R::from_object(self.places()?.root.clone()));
         }
-        // What contexts with text publish is known to all clients; that they have groups too `_is_a` tells.
+        // All clients know the interface of contexts with text, so references have that type. `_is_a` shows
+        // that they support groups too.
         let reference = self
             .places()?
             .contexts
@@ -111,7 +98,7 @@ impl<S: Store> Service<S> {
         Ok(R::from_object(reference.to_object()))
     }
 
-    /// Which context of this service it is, if it is one.
+    /// Returns the context of this service that the reference denotes, if any.
     pub(super) fn own_context(&self, reference: &NamingContextRef) -> Option<ContextId> {
         let places = self.places.get()?;
         if reference.as_object().is_equivalent(&places.root) {
@@ -120,7 +107,7 @@ impl<S: Store> Service<S> {
         context_of(places.contexts.reference_to_id(reference).ok()?.as_slice())
     }
 
-    /// What a name leads to.
+    /// Returns the object that a name leads to.
     pub(crate) async fn resolve(
         &self,
         context: ContextId,
@@ -139,7 +126,7 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// The object that a caller gets.
+    /// Returns the object for the caller.
     fn given(
         &self,
         context: ContextId,
@@ -158,7 +145,7 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// The reference of a target that has one.
+    /// Returns the reference of a target that has one.
     pub(super) fn single(&self, bound: &Bound) -> Result<Option<ObjectRef>, Fault> {
         self.reference(bound, 0)
     }
@@ -185,7 +172,7 @@ impl<S: Store> Service<S> {
         if self.decoded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             return octets.get(index).map_or(Ok(None), |octets| self.decode(octets));
         }
-        // The room is given back with this, also where another caller was faster.
+        // Dropping it returns the capacity, including when another caller was faster.
         let mut decoded =
             Decoded { references: vec![None; octets.len()].into(), room: Arc::clone(&self.decoded) };
         for (reference, octets) in decoded.references.iter_mut().zip(octets) {
@@ -236,7 +223,7 @@ impl<S: Store> Service<S> {
         Ok((bindings.iter().map(binding).collect(), iterator))
     }
 
-    /// How much an answer has at most.
+    /// Returns the limit of one answer.
     pub(super) fn limit(&self, how_many: u32) -> PageLimit {
         let bindings = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.options.page);
         PageLimit { bindings, bytes: self.options.page_bytes }
@@ -318,7 +305,7 @@ impl<S: Store> Service<S> {
     }
 }
 
-/// A binding as clients see it.
+/// Returns a binding as clients see it.
 pub(super) fn binding((key, binding_type): &(Key, zorb::cos_naming::BindingType)) -> Binding {
     Binding { binding_name: vec![key.component()], binding_type: *binding_type }
 }

@@ -1,4 +1,5 @@
-//! Names of several components: through the contexts of this service, and on into those of others.
+//! Resolution of names with several components, through the contexts of this service and those of other
+//! services.
 
 use std::time::Duration;
 
@@ -15,16 +16,17 @@ use crate::store::{
 use crate::zorb_naming::balanced_context::{GroupFull, NoGroup, NoMember};
 use crate::zorb_naming::{self, BalancedContextRef};
 
-/// The most components of a name.
+/// The maximum number of components of a name.
 pub(crate) const MAX_COMPONENTS: usize = 256;
 
-/// How many services one name may lead through: each waits for the next.
+/// The maximum number of services that one name may lead through. Each waits for the next.
 const MAX_HOPS: u8 = 16;
 
-/// The service context that counts them, between services of zorb. Others lose it; names end there too, since each takes a component off.
+/// The service context that counts these services, between services of zorb. Other services do not forward
+/// it; names end there too, because each service removes a component.
 const HOPS: ServiceContextId = ServiceContextId(0x5A4F_5210);
 
-/// What is done at the end of a name.
+/// The operation at the end of a name.
 #[derive(Debug, Clone)]
 pub(crate) enum Act<'a> {
     Bind(Option<ObjectRef>, Over),
@@ -37,16 +39,16 @@ pub(crate) enum Act<'a> {
     Leave(&'a str),
 }
 
-/// Where a name ends.
+/// The end of a name.
 pub(super) enum End<'n> {
-    /// In a context of this service; the last component, and whether there were others before it.
+    /// In a context of this service. Holds the last component, and whether others precede it.
     Here { context: ContextId, key: Key, last: &'n [NameComponent], inner: bool },
-    /// In a context that another service knows, or leads to.
+    /// In a context that belongs to another service, or that leads to one.
     Elsewhere { context: NamingContextRef, rest: &'n [NameComponent] },
 }
 
 impl<S: Store> Service<S> {
-    /// Follows all but the last component.
+    /// Follows all components except the last.
     pub(super) async fn walk<'n>(
         &self,
         context: ContextId,
@@ -89,7 +91,8 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// A context that was destroyed: the one that is called, or one that a name leads to.
+    /// Returns the failure for a destroyed context: either the one that is called, or one that a name leads
+    /// to.
     pub(super) fn no_context(&self, context: ContextId, rest: &[NameComponent], inner: bool) -> Fault {
         match self.context_ref::<NamingContextRef>(context) {
             Ok(reference) if inner => Fault::cannot_proceed(reference, rest),
@@ -97,7 +100,7 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// Changes what a name leads to. Gives the context that was made, where one was.
+    /// Changes the binding that a name leads to. Returns the new context, if one was created.
     pub(crate) async fn act(
         &self,
         context: ContextId,
@@ -176,7 +179,7 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// Has another service do it.
+    /// Forwards an operation to another service.
     async fn act_elsewhere(
         &self,
         context: &NamingContextRef,
@@ -217,10 +220,10 @@ impl<S: Store> Service<S> {
         done.map(|()| None).map_err(|fault| gave_up(fault, context, rest))
     }
 
-    /// Another service's context, to be called on behalf of the caller.
+    /// Returns another service's context, to be called on behalf of the caller.
     ///
     /// # Errors
-    /// `CannotProceed` where the name has been through too many services.
+    /// `CannotProceed` if the name has led through too many services.
     pub(super) fn further(
         &self,
         context: &NamingContextRef,
@@ -238,7 +241,7 @@ impl<S: Store> Service<S> {
     }
 }
 
-/// The same context with groups, if it has them.
+/// Returns the same context with support for groups, if it has that.
 pub(super) async fn balanced(
     there: &NamingContextRef,
     context: &NamingContextRef,
@@ -247,7 +250,8 @@ pub(super) async fn balanced(
     there.narrow().await.map_err(|_| Fault::cannot_proceed(context.clone(), rest))
 }
 
-/// What another service raises is raised here; where it does not answer, the caller is told how far the name led.
+/// Returns the failure for an error of another service. Exceptions that it raised are raised here too. If it
+/// does not answer, `CannotProceed` reports how far the name led.
 pub(super) fn gave_up(fault: Fault, context: &NamingContextRef, rest: &[NameComponent]) -> Fault {
     match fault {
         Fault::System(error) => {
@@ -262,7 +266,7 @@ pub(super) fn octets(object: Option<&ObjectRef>) -> zorb::Bytes {
     object.map(|object| object.ior().to_encapsulation()).unwrap_or_default()
 }
 
-/// A reference that can not be read although its checksum is right.
+/// Returns the failure for a reference that cannot be decoded although its checksum is correct.
 #[cold]
 pub(super) fn unreadable() -> Fault {
     let kind = SystemExceptionKind::PersistStore;

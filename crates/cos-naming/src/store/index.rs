@@ -7,9 +7,10 @@ use papaya::{Equivalent, HashMap};
 
 use super::{Bound, ContextId, Key, Lookup};
 
-/// What a store has of every context, for lookups.
+/// The contents of every context of a store, for lookups.
 ///
-/// A binding takes about 200 octets and what its reference takes: a million of them 350 MB, with references of 150 octets.
+/// A binding takes about 200 bytes in addition to its reference. One million bindings with references of 150
+/// bytes take 350 MB.
 #[derive(Default)]
 pub(super) struct Index {
     contexts: HashMap<ContextId, ()>,
@@ -25,7 +26,7 @@ impl Hash for Place {
     }
 }
 
-/// The same without owning the key.
+/// A [`Place`] that borrows its key.
 #[derive(Hash)]
 struct PlaceRef<'a>(ContextId, &'a Key);
 
@@ -60,9 +61,9 @@ impl Index {
         self.bindings.pin().insert(Place(context, key), Arc::new(bound));
     }
 
-    /// Becomes like another one. Says how many contexts and bindings differed.
+    /// Takes over the contents of another index. Returns the number of contexts and bindings that differed.
     ///
-    /// Lookups go on meanwhile; what both have is there all the time.
+    /// Lookups continue meanwhile. Entries that both have are found all the time.
     pub(super) fn assign(&self, other: &Self) -> usize {
         let mut differences = 0;
         let (contexts, others) = (self.contexts.pin(), other.contexts.pin());

@@ -1,4 +1,4 @@
-//! One component of a name, as stores have it.
+//! One component of a name, as stores keep it.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,17 +6,18 @@ use std::hash::{Hash, Hasher};
 use zorb::OneLine;
 use zorb::cos_naming::{NameComponent, print_name};
 
-/// Id and kind of one component in one text, a NUL between them: no string of CORBA has one.
+/// The id and kind of one component in one text, separated by a NUL, which no CORBA string contains.
 ///
-/// Keys are ordered by id, then by kind, octet by octet.
+/// Keys are ordered by id, then by kind, byte by byte.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(Box<str>);
 
 impl Key {
-    /// The longest id and kind together, in octets of UTF-8.
+    /// The maximum length of id and kind together, in bytes of UTF-8.
     pub const MAX: usize = 16 * 1024;
 
-    /// Of a component; `None` where it has a NUL, or more than [`MAX`](Self::MAX) octets.
+    /// Creates the key of a component. Returns `None` if it contains a NUL, or has more than
+    /// [`MAX`](Self::MAX) bytes.
     #[must_use]
     pub fn new(component: &NameComponent) -> Option<Self> {
         let NameComponent { id, kind } = component;
@@ -24,7 +25,7 @@ impl Key {
         if !fits || id.contains('\0') || kind.contains('\0') {
             return None;
         }
-        // Exactly as long as it becomes: each lookup makes one.
+        // With the exact final capacity, because each lookup creates a key.
         let mut text = String::with_capacity(id.len() + 1 + kind.len());
         text.push_str(id);
         text.push('\0');
@@ -32,29 +33,29 @@ impl Key {
         Some(Self(text.into_boxed_str()))
     }
 
-    /// Of a text that [`text`](Self::text) gave; `None` for any other.
+    /// Creates a key from the result of [`text`](Self::text). Returns `None` for any other text.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         (text.matches('\0').count() == 1).then(|| Self(text.into()))
     }
 
-    /// The id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> &str {
         self.0.split_once('\0').map_or(&self.0, |(id, _)| id)
     }
 
-    /// The kind.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.0.split_once('\0').map_or("", |(_, kind)| kind)
     }
 
-    /// Both, with a NUL between.
+    /// Returns id and kind, separated by a NUL.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
-    /// As a component.
+    /// Returns the component of a name.
     #[must_use]
     pub fn component(&self) -> NameComponent {
         NameComponent::new(self.id(), self.kind())
@@ -67,7 +68,7 @@ impl Hash for Key {
     }
 }
 
-/// As a stringified name, for people: what no terminal should get is escaped.
+/// Formats a stringified name for display. Characters that are unsafe on a terminal are escaped.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         OneLine::new(&print_name(&[self.component()])).fmt(f)

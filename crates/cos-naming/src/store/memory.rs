@@ -1,4 +1,4 @@
-//! A store that is gone with its process.
+//! A store that ends with its process.
 
 use std::collections::BTreeMap;
 use std::ops::Bound as Edge;
@@ -11,7 +11,7 @@ use super::{
     StoreError, Target,
 };
 
-/// Keeps contexts and bindings in memory, as long as it is there: for tests, and where names need not outlive their service.
+/// A store of contexts and bindings in memory: for tests, and for names that need not outlive their service.
 #[derive(Debug)]
 pub struct MemoryStore {
     state: RwLock<State>,
@@ -31,7 +31,7 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// One with the first context alone, which has no bindings.
+    /// Creates a store with only the root context, without bindings.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -113,7 +113,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// Whether something may be bound where that is.
+/// Checks whether a binding may replace `found`.
 pub(super) fn may_bind(found: Option<&Target>, over: Over) -> Result<(), Refused> {
     let Some(found) = found else { return Ok(()) };
     match (over, found.binding_type()) {
@@ -124,7 +124,7 @@ pub(super) fn may_bind(found: Option<&Target>, over: Over) -> Result<(), Refused
     }
 }
 
-/// Whether the context may go, which has bindings, has none, or is not there.
+/// Checks whether a context may be destroyed. `has_bindings` is `None` if it does not exist.
 pub(super) fn may_destroy(context: ContextId, has_bindings: Option<bool>) -> Result<(), Refused> {
     match has_bindings {
         _ if context == ContextId::ROOT => Err(Refused::Root),
@@ -134,7 +134,7 @@ pub(super) fn may_destroy(context: ContextId, has_bindings: Option<bool>) -> Res
     }
 }
 
-/// What a group becomes.
+/// Returns the group after a change.
 pub(super) fn regroup(found: Option<&Target>, change: &Change) -> Result<Group, Refused> {
     let mut group = match found {
         None => return Err(Refused::Free),
@@ -151,7 +151,7 @@ pub(super) fn regroup(found: Option<&Target>, change: &Change) -> Result<Group, 
                 None if full => return Err(Refused::Full),
                 None => members.push(member.clone()),
             }
-            // All of them are one record, and one answer.
+            // All members are in one record, and in one answer.
             if members.iter().map(Member::size).sum::<usize>() > Group::MAX_BYTES {
                 return Err(Refused::Full);
             }

@@ -1,4 +1,4 @@
-//! What a naming service keeps, and the trait of those who keep it.
+//! The data of a naming service, and the trait of its stores.
 
 mod disk;
 #[cfg(feature = "etcd")]
@@ -9,14 +9,12 @@ mod memory;
 mod record;
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use zorb::cos_naming::BindingType;
-use zorb::{CompletionStatus, OneLine};
-
-use crate::servant::Decoded;
+use zorb::{CompletionStatus, ObjectRef, OneLine};
 
 pub use disk::{DiskStore, OpenError, RepairError, Repaired};
 #[cfg(feature = "etcd")]
@@ -25,25 +23,28 @@ pub use key::Key;
 pub use memory::MemoryStore;
 pub use record::{Group, Member, Strategy, Target};
 
-/// The number of a naming context: a part of the key of its object, so it never changes and is never used again.
+/// The number of a naming context. It is a part of the key of its object, so it never changes and is never
+/// reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u64);
 
 impl ContextId {
-    /// The context that the service begins with. It can not be destroyed.
+    /// The root context of the service. It cannot be destroyed.
     pub const ROOT: Self = Self(0);
 }
 
-/// Keeps contexts and their bindings: in memory ([`MemoryStore`]), in a file ([`DiskStore`]), in an etcd cluster (`EtcdStore`, feature
-/// `etcd`), or anywhere else.
+/// A store of contexts and their bindings: in memory ([`MemoryStore`]), in a file ([`DiskStore`]), in an etcd
+/// cluster (`EtcdStore`, feature `etcd`), or any other implementation.
 ///
-/// Each [`Change`] is atomic: it is made whole or refused, two of them never mix, and when its future is done whoever reads here sees
-/// it. Other servers of the same store never see less than they saw before. What a durable store has acknowledged it has for good. A
-/// future that is dropped leaves open whether its change is made.
+/// Each [`Change`] is atomic. It is made completely or refused, concurrent changes do not interleave, and it
+/// is visible to all readers of this store when its future completes. Other servers of the same store never
+/// see an older state than before. A durable store never loses an acknowledged change. If the future is
+/// dropped, the change may be made or not.
 ///
-/// Reads are asynchronous since a store may have to ask others; one that has what it is asked for answers at once.
+/// Reads are asynchronous because a store may have to ask other systems. A store that has the data answers
+/// immediately.
 pub trait Store: Send + Sync + 'static {
-    /// What is bound to a name in a context.
+    /// Returns the binding of a name in a context.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -53,15 +54,16 @@ pub trait Store: Send + Sync + 'static {
         key: &Key,
     ) -> impl Future<Output = Result<Lookup, StoreError>> + Send;
 
-    /// Whether there is such a context.
+    /// Returns whether a context exists.
     ///
     /// # Errors
     /// [`StoreError`].
     fn has_context(&self, context: ContextId) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Bindings of a context in the order of their keys, after the key `after`, within a limit; `None` where there is no such context.
+    /// Returns bindings of a context in the order of their keys, after the key `after`, within a limit.
+    /// Returns `None` if the context does not exist.
     ///
-    /// A binding that is there all the time between two pages is in one of them.
+    /// A binding that exists all the time between two pages is in one of them.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -72,29 +74,32 @@ pub trait Store: Send + Sync + 'static {
         limit: PageLimit,
     ) -> impl Future<Output = Result<Option<Page>, StoreError>> + Send;
 
-    /// Makes a change. Gives the context that it made, for those that make one.
+    /// Makes a change. Returns the new context, if the change creates one.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] where what is there does not allow it; nothing is changed then. [`ChangeError::Store`].
+    /// [`ChangeError::Refused`] if the contents of the store do not allow it; nothing is changed then.
+    /// [`ChangeError::Store`].
     fn change(&self, change: Change) -> impl Future<Output = Result<Option<ContextId>, ChangeError>> + Send;
 
-    /// How it is, without asking anybody. A store that has everything itself is always current.
+    /// Returns the state of the store, without communication. A store that has all data itself is always
+    /// current.
     fn state(&self) -> StoreState {
         StoreState::default()
     }
 
-    /// What is wrong with it now, for people; `None` where it works. Such a store recovers by itself.
+    /// Returns a description of a current problem, for administrators. `None` if the store works. Such a
+    /// store recovers by itself.
     fn problem(&self) -> Option<String> {
         None
     }
 }
 
-/// How much a page has at most.
+/// The limit of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimit {
-    /// Bindings.
+    /// The maximum number of bindings.
     pub bindings: usize,
-    /// Bytes of the reply that the page becomes, about. One binding fits in any case.
+    /// The approximate maximum size in bytes of the reply with the page. One binding is always returned.
     pub bytes: usize,
 }
 
@@ -103,18 +108,18 @@ pub struct PageLimit {
 pub struct Page {
     /// The bindings, in the order of their keys.
     pub bindings: Vec<(Key, BindingType)>,
-    /// Whether the context has bindings after these.
+    /// True if the context has bindings after these.
     pub more: bool,
 }
 
-/// What a binding takes in a reply beside its name, in bytes: lengths, ends of strings, padding, its type.
+/// The size in bytes of a binding in a reply beside its name: lengths, ends of strings, padding, its type.
 const AROUND_A_NAME: usize = 32;
 
 impl Page {
-    /// The first of these bindings, within a limit.
+    /// Creates a page of the first of these bindings, within a limit.
     ///
     /// # Errors
-    /// Those of the bindings.
+    /// The first error among the bindings.
     pub fn of<E>(
         bindings: impl IntoIterator<Item = Result<(Key, BindingType), E>>,
         limit: PageLimit,
@@ -135,15 +140,16 @@ impl Page {
     }
 }
 
-/// How a store is.
+/// The state of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreState {
-    /// Those that keep the names do not answer for so long: what is read may be older than what they have. `None` where it is not.
+    /// The time since which the storage system does not answer, so that reads may be outdated. `None` if it
+    /// answers.
     pub away: Option<Duration>,
 }
 
-/// The same store, for whoever else works with it.
+/// A shared handle of the same store.
 impl<S: Store> Store for Arc<S> {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
         S::lookup(self, context, key).await
@@ -175,93 +181,108 @@ impl<S: Store> Store for Arc<S> {
     }
 }
 
-/// What [`Store::lookup`] finds.
+/// The result of [`Store::lookup`].
 #[derive(Debug, Clone)]
 pub enum Lookup {
-    /// Something is bound.
+    /// The name is bound.
     Bound(Arc<Bound>),
-    /// Nothing is.
+    /// The name is not bound.
     Free,
-    /// There is no such context.
+    /// The context does not exist.
     NoContext,
 }
 
-/// What is bound to a name.
+/// The decoded references of a binding, and the capacity that they use.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    /// One reference, or one for each member of a group.
+    pub(crate) references: Box<[Option<ObjectRef>]>,
+    pub(crate) room: Arc<AtomicUsize>,
+}
+
+impl Drop for Decoded {
+    fn drop(&mut self) {
+        self.room.fetch_sub(self.references.len(), Ordering::Relaxed);
+    }
+}
+
+/// The binding of a name.
 #[derive(Debug)]
 pub struct Bound {
-    /// To what it leads.
+    /// The target of the binding.
     pub target: Target,
-    /// The references in it, where they have been asked for and there is room for them.
+    /// The decoded references of the target, after they were resolved and if there was capacity for them.
     pub(crate) decoded: OnceLock<Decoded>,
 }
 
 impl Bound {
-    /// Of a target.
+    /// Creates a binding to a target.
     #[must_use]
     pub fn new(target: Target) -> Self {
         Self { target, decoded: OnceLock::new() }
     }
 }
 
-/// A change of what is kept.
+/// A change of the contents of a store.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Change {
     /// Binds a name.
     Bind {
-        /// In that context.
+        /// The context.
         context: ContextId,
         /// The name.
         key: Key,
-        /// To what.
+        /// The new target.
         target: Target,
-        /// In place of what.
+        /// The kind of binding that may be replaced.
         over: Over,
     },
-    /// Binds an object to a free name for some time; where it has the name so already, the time begins anew.
+    /// Binds an object to a free name for some time. If the object already has the name in this way, its time
+    /// is renewed.
     BindFor {
-        /// In that context.
+        /// The context.
         context: ContextId,
         /// The name.
         key: Key,
         /// The object.
         target: Target,
-        /// How long, at least: whole seconds.
+        /// The minimum time, in whole seconds.
         time: Duration,
     },
-    /// Makes a context and binds it to a name that is free.
+    /// Creates a context and binds it to a free name.
     BindNewContext {
-        /// In that context.
+        /// The context of the binding.
         context: ContextId,
         /// The name.
         key: Key,
     },
-    /// Makes a context that has no name.
+    /// Creates a context without a name.
     NewContext,
-    /// Frees a name.
+    /// Removes a binding.
     Unbind {
-        /// In that context.
+        /// The context.
         context: ContextId,
         /// The name.
         key: Key,
     },
-    /// Ends a context that has no bindings.
+    /// Destroys a context without bindings.
     Destroy {
-        /// Which.
+        /// The context.
         context: ContextId,
     },
-    /// Puts a member into a group, in place of the one of the same name.
+    /// Adds a member to a group, or replaces the one of the same name.
     Join {
-        /// In that context.
+        /// The context.
         context: ContextId,
         /// The name of the group.
         key: Key,
         /// The member.
         member: Member,
     },
-    /// Takes a member out of a group.
+    /// Removes a member from a group.
     Leave {
-        /// In that context.
+        /// The context.
         context: ContextId,
         /// The name of the group.
         key: Key,
@@ -271,7 +292,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// About how many bytes of names and references it has.
+    /// Returns the approximate number of bytes of names and references in it.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Bind { key, target, .. } | Self::BindFor { key, target, .. } => {
@@ -286,7 +307,7 @@ impl Change {
     }
 }
 
-/// What a binding may replace.
+/// The kind of binding that a new one may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// Nothing: the name must be free.
@@ -297,39 +318,40 @@ pub enum Over {
     Context,
 }
 
-/// Why a change is not made: what is kept does not allow it.
+/// The reason why the contents of a store do not allow a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no such context.
+    /// The context does not exist.
     NoContext,
     /// The name is not free.
     AlreadyBound,
     /// Nothing is bound to the name.
     Free,
-    /// A context is bound where an object is meant.
+    /// A context is bound where an object is expected.
     IsContext,
-    /// An object is bound where a context is meant.
+    /// An object is bound where a context is expected.
     IsObject,
-    /// An object is bound where a group is meant.
+    /// An object is bound where a group is expected.
     NoGroup,
     /// The group has no such member.
     NoMember,
-    /// The group has as many members as it may ([`Group::MAX_MEMBERS`]), or as large ones ([`Group::MAX_BYTES`]).
+    /// The group has the maximum number of members ([`Group::MAX_MEMBERS`]) or of bytes
+    /// ([`Group::MAX_BYTES`]).
     Full,
     /// The context has bindings.
     NotEmpty,
-    /// The first context stays.
+    /// The root context cannot be destroyed.
     Root,
-    /// This store has no bindings that end by themselves.
+    /// This store does not support bindings that end by themselves.
     NoLeases,
 }
 
-/// Why a change is not made.
+/// The reason why a change was not made.
 #[derive(Debug, Clone)]
 pub enum ChangeError {
-    /// What is kept does not allow it.
+    /// The contents of the store do not allow it.
     Refused(Refused),
-    /// The store can not.
+    /// The store failed.
     Store(StoreError),
 }
 
@@ -345,26 +367,26 @@ impl From<StoreError> for ChangeError {
     }
 }
 
-/// Why a store can not do what it is for.
+/// The failure of a store.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A change was not made, and the store takes none until its disk works again, which it finds out by itself. Clients get PERSIST_STORE,
-    /// COMPLETED_NO.
+    /// The change was not made, and the store rejects changes until its disk works again, which it detects by
+    /// itself. Clients receive PERSIST_STORE, COMPLETED_NO.
     #[error("the name is not stored, and nothing was changed: {what}")]
     NotWritten {
         /// What failed.
         what: Arc<str>,
     },
-    /// It does not work: clients see PERSIST_STORE.
+    /// The store does not work. Clients receive PERSIST_STORE.
     #[error("the store of names does not work: {}", OneLine::new(&**.0))]
     Broken(Arc<str>),
-    /// Those that keep the names do not answer: clients see TRANSIENT.
+    /// The storage system does not answer. Clients receive TRANSIENT.
     #[error("the store of names is away: {}", OneLine::new(&**what))]
     Away {
-        /// Who says what.
+        /// The error, with its source.
         what: Arc<str>,
-        /// Whether a change was made: that may be unknown.
+        /// Tells whether the change was made, which may be unknown.
         completion: CompletionStatus,
     },
 }

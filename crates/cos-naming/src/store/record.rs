@@ -1,14 +1,14 @@
-//! What a name leads to, and its octets in a file.
+//! The target of a name, and its encoding in a file.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use zorb::cos_naming::BindingType;
 
 use super::ContextId;
 
-/// To what a name leads.
+/// The target of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// An object: its IOR as an encapsulation, or no octet for nil.
+    /// An object: its IOR as an encapsulation, or empty for nil.
     Object(Bytes),
     /// A context of this service.
     Context(ContextId),
@@ -21,20 +21,20 @@ pub enum Target {
 /// Several objects under one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Who gets which.
+    /// The selection of the member for a caller.
     pub strategy: Strategy,
     /// The objects, by their names.
     pub members: Vec<Member>,
 }
 
 impl Group {
-    /// How many members a group may have.
+    /// The maximum number of members of a group.
     pub const MAX_MEMBERS: usize = 1000;
 
-    /// How many bytes the names and references of its members may have together.
+    /// The maximum number of bytes of the names and references of all members.
     pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-    /// A group without members.
+    /// Creates a group without members.
     #[must_use]
     pub fn new(strategy: Strategy) -> Self {
         Self { strategy, members: Vec::new() }
@@ -50,14 +50,14 @@ pub struct Member {
     pub object: Bytes,
 }
 
-/// Which member of a group a caller gets.
+/// The selection of the member of a group for a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// One after the other.
+    /// The members in turn.
     RoundRobin,
-    /// The one that says of itself that it has the least to do.
+    /// The member that reports the least load.
     LeastLoaded,
-    /// The same for all calls from one address, as long as it is in the group.
+    /// The same member for all calls from one address, while it is in the group.
     ByClient,
 }
 
@@ -66,14 +66,14 @@ impl Strategy {
 }
 
 impl Member {
-    /// The bytes of its name and its reference.
+    /// Returns the number of bytes of its name and its reference.
     pub(super) fn size(&self) -> usize {
         self.name.len() + self.object.len()
     }
 }
 
 impl Target {
-    /// The bytes of its names and references.
+    /// Returns the number of bytes of its names and references.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Object(object) | Self::Foreign(object) => object.len(),
@@ -82,7 +82,7 @@ impl Target {
         }
     }
 
-    /// What `list` calls it.
+    /// Returns the type that `list` reports.
     #[must_use]
     pub fn binding_type(&self) -> BindingType {
         match self {
@@ -91,7 +91,7 @@ impl Target {
         }
     }
 
-    /// Its octets in a file: a kind, then what it has.
+    /// Encodes it for a file: a kind, then its contents.
     pub(super) fn write(&self) -> Bytes {
         let mut out = BytesMut::new();
         match self {
@@ -119,7 +119,7 @@ impl Target {
         out.freeze()
     }
 
-    /// The target whose octets these are.
+    /// Decodes a target.
     pub(super) fn read(octets: &[u8]) -> Option<Self> {
         let (kind, mut rest) = octets.split_first()?;
         Some(match kind {
@@ -140,7 +140,7 @@ impl Target {
     }
 }
 
-/// Of what is kept of a binding, and of where it is bound.
+/// Returns the checksum of a stored binding and of its name.
 pub(super) fn checksum(context: u64, key: &str, octets: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(&context.to_be_bytes());
@@ -149,7 +149,7 @@ pub(super) fn checksum(context: u64, key: &str, octets: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// A length, then so many octets.
+/// Writes a length, then the bytes.
 pub(super) fn put(out: &mut impl BufMut, octets: &[u8]) {
     // Names and references come from messages, which are far shorter.
     out.put_u32(u32::try_from(octets.len()).unwrap_or(u32::MAX));
@@ -185,7 +185,7 @@ mod tests {
         }
         let whole = targets[5].write();
         let cut: Vec<_> = (2..whole.len()).filter(|end| Target::read(&whole[..*end]).is_some()).collect();
-        // Behind the strategy, and between two members.
+        // After the strategy, and between two members.
         assert_eq!(cut, [2, 2 + 4 + 1 + 4 + 11]);
         assert_eq!(Target::read(&Target::Context(ContextId(1)).write()[..8]), None);
         assert_eq!((Target::read(&[]), Target::read(&[9]), Target::read(&[3, 9])), (None, None, None));

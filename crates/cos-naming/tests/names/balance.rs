@@ -43,7 +43,7 @@ async fn members_of_a_group_take_turns_under_its_name() {
     context.join(&name("g"), "a", site.object("a2").await).await.unwrap();
     let two = [given(&context, "g").await, given(&context, "g").await];
     assert!(two.contains(&"a2".to_owned()) && two.contains(&"c".to_owned()), "{two:?}");
-    // To the OMG's operations it is an object.
+    // For the OMG's operations it is an object.
     let (all, _) = context.list(10).await.unwrap();
     assert_eq!((all[0].binding_name.clone(), all[0].binding_type), (name("g"), BindingType::Nobject));
     context.rebind(&name("g"), site.object("one").await).await.unwrap();

@@ -1,4 +1,4 @@
-//! Sun's bootstrap protocol: programs that know the host and the port of a service alone.
+//! Sun's bootstrap protocol: programs that know only the host and port of a service.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,7 +16,7 @@ mod stubs {
     zorb::idl!("idl/Bootstrap.idl", no_warnings);
 }
 
-/// A server whose ORB has an initial reference more, and `HOST:PORT` of it.
+/// Starts a server whose ORB has an additional initial reference. Also returns its `HOST:PORT`.
 async fn server(bootstrap: bool) -> (Server<MemoryStore>, Orb, String) {
     let orb = Orb::builder()
         .listen("iiop://127.0.0.1:0")
@@ -33,7 +33,7 @@ async fn server(bootstrap: bool) -> (Server<MemoryStore>, Orb, String) {
 async fn initial_references_are_found_by_their_names() {
     let (server, _server_orb, address) = server(true).await;
     let orb = Orb::builder().build().await.unwrap();
-    // Java's clients begin with GIOP 1.0.
+    // Java's clients start with GIOP 1.0.
     for version in ["1.0", "1.2"] {
         let url = format!("corbaloc:iiop:{version}@{address}/INIT");
         let initial: InitialReferencesRef = orb.resolve_unchecked(&url).await.unwrap();

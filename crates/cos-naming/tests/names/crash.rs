@@ -13,29 +13,29 @@ use zorb::prelude::*;
 
 use crate::support::{name, object, url};
 
-/// Names the file for the process that this test starts of itself.
+/// The environment variable with the file for the child process of this test.
 const FILE: &str = "ZORB_TEST_NAMES_FILE";
 
-/// How often a service is killed.
+/// The number of times that a service is killed.
 const ROUNDS: u32 = 5;
-/// Clients that bind at the same time.
+/// The number of clients that bind concurrently.
 const CLIENTS: u32 = 4;
-/// How many bindings are acknowledged before the kill.
+/// The number of bindings that are acknowledged before the kill.
 const BETWEEN: usize = 60;
 
-/// In the process that is to be killed: serves until then. It does nothing where it is run as a test.
+/// In the process to be killed: serves until then. It does nothing if it is run as a test.
 #[tokio::test]
 async fn child_serves_until_it_is_killed() {
     let Some(file) = std::env::var_os(FILE) else { return };
     let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let _server = Server::builder(DiskStore::open(file).unwrap()).serve(&orb).unwrap();
     println!("\nat {}", url(&orb));
-    // It does not outlive who started it: that closes the pipe.
+    // It ends with its parent process, which closes the pipe.
     let mut line = String::new();
     tokio::task::spawn_blocking(move || std::io::stdin().read_line(&mut line)).await.unwrap().unwrap();
 }
 
-/// A service in a process of its own, which is killed when this goes.
+/// A service in a process of its own, which is killed when this value is dropped.
 struct Service(Child);
 
 impl Service {
@@ -61,7 +61,7 @@ impl Drop for Service {
     }
 }
 
-/// What clients know of names: those that surely are bound, and those of which they do not know it.
+/// The clients' knowledge of names: certainly bound, certainly unbound, and unknown.
 #[derive(Default)]
 struct Known {
     bound: BTreeSet<String>,
@@ -69,7 +69,7 @@ struct Known {
     open: BTreeSet<String>,
 }
 
-/// Binds and unbinds until the service is away.
+/// Binds and unbinds until the service is gone.
 async fn load(root: NamingContextExtRef, round: u32, client: u32, known: Arc<Mutex<Known>>) {
     let naming = Naming::new(NamingContextRef::from(root));
     let object = naming.context().to_object();
@@ -92,7 +92,7 @@ async fn load(root: NamingContextExtRef, round: u32, client: u32, known: Arc<Mut
     }
 }
 
-/// The names come back from the journal alone, in a copy whose database is lost.
+/// Checks that the names can be restored from the journal alone, in a copy whose database is lost.
 async fn the_journal_has(file: &Path, copy: &Path, bound: &BTreeSet<String>) {
     std::fs::write(copy, b"no database").unwrap();
     std::fs::copy(file.with_extension("journal"), copy.with_extension("journal")).unwrap();
@@ -129,7 +129,7 @@ async fn what_was_acknowledged_is_there_after_every_kill() {
         while known.lock().unwrap().bound.len() < before + BETWEEN {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // While requests are under way.
+        // While requests are in flight.
         drop(service);
         for client in clients {
             client.await.unwrap();

@@ -1,4 +1,4 @@
-//! The store in a file: what outlives a run, and what becomes of a file that is damaged.
+//! The store in a file: persistence across runs, and handling of damaged files.
 
 use std::fs;
 use std::ops::Range;
@@ -23,7 +23,7 @@ fn bind(number: usize) -> Change {
     Change::Bind { context: ContextId::ROOT, key: key(number), target, over: Over::Nothing }
 }
 
-/// Binds many at a time, as clients would.
+/// Makes many bindings concurrently, like clients.
 async fn fill(store: &Arc<DiskStore>, numbers: Range<usize>) {
     let all: Vec<_> = numbers
         .map(|number| {
@@ -109,12 +109,12 @@ async fn files_that_are_none_of_ours_are_refused_and_left_alone() {
         assert!(matches!(DiskStore::repair(&path), Err(RepairError::Nothing { .. })));
         assert_eq!(fs::read(&path).unwrap(), content);
     }
-    // What a crash leaves behind the making of a file.
+    // The result of a crash during the creation of a file.
     fs::write(&path, b"").unwrap();
     DiskStore::open(&path).unwrap();
 }
 
-/// Where that is in the file.
+/// Returns the position of `text` in the file.
 fn place_of(path: &Path, text: &[u8]) -> usize {
     let octets = fs::read(path).unwrap();
     octets.windows(text.len()).rposition(|window| window == text).unwrap()
@@ -129,7 +129,7 @@ async fn a_damaged_file_is_refused_and_all_that_can_be_read_is_saved() {
         fill(&store, part * 50..(part + 1) * 50).await;
     }
     drop(store);
-    // An octet of one reference, everywhere in the file where it is.
+    // A byte of one reference, at each of its positions in the file.
     let mut octets = fs::read(&path).unwrap();
     let text = b"the reference of binding 77, some";
     let places: Vec<_> =
@@ -142,7 +142,7 @@ async fn a_damaged_file_is_refused_and_all_that_can_be_read_is_saved() {
     let refused = DiskStore::open(&path).unwrap_err();
     assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
 
-    // Of the file alone, without the journal that has all names.
+    // From the file alone, without the journal that has all names.
     fs::remove_file(folder.path().join("names.journal")).unwrap();
     let repaired = DiskStore::repair(&path).unwrap();
     assert_eq!((repaired.contexts, repaired.bindings, repaired.lost), (1, 199, Some(1)));
@@ -165,7 +165,7 @@ async fn no_octet_can_be_wrong_without_being_seen() {
     let whole = fs::read(&path).unwrap();
     let damaged = folder.path().join("damaged");
     let mut refused = 0;
-    // Prime steps, so that all kinds of pages are met; most of the file is not in use.
+    // Steps of a prime size, so that all kinds of pages are hit; most of the file is unused.
     for at in (0..whole.len().min(200_000)).step_by(1009) {
         let mut octets = whole.clone();
         octets[at] ^= 0x55;

@@ -1,4 +1,4 @@
-//! Names in an etcd cluster: several servers, members that are killed, time that is over.
+//! Names in an etcd cluster: several servers, killed members, expired bindings.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -17,15 +17,15 @@ use zorb::{CompletionStatus, SystemExceptionKind};
 use crate::omni::has;
 use crate::support::{Site, key_of, name, object};
 
-/// Members of a cluster, in processes that end with this.
+/// Members of a cluster, in processes that end with this value.
 pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     clients: Vec<u16>,
     peers: Vec<u16>,
     members: Vec<Option<Child>>,
-    /// Of client URLs.
+    /// The scheme of client URLs.
     scheme: &'static str,
-    /// For each of them.
+    /// The options of each member.
     options: Vec<String>,
 }
 
@@ -53,14 +53,14 @@ impl Cluster {
         cluster
     }
 
-    /// Starts a member, where it was before.
+    /// Starts a member at its previous address.
     fn run(&mut self, index: usize) {
         let at = |port: u16| format!("http://127.0.0.1:{port}");
         let all: Vec<_> =
             self.peers.iter().enumerate().map(|(index, port)| format!("m{index}={}", at(*port))).collect();
         let peer = at(self.peers[index]);
         let client = format!("{}://127.0.0.1:{}", self.scheme, self.clients[index]);
-        // It does not outlive who started it.
+        // It ends with its parent process.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "etcd", "--name", &format!("m{index}"), "--data-dir"]);
         command.arg(self.folder.path().join(format!("m{index}")));
@@ -74,12 +74,12 @@ impl Cluster {
         self.members[index] = Some(member.unwrap());
     }
 
-    /// Where the first one is.
+    /// Returns the client port of the first member.
     pub(crate) fn port(&self) -> u16 {
         self.clients[0]
     }
 
-    /// SIGKILL.
+    /// Kills a member with SIGKILL.
     fn kill(&mut self, index: usize) {
         if let Some(mut member) = self.members[index].take() {
             let _ = member.kill();
@@ -103,7 +103,7 @@ impl Drop for Cluster {
     }
 }
 
-/// However long it takes: some do not wait long for a member that is slow today.
+/// Connects, however long it takes, because some configurations have short timeouts for slow members.
 pub(crate) async fn connected(config: EtcdConfig) -> EtcdStore {
     loop {
         match EtcdStore::connect(config.clone()).await {
@@ -114,7 +114,7 @@ pub(crate) async fn connected(config: EtcdConfig) -> EtcdStore {
     }
 }
 
-/// Whether there is etcd.
+/// Returns whether etcd is installed.
 pub(crate) fn is_here() -> bool {
     has("etcd") && has("setpriv")
 }
@@ -123,7 +123,7 @@ async fn balanced(root: &NamingContextExtRef) -> BalancedContextRef {
     root.narrow().await.unwrap()
 }
 
-/// Waits for what is bound to happen.
+/// Waits for a condition that must become true.
 async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let waits = async {
         while !is_so().await {
@@ -148,7 +148,7 @@ async fn several_servers_serve_the_same_names() {
     let latest = EtcdStore::connect(cluster.config().reads(Reads::Latest)).await.unwrap();
     let three = Site::of(latest, |builder| builder).await;
 
-    // What one has acknowledged the others find.
+    // Names acknowledged by one server are found by the others.
     for number in 0..20 {
         let text = format!("c{number}");
         one.root.bind_new_context(&name(&text)).await.unwrap().unwrap();
@@ -161,7 +161,7 @@ async fn several_servers_serve_the_same_names() {
     }
     assert_eq!(one.root.resolve(&name("c0/x")).await, Err(missing("x")));
 
-    // Of many that bind one name at different servers one succeeds, and all see which.
+    // Of several clients that bind one name at different servers one succeeds, and all see the same winner.
     let mut won = Vec::new();
     for round in 0..5 {
         let tries = (0..9).map(|number| {
@@ -190,7 +190,7 @@ async fn several_servers_serve_the_same_names() {
         }
     }
 
-    // A context of one is a context of the others, and never destroyed while it has anything.
+    // A context of one server is a context of the others, and is never destroyed while it has bindings.
     let context = two.root.resolve(&name("c7")).await.unwrap().unwrap();
     let context: NamingContextExtRef = context.narrow().await.unwrap();
     assert!(context.destroy().await.is_err());
@@ -201,7 +201,7 @@ async fn several_servers_serve_the_same_names() {
         Err(BindError::CannotProceed(_))
     ));
 
-    // A server that comes later reads it all; numbers of contexts are not used again.
+    // A server that is started later reads everything; numbers of contexts are not reused.
     let four = Site::of(cluster.store().await, |builder| builder).await;
     assert_eq!(four.root.list(100).await.unwrap().0.len(), 25);
     let other = EtcdStore::connect(cluster.config().prefix("/other")).await.unwrap();
@@ -234,7 +234,7 @@ async fn bindings_end_when_nobody_renews_them_at_any_server() {
         there.bind_for(&name("for ever"), o.clone(), 1).await,
         Err(BindForError::AlreadyBound(_))
     ));
-    // What is bound over it does not end with it.
+    // A binding that replaces it does not end with it.
     here.bind_for(&name("over"), o.clone(), 1).await.unwrap();
     there.rebind(&name("over"), p.clone()).await.unwrap();
     for context in [&here, &there] {
@@ -273,7 +273,7 @@ async fn what_is_none_of_ours_is_refused_or_told() {
     };
     put("/zorb/names/b/0000000000000000/o\0", "something else").await;
     put("/zorb/names/no key of ours", "").await;
-    // A server that was there, and one that comes.
+    // An existing server, and a new one.
     let later = Site::of(cluster.store().await, |builder| builder).await;
     for site in [&site, &later] {
         until("it is seen", async || match site.root.resolve(&name("o")).await {
@@ -319,7 +319,7 @@ async fn a_store_that_was_cut_off_reads_all_anew_when_the_history_is_gone() {
     let answer = post(cluster.clients[0], "/v3/kv/range", format!(r#"{{"key":"{}"}}"#, base64("x"))).await;
     let revision = answer.split(r#""revision":""#).nth(1).unwrap().split('"').next().unwrap().to_owned();
     post(cluster.clients[0], "/v3/kv/compaction", format!(r#"{{"revision":"{revision}"}}"#)).await;
-    // What it has it gives meanwhile.
+    // Meanwhile it returns the names that it has.
     assert_eq!(key_of(&far.root.resolve(&name("old")).await.unwrap().unwrap()), "old");
     let refused = far.root.unbind(&name("old")).await.unwrap_err();
     assert!(format!("{refused:?}").contains("TRANSIENT"), "{refused:?}");
@@ -333,7 +333,8 @@ async fn a_store_that_was_cut_off_reads_all_anew_when_the_history_is_gone() {
     .await;
 }
 
-/// Binds through a service until it is told to end, or the service does. Everything must succeed unless that is killed.
+/// Binds through a service until `end` is set, or the service ends. Everything must succeed unless the
+/// service is killed.
 async fn load(
     site: (NamingContextExtRef, ObjectRef),
     client: usize,
@@ -358,7 +359,7 @@ async fn a_minority_that_is_killed_is_not_missed_and_a_majority_is_waited_for() 
     }
     let mut cluster = Cluster::start(3);
     let one = Site::of(cluster.store().await, |builder| builder).await;
-    // It does not wait long when nobody is there.
+    // It has a short timeout for a missing cluster.
     let config = cluster.config().timeout(Duration::from_secs(1)).member_timeout(Duration::from_millis(300));
     let (bound, end) = (Arc::default(), Arc::new(Mutex::new(false)));
     let mut clients = Vec::new();
@@ -372,7 +373,7 @@ async fn a_minority_that_is_killed_is_not_missed_and_a_majority_is_waited_for() 
     }
     let count = |bound: &Mutex<BTreeSet<String>>| bound.lock().unwrap().len();
     until("names are bound", async || count(&bound) > 40).await;
-    // The one that is asked, while it is.
+    // The member that is asked, while it is used.
     cluster.kill(0);
     let before = count(&bound);
     until("names are bound with two members", async || count(&bound) > before + 40).await;
@@ -412,7 +413,8 @@ async fn a_minority_that_is_killed_is_not_missed_and_a_majority_is_waited_for() 
         .await;
 }
 
-/// Whether a reply of the service has the context that says that it is from a cache. The request is of GIOP 1.2, without contexts.
+/// Returns whether a reply of the service has the context that marks it as cached. The request is of GIOP
+/// 1.2, without contexts.
 async fn is_marked<S: Store>(site: &Site<S>) -> bool {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let url = crate::support::url(&site.server_orb);
@@ -434,12 +436,13 @@ async fn is_marked<S: Store>(site: &Site<S>) -> bool {
     body.windows(4).any(|window| window == id)
 }
 
-/// Names the members for the process that this test starts of itself, and all servers.
+/// The environment variables with the members and the addresses of all servers, for the child process of this
+/// test.
 const MEMBERS: &str = "ZORB_TEST_ETCD";
 const LISTEN: &str = "ZORB_TEST_ETCD_LISTEN";
 const PUBLISH: &str = "ZORB_TEST_ETCD_PUBLISH";
 
-/// In the process that is to be killed: serves until then. It does nothing where it is run as a test.
+/// In the process to be killed: serves until then. It does nothing if it is run as a test.
 #[tokio::test]
 async fn child_serves_etcd_until_it_is_killed() {
     let Ok(members) = std::env::var(MEMBERS) else { return };
@@ -495,7 +498,7 @@ async fn a_server_that_is_killed_leaves_its_clients_to_the_others() {
     let orb = Orb::builder().build().await.unwrap();
     let url = format!("corbaloc:iiop:1.2@{},iiop:1.2@{}/NameService", addresses[0], addresses[1]);
     let root: NamingContextExtRef = orb.resolve(&url).await.unwrap();
-    // A reference that the first server made leads to both.
+    // A reference created by the first server leads to both.
     let inner = root.bind_new_context(&name("c")).await.unwrap().unwrap();
     let bound: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let mut clients = Vec::new();
@@ -507,7 +510,7 @@ async fn a_server_that_is_killed_leaves_its_clients_to_the_others() {
                 let text = format!("n{client}-{number}");
                 match inner.bind(&name(&text), target.clone()).await {
                     Ok(()) => drop(bound.lock().unwrap().insert(text)),
-                    // It was under way when its server was killed.
+                    // It was in flight when its server was killed.
                     Err(BindError::System(error)) => assert_ne!(error.completed, CompletionStatus::Yes),
                     Err(other) => panic!("{other}"),
                 }
@@ -526,7 +529,7 @@ async fn a_server_that_is_killed_leaves_its_clients_to_the_others() {
     assert!(listed.is_superset(&bound), "{:?}", bound.difference(&listed));
 }
 
-/// Passes connections on, or cuts them.
+/// Forwards connections, or cuts them.
 struct Proxy {
     port: u16,
     cut: tokio::sync::watch::Sender<bool>,
@@ -560,7 +563,7 @@ impl Proxy {
     }
 }
 
-/// What etcd answers to a request, as text.
+/// Returns the response of etcd to a request, as text.
 pub(crate) async fn post(port: u16, path: &str, body: String) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -580,7 +583,7 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// A prefix of its own for each of many stores of a cluster.
+/// Connects a store with a prefix of its own, for many stores in one cluster.
 pub(crate) async fn fresh_store(cluster: &Cluster, number: usize) -> EtcdStore {
     EtcdStore::connect(cluster.config().prefix(format!("/model/{number}"))).await.unwrap()
 }

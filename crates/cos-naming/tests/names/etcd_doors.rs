@@ -1,4 +1,4 @@
-//! Who gets into etcd: by certificates, by a password.
+//! Authentication at etcd: by certificates, by a password.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use zorb::cos_naming::NameComponent;
 
 use crate::etcd::{Cluster, is_here, post};
 
-/// Writes an authority, and a certificate with its key by it, into a folder.
+/// Writes a CA certificate, and a certificate and key issued by it, to a directory.
 fn certificates(folder: &Path) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

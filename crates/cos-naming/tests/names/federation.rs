@@ -12,7 +12,7 @@ use zorb::prelude::*;
 
 use crate::support::{Site, key_of, name};
 
-/// The first context of a site as a client of another site sees it.
+/// Returns the root context of a site as seen by a client of another site.
 async fn seen_from(site: &Site, other: &Site) -> NamingContextRef {
     let found: NamingContextExtRef = site.orb.resolve(&other.root.as_object().to_string()).await.unwrap();
     NamingContextRef::from(found)
@@ -37,13 +37,13 @@ async fn every_operation_goes_on_in_another_service() {
     root.bind_context(&name("far/d"), made).await.unwrap();
     assert!(root.resolve(&name("far/d/deep")).await.unwrap().is_some());
     root.unbind(&name("far/d")).await.unwrap();
-    // What is raised there is raised here, with the rest as it is there.
+    // Exceptions raised there are raised here, with the rest of the name as seen there.
     let missing = |rest| NotFound { why: NotFoundReason::MissingNode, rest_of_name: name(rest) };
     assert_eq!(root.resolve(&name("far/d/deep")).await, Err(ResolveError::NotFound(missing("d/deep"))));
     assert_eq!(root.bind(&name("far/o"), object).await, Err(BindError::AlreadyBound(AlreadyBound)));
     let over = root.rebind(&name("far/c"), None).await;
     assert!(matches!(over, Err(RebindError::NotFound(NotFound { why: NotFoundReason::NotObject, .. }))));
-    // And what this service alone has.
+    // And the operations that only this service has.
     let balanced: BalancedContextRef = root.narrow().await.unwrap();
     balanced.bind_group(&name("far/g"), Strategy::RoundRobin).await.unwrap();
     balanced.join(&name("far/g"), "a", here.object("a").await).await.unwrap();
@@ -72,14 +72,14 @@ async fn a_circle_through_two_services_ends_with_the_name_or_the_hops() {
 async fn where_another_service_is_away_the_caller_is_told_how_far_it_came() {
     let site =
         Site::of(MemoryStore::new(), |builder| builder.foreign_timeout(Duration::from_millis(200))).await;
-    // Nobody listens there.
+    // No server listens there.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = closed.local_addr().unwrap();
     drop(closed);
     let away = format!("corbaloc:iiop:1.2@{address}/NameService");
     let away: NamingContextRef = site.orb.resolve_unchecked(&away).await.unwrap();
     site.root.bind_context(&name("away"), away.clone()).await.unwrap();
-    // The context itself is given without asking it.
+    // The context itself is returned without a call to it.
     let found = site.root.resolve(&name("away")).await.unwrap().unwrap();
     assert_eq!(found.ior(), away.ior());
     let expected = CannotProceed { cxt: Some(away.clone()), rest_of_name: name("a/b") };

@@ -1,4 +1,4 @@
-//! Names of omniNames, imported from what a live one wrote.
+//! Names of omniNames, imported from the data of a running omniNames.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use zorb::prelude::*;
 use crate::omni::{OmniNames, has};
 use crate::support::{key_of, name, object};
 
-/// The data file of an omniNames that had these names, and is stopped.
+/// Returns the data file of an omniNames that had these names and was stopped.
 async fn data() -> Option<Vec<u8>> {
     if !has("omniNames") {
         return None;

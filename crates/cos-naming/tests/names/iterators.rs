@@ -1,4 +1,4 @@
-//! Iterators: what they give, how many there may be and how long.
+//! Iterators: their results, their maximum number, and their timeout.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn every_binding_comes_once_however_it_is_asked_for() {
     let (more, page) = further.next_n(10).await.unwrap();
     assert!(more && page.len() == 10);
     seen.extend(page.iter().map(|b| print_name(&b.binding_name)));
-    // A name that comes and goes meanwhile disturbs nobody.
+    // A name that is removed meanwhile does not affect the iterator.
     site.root.unbind(&name(&seen[3])).await.unwrap();
     let (more, rest) = further.next_n(1000).await.unwrap();
     assert!(more && rest.len() == 7);
@@ -64,7 +64,7 @@ async fn all_comes_through_the_iterator_where_none_is_asked_for_at_once() {
     filled(10, &site).await;
     let (none, further) = site.root.list(0).await.unwrap();
     assert!(none.is_empty());
-    // The service's own limit counts for every answer.
+    // The service's own limit applies to every answer.
     let mut sizes = Vec::new();
     let further = further.unwrap();
     while let (true, page) = further.next_n(u32::MAX).await.unwrap() {
@@ -101,7 +101,7 @@ async fn iterators_that_nobody_uses_are_dropped_in_time() {
     assert_eq!(kind(&idle.next_one().await.unwrap_err()), SystemExceptionKind::ObjectNotExist);
 }
 
-/// The bytes of names in an answer.
+/// Returns the number of bytes of names in an answer.
 fn bytes(page: &[Binding]) -> usize {
     page.iter().flat_map(|b| &b.binding_name).map(|part| part.id.len() + part.kind.len()).sum()
 }

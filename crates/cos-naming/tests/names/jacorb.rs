@@ -1,4 +1,4 @@
-//! JacORB: a Java program as a client of this service, and JacORB's own program that lists one.
+//! JacORB: a Java program as a client of this service, and JacORB's own program that lists a service.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -10,7 +10,7 @@ use zorb::cos_naming::BindingType;
 use crate::omni::has;
 use crate::support::{Site, key_of, name, url};
 
-/// JacORB's jars, which `scripts/build-peers.sh` fetches.
+/// Returns JacORB's jars, which `scripts/build-peers.sh` downloads.
 fn jars() -> Option<PathBuf> {
     if !has("java") || !has("javac") {
         return None;
@@ -41,7 +41,7 @@ async fn programs_of_jacorb_bind_resolve_and_list() {
     let site = Site::of(DiskStore::open(folder.path().join("names")).unwrap(), |builder| builder).await;
     let object = site.object("o").await;
     site.root.bind(&name("from zorb"), object.clone()).await.unwrap();
-    // It is compiled as it is started.
+    // It is compiled when it is started.
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/names/jacorb/Names.java");
     let at = url(&site.server_orb);
     let output = java(&jars, &[program.to_str().unwrap(), &at, &object.to_string()]).await;

@@ -1,4 +1,4 @@
-//! The naming service as its clients see it: operations, stores, crashes, other ORBs.
+//! The naming service as seen by its clients: operations, stores, crashes, other ORBs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod balance;

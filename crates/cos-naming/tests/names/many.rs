@@ -11,7 +11,7 @@ use crate::support::{Site, key_of, name};
 
 const MANY: usize = 100_000;
 
-/// Binds so many, without messages between.
+/// Makes `count` bindings, directly in the store.
 async fn fill<S: Store>(store: &Arc<S>, target: &Bytes, count: usize, lanes: usize) {
     let tasks = (0..lanes).map(|lane| {
         let (store, target) = (Arc::clone(store), target.clone());
@@ -29,7 +29,8 @@ async fn fill<S: Store>(store: &Arc<S>, target: &Bytes, count: usize, lanes: usi
     }
 }
 
-/// All are listed once and in order, in pages that are no longer than they may be, while one comes and goes; each is found.
+/// Checks that all bindings are listed once and in order, in pages within the limit, while a binding is added
+/// and removed. Each must be found.
 async fn look<S: Store>(site: &Site<Arc<S>>, count: usize, page: usize) {
     let mut listing = Naming::new(NamingContextRef::from(site.root.clone())).list();
     let (mut seen, mut last, mut pages) = (BTreeSet::new(), String::new(), 0);

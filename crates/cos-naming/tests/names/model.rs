@@ -1,4 +1,4 @@
-//! Whatever is done, in whatever order, stores and the model of them agree.
+//! Whatever is done, in whatever order, stores and their model agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ fn change(step: &Step) -> Change {
     }
 }
 
-/// What the standard says, as simply as it can be written.
+/// The rules of the standard, as simply as they can be written.
 #[derive(Default)]
 struct Model {
     contexts: BTreeSet<u64>,
@@ -125,7 +125,7 @@ impl Model {
         Ok(None)
     }
 
-    /// The store has what the model has, by lookups and by pages of two.
+    /// Checks that the store has what the model has, by lookups and by pages of two.
     async fn compare(&self, store: &impl Store) {
         for context in 0..self.next + 1 {
             for k in 0..4 {
@@ -215,7 +215,7 @@ proptest! {
                     let store = crate::etcd::fresh_store(&cluster, number).await;
                     run(&store, &mut model, steps).await;
                     run(&store, &mut model, later).await;
-                    // One that reads it all at once.
+                    // A store that reads everything at once.
                     model.compare(&crate::etcd::fresh_store(&cluster, number).await).await;
                 }
             });

@@ -1,4 +1,5 @@
-//! omniORB: its `nameclt` as a client of this service, and `omniNames` as a service for clients of zorb and for federation.
+//! omniORB: its `nameclt` as a client of this service, and `omniNames` as a service for clients of zorb and
+//! for federation.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -10,7 +11,7 @@ use zorb::prelude::*;
 
 use crate::support::{Site, key_of, name, url};
 
-/// Whether omniORB's programs are here. Where they are not that is told, and with `CI=true` it is an error.
+/// Returns whether a program is installed. If not, a message is printed, and with `CI=true` the test fails.
 pub(crate) fn has(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&paths).any(|folder| folder.join(program).is_file()) {
@@ -30,14 +31,14 @@ async fn nameclt(url: &str, arguments: &[&str]) -> Output {
     tokio::time::timeout(Duration::from_secs(60), output).await.unwrap().unwrap()
 }
 
-/// What it prints when it does what it is told to.
+/// Returns the output of a successful `nameclt`.
 async fn done(url: &str, arguments: &[&str]) -> String {
     let output = nameclt(url, arguments).await;
     assert!(output.status.success(), "nameclt {arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// What it says when it is refused.
+/// Returns the error output of a `nameclt` that fails.
 async fn refused(url: &str, arguments: &[&str]) -> String {
     let output = nameclt(url, arguments).await;
     assert!(!output.status.success(), "nameclt {arguments:?}: {output:?}");
@@ -78,14 +79,14 @@ async fn nameclt_does_all_that_it_can_do() {
     assert_eq!(done(&at, &["list"]).await, "");
 }
 
-/// omniNames in a process that ends with this.
+/// omniNames in a process that ends with this value.
 pub(crate) struct OmniNames {
     process: Child,
     pub(crate) url: String,
 }
 
 impl OmniNames {
-    /// Starts it on a port that was free a moment ago.
+    /// Starts it on a port that was free just before.
     pub(crate) async fn start(data: &Path) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new("omniNames");

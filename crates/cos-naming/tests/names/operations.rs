@@ -1,4 +1,4 @@
-//! Every operation, and every exception with what it says.
+//! Every operation, and every exception with its contents.
 
 use zorb::cos_naming::naming_context::{
     AlreadyBound, BindContextError, BindError, BindNewContextError, CannotProceed, DestroyError, InvalidName,
@@ -51,22 +51,22 @@ async fn contexts_lead_on_and_are_what_their_references_say_in_every_process() {
     let object = site.object("o").await;
     root.bind(&name("a/b/o"), object.clone()).await.unwrap();
     assert_eq!(b.resolve(&name("o")).await.unwrap(), Some(object.clone()));
-    // A context of no name, which gets two.
+    // A context without a name, which gets two.
     let free = root.new_context().await.unwrap().unwrap();
     root.bind_context(&name("a/free"), free.clone()).await.unwrap();
     root.rebind_context(&name("same"), free.clone()).await.unwrap();
     free.bind(&name("o"), object.clone()).await.unwrap();
     assert_eq!(root.resolve(&name("a/free/o")).await.unwrap(), Some(object.clone()));
     assert_eq!(root.resolve(&name("same/o")).await.unwrap(), Some(object.clone()));
-    // What is resolved is a context again, with all that its interface has.
+    // The resolved object is a context again, with all operations of its interface.
     let found: NamingContextExtRef =
         root.resolve(&name("a/b")).await.unwrap().unwrap().narrow().await.unwrap();
     assert_eq!(found.resolve_str("o").await.unwrap(), Some(object.clone()));
-    // A circle is a name of any length.
+    // A circle allows names of any length.
     b.bind_context(&name("up"), NamingContextRef::from_object(root.to_object())).await.unwrap();
     let round = root.resolve(&name("a/b/up/a/b/up/a/b/o")).await.unwrap();
     assert_eq!(round, Some(object.clone()));
-    // Rebinding another context, and over itself.
+    // Rebinding to another context, and to the same one.
     root.rebind_context(&name("same"), b.clone()).await.unwrap();
     assert_eq!(root.resolve(&name("same/o")).await.unwrap(), Some(object));
 }
@@ -146,7 +146,7 @@ async fn only_empty_contexts_are_destroyed_and_nothing_is_left_of_them() {
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
     let Err(DestroyError::System(gone)) = context.destroy().await else { panic!() };
     assert_eq!(gone.kind, SystemExceptionKind::ObjectNotExist);
-    // Its name is left, and leads nowhere.
+    // Its name remains, and leads nowhere.
     assert!(root.resolve(&name("c")).await.unwrap().is_some());
     let Err(ResolveError::CannotProceed(CannotProceed { cxt: Some(at), rest_of_name })) =
         root.resolve(&name("c/o")).await
@@ -156,7 +156,7 @@ async fn only_empty_contexts_are_destroyed_and_nothing_is_left_of_them() {
     assert_eq!((at.to_object(), rest_of_name), (context.to_object(), name("o")));
     let Err(DestroyError::System(refused)) = root.destroy().await else { panic!() };
     assert_eq!(refused.kind, SystemExceptionKind::NoPermission);
-    // Numbers of contexts are never used again.
+    // Numbers of contexts are never reused.
     let next = root.new_context().await.unwrap().unwrap();
     assert!(!next.is_equivalent(&context));
 }
@@ -183,7 +183,7 @@ async fn names_are_texts_and_urls() {
     for bad in ["", "nonsense", ":h:port", ":h:1#x", "http://h"] {
         assert_eq!(root.to_url(bad, "a").await, Err(ToUrlError::InvalidAddress(InvalidAddress)), "{bad}");
     }
-    // What such a URL leads to is what the name is bound to.
+    // Such a URL leads to the object that the name is bound to.
     let object = site.object("o").await;
     root.bind(&root.to_name(r"w\.x y").await.unwrap(), object.clone()).await.unwrap();
     let address = crate::support::url(&site.server_orb);

@@ -10,7 +10,7 @@ pub(crate) struct Site<S: Store = MemoryStore> {
     pub(crate) server: Server<S>,
     pub(crate) server_orb: Orb,
     pub(crate) orb: Orb,
-    /// The first context, for the client.
+    /// The root context, for the client.
     pub(crate) root: NamingContextExtRef,
 }
 
@@ -30,7 +30,7 @@ impl<S: Store> Site<S> {
         Self { server, server_orb, orb, root }
     }
 
-    /// An object that is told from others by its key. Nobody has to be there.
+    /// Returns a reference that is distinguished by its key. The object need not exist.
     pub(crate) async fn object(&self, key: &str) -> zorb::ObjectRef {
         object(&self.orb, key).await
     }
@@ -40,7 +40,7 @@ pub(crate) async fn object(orb: &Orb, key: &str) -> zorb::ObjectRef {
     orb.resolve_unchecked(&format!("corbaloc:iiop:1.2@192.0.2.1:1/{key}")).await.unwrap()
 }
 
-/// Where the service of an ORB is.
+/// Returns the URL of the service of an ORB.
 pub(crate) fn url(orb: &Orb) -> String {
     let endpoint = orb.endpoints().remove(0);
     let address = endpoint.rsplit("//").next().unwrap().to_owned();
@@ -51,7 +51,7 @@ pub(crate) fn name(text: &str) -> Name {
     parse_name(text).unwrap()
 }
 
-/// The key of a reference, as text.
+/// Returns the key of a reference, as text.
 pub(crate) fn key_of(object: &zorb::ObjectRef) -> String {
     let profile = object.ior().iiop_profile().unwrap();
     String::from_utf8_lossy(profile.object_key.as_slice()).into_owned()

@@ -1,10 +1,11 @@
-//! What is queued for the peer: how much of it there may be before its requests wait.
+//! Limits of the data queued for the peer, beyond which its requests are not read.
 //!
-//! Each connection has a limit of its own. All connections together have one as well, the pool's cap: where more is queued, those wait
-//! that have much queued themselves, until their peers took it. Nobody else waits for a peer that does not read, and nothing is dropped.
+//! Each connection has a limit of its own. All connections together have one as well, the pool's cap. While
+//! more is queued, connections with large queues are held until their peers have accepted the data. Other
+//! connections are not affected by a peer that does not read, and nothing is dropped.
 //!
-//! Only answers count against a peer: requests of this side's own do not hold up its requests, or two peers that have much to say to each
-//! other would both stop reading.
+//! Only answers count against a peer. This side's own requests do not delay the peer's requests, because two
+//! busy peers could otherwise both stop reading and deadlock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,17 +16,18 @@ use crate::error::SlowPeer;
 use crate::hits::Limit;
 use crate::pool::BufferPool;
 
-/// Connections with less are neither counted nor held for what others have: they go on whatever happens.
+/// Connections with less queued are neither counted nor held because of other connections, so they always
+/// proceed.
 const STEP: usize = 64 * 1024;
 
-/// A connection's part of what all have queued.
+/// The part of one connection in what all connections have queued.
 #[derive(Debug)]
 pub(super) struct Queued {
     pool: Arc<BufferPool>,
     counted: usize,
-    /// Those of them that are replies.
+    /// The part of `counted` that is replies.
     owed: usize,
-    /// How fast the peer takes them.
+    /// The rate at which the peer accepts data.
     pace: Option<Pace>,
 }
 
@@ -43,11 +45,12 @@ impl Queued {
     }
 }
 
-/// Octets of answers among those that are queued. What is written is found out late: some of those still count.
+/// Bytes of answers in the queue. The number of written bytes is learned late, so some written bytes still
+/// count.
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     octets: usize,
-    /// Those of them that stand before the mark, a place in the outgoing stream.
+    /// The part of `octets` before `mark`, a position in the outgoing stream.
     before: usize,
     mark: u64,
 }
@@ -58,7 +61,7 @@ impl Owed {
         self.octets = self.octets.saturating_add(octets);
     }
 
-    /// The socket has taken so much of what is queued.
+    /// Updates the count after the socket has accepted `written` of the `queued` bytes of the stream.
     #[inline]
     pub(super) fn written(&mut self, written: u64, queued: u64) {
         if written == queued {
@@ -77,15 +80,16 @@ impl Drop for Queued {
 }
 
 impl Connection {
-    /// Octets queued that the socket has not taken, those lent to a writer included.
+    /// Returns the number of queued bytes that the socket has not accepted, including those lent to a writer.
     #[inline]
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.tx.backlog() + self.fragmenting.octets()
     }
 
-    /// Whether a message that nobody waits for may be queued: the backlog is below `Limits::max_backlog`, and below 64 KiB where all
-    /// connections have more queued than the pool's cap.
+    /// Returns whether a message without a reply may be queued. The backlog must be below
+    /// `Limits::max_backlog`, and below 64 KiB while all connections together have more queued than the
+    /// pool's cap.
     #[inline]
     #[must_use]
     pub fn has_room(&self) -> bool {
@@ -93,8 +97,9 @@ impl Connection {
         backlog < self.limits.max_backlog && (backlog < STEP || !self.queued.pool.is_overqueued())
     }
 
-    /// Whether so many answers are queued that requests have to wait: more than `Limits::max_backlog`, or 64 KiB where all connections have
-    /// more queued than the pool's cap. What this side asks itself does not count.
+    /// Returns whether enough answers are queued that requests have to wait. The limit is
+    /// `Limits::max_backlog`, or 64 KiB while all connections together have more queued than the pool's cap.
+    /// This side's own requests do not count.
     #[inline]
     #[must_use]
     pub fn is_backed_up(&self) -> bool {
@@ -102,7 +107,7 @@ impl Connection {
         backlog > STEP.min(self.limits.max_backlog) && self.backs_up(backlog).is_some()
     }
 
-    /// The limit that so many octets, of those that are queued, are over.
+    /// Returns the limit that the queued answers exceed, if only `octets` of the queued bytes count.
     #[cold]
     pub(super) fn backs_up(&self, octets: usize) -> Option<Limit> {
         let answers = octets.min(self.owed.octets.saturating_add(self.fragmenting.owed()));
@@ -115,44 +120,50 @@ impl Connection {
         }
     }
 
-    /// Whether a request has to be refused, since it can not wait. What a writer has may all be written.
+    /// Returns whether a request must be refused because it cannot wait. Bytes lent to a writer do not count,
+    /// because all of them may be written already.
     #[cold]
     pub(super) fn has_no_room(&self) -> bool {
         self.serving.len() >= self.granted
             || self.backs_up(self.tx.unlent() + self.fragmenting.octets()).is_some()
     }
 
-    /// Counts that requests which were handed out wait for room, once for each time that they do. The connection is not read meanwhile.
+    /// Counts that requests which were handed out wait for room, once for each time. The connection is not
+    /// read meanwhile.
     #[cold]
     pub fn waits_for_room(&mut self) {
         self.clock.hold();
         if self.waited_at != Some(self.stats.messages_in) {
             self.waited_at = Some(self.stats.messages_in);
-            // Without much of its own, it waits for what all have queued.
+            // Without much queued itself, it waits because of what all connections have queued.
             self.stats.limits.hit(self.backs_up(self.backlog()).unwrap_or(Limit::Pool));
         }
     }
 
-    /// Whether the replies of all connections take more than half of the pool's cap.
+    /// Returns whether the replies of all connections take more than half of the pool's cap.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.queued.pool.is_crowded()
     }
 
-    /// Bytes of replies that are queued.
+    /// Returns the number of queued reply bytes.
     fn owed(&self) -> usize {
         self.backlog().min(self.owed.octets.saturating_add(self.fragmenting.owed()))
     }
 
-    /// The connection is not read for the time being, for a reason that is not the peer's: what it can not send is not late.
+    /// Notes that the connection is not read at present, for a reason outside of the peer. Data that the peer
+    /// cannot send meanwhile does not count as late.
     #[cold]
     pub fn hold_reading(&mut self) {
         self.clock.hold();
     }
 
-    /// What a connection with more than 64 KiB of replies in its queue has there: how many bytes, and how long the peer needs for them at
-    /// the rate at which it has taken them so far; `Duration::MAX` where it takes none. `None`: there are fewer, or it was measured for less
-    /// than a second. `None` also where the connection is closed: its memory is about to come back.
+    /// Returns the number of reply bytes in the queue, and the time that the peer needs for them at its rate
+    /// so far. The time is `Duration::MAX` if the peer accepts nothing, and `None` if the rate was measured
+    /// for less than a second.
+    ///
+    /// Returns `None` if there are at most 64 KiB of replies, or if the connection is closed and its memory
+    /// is about to be returned.
     #[must_use]
     pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         let owed = self.queued.owed;
@@ -162,12 +173,13 @@ impl Connection {
         })
     }
 
-    /// Closes the connection, because its peer takes replies so slowly that others wait for the memory.
+    /// Closes the connection because its peer accepts replies so slowly that other connections need the
+    /// memory.
     pub fn give_up_slow_reader(&mut self) {
         self.end_slow(SlowPeer::Crowded);
     }
 
-    /// Tells the others how much is queued, if it is or was much.
+    /// Reports the size of the queue to the pool, if it is or was large.
     #[inline]
     pub(super) fn count_queued(&mut self) {
         let backlog = self.backlog();

@@ -1,7 +1,8 @@
 //! Requests in both directions of one connection ("Bidirectional GIOP").
 //!
-//! The tables of calls and of requests being served are there on both sides, and the parity of request ids keeps the directions apart. What
-//! is special is here: which objects the peer offers to serve, and what two sides that close at the same time tell each other.
+//! Both sides have the tables of calls and of requests being served, and the parity of request ids
+//! distinguishes the directions. This module handles what is special: the objects that the peer offers to
+//! serve, and two sides that close at the same time.
 
 use giop_codec::Version;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
@@ -13,22 +14,24 @@ use giop_codec::giop::{
 use super::Connection;
 use crate::limits::Role;
 
-/// Longer than any host name or address that there is.
+/// Longer than any valid host name or address.
 const MAX_HOST: usize = 255;
 
 impl Connection {
-    /// The addresses at which the peer would listen, as its requests announced them: requests for objects there may be sent over this
-    /// connection. Empty on connections that this side opened.
+    /// Returns the addresses at which the peer would listen, as announced by its requests. Requests for
+    /// objects at these addresses may be sent over this connection. Empty on connections that this side
+    /// opened.
     ///
-    /// The peer may claim any address. Whoever sends requests because of this must know that the peer may have them. What the peer says is
-    /// learned when `Event::Request` is handed out; the list only grows, up to [`MAX_LISTEN_POINTS`].
+    /// The peer may claim any address. Before requests are sent because of this list, it must be certain that
+    /// the peer may receive them. The list is updated when `Event::Request` is handed out. It only grows, up
+    /// to [`MAX_LISTEN_POINTS`].
     #[must_use]
     pub fn peer_listen_points(&self) -> &[ListenPoint] {
         &self.listen_points
     }
 
-    /// Learns where the peer would listen ("Bi-directional IIOP"), and says whether that is new. Only who opened the connection says so, in
-    /// GIOP 1.2.
+    /// Records the listen points of the peer ("Bi-directional IIOP"), and returns whether any is new. Only
+    /// the side that opened the connection announces them, in GIOP 1.2.
     #[cold]
     pub(super) fn learn_listen_points(
         &mut self,
@@ -52,8 +55,9 @@ impl Connection {
         Ok(self.listen_points.len() > known)
     }
 
-    /// A request that came while this side closes: it is not executed. CloseConnection tells the peer so, but not before this side has
-    /// its own replies. If both sides waited for that, none would end; so the peer is told at once.
+    /// Drops a request that was received while this side closes. CloseConnection tells the peer that it was
+    /// not executed, but is sent only after this side has its own replies. If both sides waited for that,
+    /// neither would end, so in this case the request is refused immediately.
     #[cold]
     pub(super) fn turn_away(&mut self, id: RequestId, response: ResponseFlags, version: Version) {
         self.stats.dropped += 1;
@@ -63,7 +67,8 @@ impl Connection {
         }
     }
 
-    /// The same of a LocateRequest, since GIOP 1.2: before, no answer to it would say so.
+    /// Drops a LocateRequest that was received while this side closes. It is refused only since GIOP 1.2:
+    /// earlier versions have no suitable answer.
     #[cold]
     pub(super) fn turn_locate_away(&mut self, id: RequestId, version: Version) {
         self.stats.dropped += 1;
@@ -73,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// Whether this side closes and still waits for replies.
+    /// Returns whether this side closes and still awaits replies.
     pub(super) fn awaits_replies(&self) -> bool {
         self.is_serving_phase() && self.calls.waiting() > 0
     }

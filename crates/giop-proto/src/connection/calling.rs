@@ -1,4 +1,4 @@
-//! Calls: requests of this side and their outcomes.
+//! Calls: the requests of this side and their outcomes.
 
 use std::time::Instant;
 
@@ -13,12 +13,12 @@ use crate::hits::Limit;
 use crate::message::Reply;
 
 impl Connection {
-    /// Enters a call that waits until `deadline`. Its request follows by [`send_request`](Self::send_request) or
-    /// [`send_locate`](Self::send_locate); its outcome is announced by `Event::Reply`.
+    /// Adds a call with the given deadline. Its request follows by [`send_request`](Self::send_request) or
+    /// [`send_locate`](Self::send_locate). Its outcome is announced by `Event::Reply`.
     ///
     /// # Errors
-    /// The connection is closed, or closing and serves no request any more; the deadline has passed, or 65,535 calls wait. Nothing
-    /// is sent.
+    /// The connection is closed, or it is closing and serves no request any more; the deadline has passed; or
+    /// 65,535 calls are pending. Nothing is sent.
     #[inline]
     pub fn start_call(&mut self, deadline: Option<Instant>, now: Instant) -> Result<CallId, CallError> {
         self.check_open()?;
@@ -29,35 +29,38 @@ impl Connection {
         self.calls.start(deadline).ok_or(unsent(CallErrorKind::TooManyCalls))
     }
 
-    /// The id that the call's request must carry.
+    /// Returns the id that the call's request must carry.
     #[inline]
     #[must_use]
     pub fn request_id(&self, call: CallId) -> RequestId {
         self.calls.request_id(call)
     }
 
-    /// Queues the request of a call: a whole message in one piece, from its message header on. The encoder is left empty,
-    /// in the same order and version.
+    /// Queues the request of a call: a whole message in one piece, from its message header on. The encoder is
+    /// left empty, in the same byte order and version.
     ///
-    /// A head of up to 4 KiB is copied once, into the batch; nothing else is copied. If the call does not wait any more,
-    /// the message is dropped.
+    /// A head of up to 4 KiB is copied once, into the batch. Nothing else is copied. If the call is no longer
+    /// pending, the message is dropped.
     #[inline]
     pub fn send_request(&mut self, call: CallId, message: &mut Encoder) {
         self.send_call(call, message, false);
     }
 
-    /// Says that the reply to a call is passed on as octets: of a large one, what comes with its header stays where it was read, and the
-    /// rest gets a buffer of its own, so that nothing of it is copied. To decode it copies it.
+    /// Marks the reply to a call for forwarding in encoded form, so that none of it is copied. The part of a
+    /// large reply that is received with its header stays where it was read, and the rest gets a buffer of
+    /// its own. Decoding such a reply copies it.
     pub fn pass_reply(&mut self, call: CallId) {
         if self.calls.is_waiting(call) {
             self.rx.pass_reply(self.calls.request_id(call));
         }
     }
 
-    /// Streams the results of a call. The reply to it is handed out before all of its bytes have been received, if they are many.
+    /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
     ///
-    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](Self::open_stream), then [taken](Self::take_chunk) or
-    /// [given up](Self::abandon_stream), by the id of the call. No other call may be pending on the connection.
+    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](Self::open_stream), then
+    /// [taken](Self::take_chunk) or
+    /// [given up](Self::abandon_stream), by the id of the call. No other call may be pending on the
+    /// connection.
     ///
     /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
     pub fn stream_reply(&mut self, call: CallId, nameless: bool) {
@@ -66,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// Queues the LocateRequest of a call, as [`send_request`](Self::send_request).
+    /// Queues the LocateRequest of a call, like [`send_request`](Self::send_request).
     pub fn send_locate(&mut self, call: CallId, message: &mut Encoder) {
         self.send_call(call, message, true);
     }
@@ -84,14 +87,14 @@ impl Connection {
         }
     }
 
-    /// The id for the next oneway.
+    /// Returns the id for the next oneway.
     #[inline]
     #[must_use]
     pub fn next_oneway_id(&mut self) -> RequestId {
         self.calls.next_oneway_id()
     }
 
-    /// Queues a request that has no reply, as [`send_request`](Self::send_request).
+    /// Queues a request without a reply, like [`send_request`](Self::send_request).
     ///
     /// # Errors
     /// The connection is closed or closing; the message is dropped.
@@ -110,14 +113,14 @@ impl Connection {
         open
     }
 
-    /// How many calls wait for a reply.
+    /// Returns the number of pending calls.
     #[inline]
     #[must_use]
     pub fn calls_waiting(&self) -> usize {
         self.calls.waiting()
     }
 
-    /// The outcome of a call, if it is there. The call is then over, and its id means nothing more.
+    /// Returns the outcome of a call, if it is available. The call then ends, and its id becomes invalid.
     #[inline]
     pub fn take_outcome(&mut self, call: CallId) -> Option<Result<Reply, CallError>> {
         let outcome = self.calls.take(call);
@@ -127,10 +130,10 @@ impl Connection {
         outcome
     }
 
-    /// Forgets a call whose caller lost interest, answered or not.
+    /// Abandons a call, whether or not it has been answered.
     ///
-    /// A request of which nothing is written is taken back where that is possible; else a CancelRequest is queued, and
-    /// a late reply is ignored.
+    /// A request of which nothing is written is removed from the queue if possible. Otherwise a CancelRequest
+    /// is queued, and a late reply is ignored.
     pub fn cancel_call(&mut self, call: CallId) {
         let id = self.calls.request_id(call);
         self.rx.forget_reply(id);
@@ -144,15 +147,15 @@ impl Connection {
         }
     }
 
-    /// Takes back a request, or cancels it. Says how much of it the peer gets; what is queued whole leaves all the same, if it can
-    /// not be taken back.
+    /// Removes a request from the queue, or cancels it. Returns how much of it the peer receives. A
+    /// completely queued request that cannot be removed is still sent.
     #[cold]
     pub(super) fn withdraw(&mut self, id: RequestId, place: Place) -> Sent {
         if !self.is_serving_phase() {
             return if place.start == u64::MAX { Sent::Nothing } else { Sent::Whole };
         }
         if self.unfinished.is_some() && place.start != u64::MAX {
-            // Another request can not be cancelled in the middle of this one.
+            // Another request cannot be cancelled in the middle of this one.
             return if self.is_unfinished(place) { self.give_up_request() } else { Sent::Whole };
         }
         if !self.fragmenting.is_empty()
@@ -161,7 +164,7 @@ impl Connection {
             return sent;
         }
         if place.start == u64::MAX {
-            return Sent::Nothing; // it was not queued yet
+            return Sent::Nothing; // not queued yet
         }
         if !place.apart && self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
             self.stats.unqueued += 1;
@@ -172,7 +175,7 @@ impl Connection {
         Sent::Whole
     }
 
-    /// Fails every call that waits.
+    /// Fails every pending call.
     #[cold]
     pub(super) fn fail_calls(&mut self, kind: CallErrorKind) {
         let Self { calls, tx, notices, .. } = self;
@@ -183,8 +186,8 @@ impl Connection {
         });
     }
 
-    /// Fails every call that waits, where what is queued leaves all the same before the connection ends: requests are taken back where that
-    /// is possible, and the others may be executed.
+    /// Fails every pending call in a connection that still sends its queue before it ends. Requests are
+    /// removed from the queue where possible; the others may be executed.
     #[cold]
     pub(super) fn fail_queued_calls(&mut self, kind: CallErrorKind) {
         let mut failed = Vec::new();
@@ -194,7 +197,7 @@ impl Connection {
             failed.push((call, place));
             Err(CallError { kind, sent: Sent::Whole })
         });
-        // Only the end of the queue can be taken back.
+        // Only the end of the queue can be removed.
         failed.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in failed {
             let taken = !place.apart && self.tx.unqueue(place.start, place.end);
@@ -215,12 +218,13 @@ impl Connection {
             expired.push((call, place));
             Err(CallError { kind: CallErrorKind::Timeout, sent: Sent::Whole })
         });
-        // From the last queued to the first: only the end of the queue can be taken back.
+        // From the last queued to the first, because only the end of the queue can be removed.
         expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in expired {
             self.stats.limits.hit(Limit::CallTime);
             let id = self.calls.request_id(call);
-            // What stays in the queue leaves it all the same, and may be executed before its CancelRequest comes.
+            // A request that stays queued is still sent, and may be executed before its CancelRequest
+            // arrives.
             let sent = self.withdraw(id, place);
             self.calls.amend(call, Err(CallError { kind: CallErrorKind::Timeout, sent }));
             if sent != Sent::Nothing {
@@ -229,7 +233,8 @@ impl Connection {
         }
     }
 
-    /// Counts a call that timed out after its request was sent. Closes the connection after too many during which nothing came.
+    /// Counts a call that timed out after its request was sent. Closes the connection after too many of them
+    /// without any received byte.
     fn count_unanswered(&mut self, now: Instant) {
         let (bytes, calls) = self.unanswered;
         let calls = if bytes == self.stats.octets_in { calls + 1 } else { 1 };
@@ -240,7 +245,8 @@ impl Connection {
         }
     }
 
-    /// Whether calls can be made. Who closes and still serves requests may call their senders back, which have not been told yet.
+    /// Returns whether calls can be made. A side that closes and still serves requests may call their senders
+    /// back, which have not received CloseConnection yet.
     #[inline]
     #[must_use]
     pub fn takes_calls(&self) -> bool {

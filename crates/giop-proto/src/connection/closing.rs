@@ -11,27 +11,29 @@ use crate::event::Notice;
 use crate::hits::Limit;
 use crate::limits::{Role, later};
 
-/// How far the end has come.
+/// The progress of the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Not at all.
+    /// Not closing.
     Open,
-    /// This side closes: no new calls and requests; those that are there go on.
+    /// This side closes: it accepts no new calls and requests, and existing ones continue.
     Draining { reason: CloseReason },
-    /// The last message is queued. What comes in is thrown away.
+    /// The last message is queued. Input is discarded.
     Finishing { reason: CloseReason, eof: bool },
-    /// The last message is written. The peer has until then to close its side: closing a socket on unread octets
-    /// would destroy what the peer has not read yet.
+    /// The last message is written. The peer has until then to close its side. Closing a socket with unread
+    /// bytes would destroy data that the peer has not read yet.
     Lingering { reason: CloseReason, until: Instant },
-    /// There is no more connection.
+    /// The connection is closed.
     Closed { reason: CloseReason },
 }
 
 impl Connection {
-    /// Closes in good order. New requests are refused, and new calls as soon as no request is being served; once the calls that wait are over and the requests being
-    /// served are answered, CloseConnection is sent where the version allows it, and the connection is closed.
+    /// Closes in good order. New requests are refused, and new calls as soon as no request is being served.
+    /// After the pending calls have ended and the requests being served are answered, CloseConnection is sent
+    /// if the version allows it, and the connection is closed.
     ///
-    /// What was received and not handed out yet is not executed: CloseConnection tells the peer so.
+    /// Requests that were received and not handed out yet are not executed: CloseConnection tells the peer
+    /// so.
     pub fn close(&mut self, now: Instant) {
         self.close_because(CloseReason::Local, now);
     }
@@ -47,30 +49,31 @@ impl Connection {
         }
     }
 
-    /// Closes at once: calls fail, replies are dropped, nothing more is written.
+    /// Closes immediately: calls fail, replies are dropped, nothing more is written.
     pub fn abort(&mut self, reason: CloseReason) {
         self.end(reason);
     }
 
-    /// Whether the connection is closed: nothing more comes or goes.
+    /// Returns whether the connection is closed: nothing more is received or sent.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed().is_some()
     }
 
-    /// Whether the connection takes no new calls because it is closing or closed.
+    /// Returns whether the connection accepts no new calls because it is closing or closed.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         !self.is_open()
     }
 
-    /// Whether this side closes in good order and has not said so yet, because calls wait or requests are being served.
+    /// Returns whether this side closes in good order and has not sent CloseConnection yet, because calls are
+    /// pending or requests are being served.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         matches!(self.phase, Phase::Draining { .. })
     }
 
-    /// Why the connection is closing or closed.
+    /// Returns the reason why the connection is closing or closed.
     #[must_use]
     pub fn close_reason(&self) -> Option<&CloseReason> {
         match &self.phase {
@@ -82,39 +85,41 @@ impl Connection {
         }
     }
 
-    /// Whether everything is written and nothing will follow, but the peer has not closed its side: shut the write side of the
-    /// socket down, and go on reading until `Event::Closed`.
+    /// Returns whether everything is written and nothing will follow, but the peer has not closed its side.
+    /// The driver must then shut down the write side of the socket, and continue reading until
+    /// `Event::Closed`.
     #[must_use]
     pub fn wants_shutdown(&self) -> bool {
         matches!(self.phase, Phase::Lingering { .. })
     }
 
-    /// Whether what comes in is thrown away, since this side has said its last.
+    /// Returns whether input is discarded, because this side has queued its last message.
     #[inline]
     #[must_use]
     pub fn throws_away(&self) -> bool {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Lingering { .. })
     }
 
-    /// Whether calls can be made.
+    /// Returns whether calls can be made.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.takes_requests() && self.clock.read_end.is_none() && self.clock.write_end.is_none()
     }
 
-    /// Whether requests are handed out: also those that came before the stream ended.
+    /// Returns whether requests are handed out. This includes requests that were received before the stream
+    /// ended.
     #[inline]
     pub(super) fn takes_requests(&self) -> bool {
         matches!(self.phase, Phase::Open)
     }
 
-    /// Whether messages may still be queued.
+    /// Returns whether messages may still be queued.
     #[inline]
     pub(super) fn is_serving_phase(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Draining { .. }) && self.clock.write_end.is_none()
     }
 
-    /// Goes on with an orderly close when nothing is in its way any more.
+    /// Continues an orderly close when nothing blocks it any more.
     pub(super) fn proceed_closing(&mut self) {
         if let Phase::Draining { reason } = self.phase
             && self.serving.len() == 0
@@ -124,14 +129,14 @@ impl Connection {
             && !self.streams_reply()
             && !self.takes_last_oneways()
         {
-            // Before GIOP 1.2 only servers send it.
+            // Before GIOP 1.2 only servers send CloseConnection.
             let last = (self.role == Role::Server || self.version >= Version::V1_2)
                 .then_some((MessageType::CloseConnection, self.version));
             self.finish(reason, last);
         }
     }
 
-    /// The peer broke the protocol.
+    /// Handles a protocol violation of the peer.
     #[cold]
     pub(super) fn protocol_error(&mut self, error: ProtocolError) {
         let reason = CloseReason::Protocol(error);
@@ -141,7 +146,7 @@ impl Connection {
         self.finish(reason, Some((MessageType::MessageError, self.max_version)));
     }
 
-    /// The stream from the peer is over, or useless.
+    /// Ends a connection whose input stream has ended or is unusable.
     #[cold]
     pub(super) fn end(&mut self, reason: CloseReason) {
         if self.is_closed() {
@@ -158,7 +163,7 @@ impl Connection {
         self.notices.push_back(Notice::Closed);
     }
 
-    /// Nothing can follow what is queued: that is written, then the stream ends.
+    /// Ends a connection in which nothing can follow the queued data. That is written, then the stream ends.
     #[cold]
     pub(super) fn break_off(&mut self, reason: CloseReason) {
         self.finish(reason, None);
@@ -167,9 +172,10 @@ impl Connection {
     /// Queues the last message and waits until it is written.
     fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
         if self.clock.write_end.is_some() || self.unfinished.is_some() {
-            return self.end(reason); // nothing can be said, or not in the middle of a request
+            return self.end(reason); // nothing can be sent, or not in the middle of a request
         }
-        // What is queued is written, so a call that waits is not said to be unsent because nothing of it was written yet.
+        // Queued data is still written. Therefore a pending call must not fail as unsent because nothing of
+        // it was written yet.
         self.fail_queued_calls(reason.call_error());
         self.phase = Phase::Finishing { reason, eof: false };
         self.fragmenting.clear();
@@ -188,7 +194,7 @@ impl Connection {
 
     pub(super) fn wrote_while_closing(&mut self, now: Instant) {
         if self.is_closed() {
-            return self.tx.clear(); // what a writer did not get rid of
+            return self.tx.clear(); // the bytes that a writer did not write
         }
         if let Phase::Finishing { reason, eof } = self.phase
             && self.tx.backlog() == 0
@@ -197,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// The peer has closed its side while this side was closing.
+    /// Handles the end of the peer's stream while this side is closing.
     pub(super) fn eof_while_closing(&mut self) {
         match self.phase {
             Phase::Finishing { reason, .. } if self.tx.backlog() > 0 => {

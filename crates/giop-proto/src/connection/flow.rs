@@ -1,6 +1,7 @@
-//! Requests and replies that leave while they are encoded.
+//! Requests and replies that are sent while they are encoded.
 //!
-//! Unlike a payload that is read from a source, all of it comes at once: other messages may be queued meanwhile, and stand behind it.
+//! Unlike a payload that is read from a source, the whole message is supplied without waiting. Messages that
+//! are queued meanwhile follow it.
 
 use giop_codec::cdr::Encoder;
 
@@ -9,27 +10,30 @@ use crate::calls::{CallId, Place};
 use crate::error::{CallError, CloseReason};
 use crate::serving::ServeToken;
 
-/// What became of a reply that was to leave while it is encoded.
+/// The result of starting a reply that is sent while it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyFlow {
-    /// Its start is queued; what follows is to be given this number.
+    /// Its start is queued. The rest is supplied with this number.
     Begun(u64),
-    /// Another message does so already, or this one would leave in fragments: it is to be sent whole. The encoder is as it was.
+    /// Another message is already sent in this way, or this one would be fragmented. It must be sent whole.
+    /// The encoder is unchanged.
     Busy,
-    /// The peer gave the request up, or the connection is closed: nothing is sent. The encoder is empty.
+    /// The peer cancelled the request, or the connection is closed: nothing is sent. The encoder is empty.
     Dropped,
 }
 
 impl Connection {
-    /// Queues the start of a request, whose header announces `coming` octets more. They follow by [`flow`](Self::flow), which is to
-    /// be given the number that is returned; [`end_flow`](Self::end_flow) must be called when they are all there. Other messages that are queued
-    /// meanwhile stand behind it. `call`: the one that waits for the reply; `None`: a oneway. The encoder is left empty.
+    /// Queues the start of a request whose header announces `coming` more bytes. They follow by
+    /// [`flow`](Self::flow) with the returned number. [`end_flow`](Self::end_flow) must be called after the
+    /// last of them. Other messages that are queued meanwhile follow it. `call` is the call that awaits the
+    /// reply, or `None` for a oneway. The encoder is left empty.
     ///
-    /// `None`: another request does so already, or this one would leave in fragments; the encoder is left as it is.
+    /// Returns `None` if another request is already sent in this way, or if this one would be fragmented. The
+    /// encoder is then unchanged.
     ///
     /// # Errors
-    /// The call waits no more, and its outcome is there; or there is none, and the connection is closed or closing. The message is
-    /// dropped.
+    /// The call is no longer pending, and its outcome is available; or there is no call, and the connection
+    /// is closed or closing. The message is dropped.
     pub fn begin_flow(
         &mut self,
         call: Option<CallId>,
@@ -55,8 +59,8 @@ impl Connection {
         Ok(self.tx.leave_gap(coming))
     }
 
-    /// Queues the start of a reply, as [`begin_flow`](Self::begin_flow) does for requests. The request goes on: it ends by
-    /// [`finish_request`](Self::finish_request).
+    /// Queues the start of a reply, like [`begin_flow`](Self::begin_flow) for requests. The request continues
+    /// and must be ended by [`finish_request`](Self::finish_request).
     pub fn begin_reply_flow(&mut self, token: ServeToken, message: &mut Encoder, coming: u64) -> ReplyFlow {
         let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
         if self.unfinished.is_some()
@@ -75,12 +79,12 @@ impl Connection {
         self.count_queued();
         match gap {
             Some(end) => ReplyFlow::Begun(end),
-            None => ReplyFlow::Dropped, // there is no other gap
+            None => ReplyFlow::Dropped, // unreachable: there is no other gap
         }
     }
 
-    /// Queues the next octets of such a message, and leaves the encoder empty. If there are more than it announced, the connection is
-    /// closed, since the message is not what it should be.
+    /// Queues the next bytes of a message started by [`begin_flow`](Self::begin_flow), and leaves the encoder
+    /// empty. If there are more bytes than announced, the message is invalid and the connection is closed.
     pub fn flow(&mut self, message: u64, octets: &mut Encoder) {
         self.stats.copied_out += octets.copied() as u64;
         octets.drain_into(&mut self.pieces);
@@ -95,7 +99,8 @@ impl Connection {
         }
     }
 
-    /// Ends such a message: if it lacks octets, the connection is closed, since nothing can follow half a message.
+    /// Ends a message started by [`begin_flow`](Self::begin_flow). If bytes are missing, the connection is
+    /// closed, because nothing can follow an incomplete message.
     pub fn end_flow(&mut self, message: u64) {
         if self.tx.has_gap(message) {
             self.end(CloseReason::Local);

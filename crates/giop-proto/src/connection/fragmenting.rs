@@ -1,7 +1,8 @@
-//! Large requests and replies that leave in GIOP 1.2 fragments ("Fragment Message").
+//! Large requests and replies that are sent in GIOP 1.2 fragments ("Fragment Message").
 //!
-//! The pieces of a message are queued as the socket takes those before them, so that other messages, and pieces of other messages,
-//! leave between them. A oneway is the exception: nothing may overtake it, so its pieces are queued together.
+//! The pieces of a message are queued as the socket accepts earlier pieces, so that other messages and pieces
+//! of other messages are sent between them. The pieces of a oneway are queued together, because nothing may
+//! overtake it.
 
 use std::collections::VecDeque;
 
@@ -13,93 +14,94 @@ use giop_codec::{ByteOrder, Version};
 use super::Connection;
 use crate::calls::{CallId, Place};
 use crate::error::Sent;
-use crate::message::word;
+use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, word};
 use crate::outbox::{BATCH, BULK_BATCH, Outbox};
-use crate::receive::{HEADER_LEN, PIECE_HEADER_LEN};
 use crate::serving::ServeToken;
 
-/// The smallest pieces: of eight octets behind their headers.
+/// The minimum size of a piece: eight bytes after its headers.
 const SMALLEST: usize = PIECE_HEADER_LEN + 8;
 
-/// The largest: their sizes are words.
+/// The maximum size of a piece. Its length is encoded in 32 bits.
 const LARGEST: usize = 1 << 30;
 
-/// Messages of which some pieces may have left and others not, and as many replies that are not whole yet. Receivers bound how many
-/// they join at a time.
+/// The maximum number of messages that are partly sent, and the maximum number of incomplete replies.
+/// Receivers limit the number of messages that they join at a time.
 const OPEN: usize = 4;
 
-/// The most octets of a piece of a reply that leaves before it is whole.
+/// The maximum size in bytes of a piece of a reply that is sent before it is complete.
 const GROWING_PIECE: usize = BATCH;
 
-/// Where the four octets stand of which one holds the flags.
+/// The offset of the four bytes that contain the flags.
 const FLAGGED_AT: usize = 4;
 
-/// Octets that may wait for the socket before the next piece is queued.
+/// The number of bytes queued for the socket above which no further piece is queued.
 const AHEAD: usize = BULK_BATCH;
 
 /// The messages of which pieces are still to be queued.
 #[derive(Debug)]
 pub(super) struct Fragmenting {
-    /// The most octets of a piece, its headers included: a multiple of 8. `usize::MAX`: nothing is cut.
+    /// The maximum size of a piece in bytes, including its headers. A multiple of 8. `usize::MAX` disables
+    /// fragmenting.
     size: usize,
-    /// The most that the peer takes in one piece: so requests are cut as well whose end is not there when they begin.
+    /// The maximum size of a piece that the peer accepts. Requests are also cut at this size if their end is
+    /// not available when they start.
     takes: usize,
-    /// Those that take turns.
+    /// The messages that are sent alternately.
     open: VecDeque<Partial>,
-    /// How many of these have an open end, or had.
+    /// The number of replies in `open` that were started before they were complete.
     growing: usize,
-    /// Those of which nothing is queued, behind them.
+    /// Messages of which nothing is queued, after those in `open`.
     waiting: VecDeque<Partial>,
-    /// Octets of all pieces that are not queued, their headers not counted, and those of replies among them.
+    /// Bytes of all pieces that are not queued, without their headers, and the part of them that is replies.
     octets: usize,
     owed: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Partial {
-    /// The call that waits for the reply; `None`: it is a reply itself.
+    /// The call that awaits the reply, or `None` if the message is a reply itself.
     call: Option<CallId>,
-    /// The request that is answered while its reply leaves: the end is open, or was.
+    /// Set for a reply that was started before it was complete: the request that it answers.
     serves: Option<ServeToken>,
     id: RequestId,
     order: ByteOrder,
-    /// The most octets of a piece.
+    /// The maximum size of a piece in bytes.
     size: usize,
-    /// Octets of the first piece, as long as that is not queued.
+    /// The size of the first piece in bytes until it is queued, then 0.
     first: usize,
-    /// What is not queued.
+    /// The bytes that are not queued.
     pub(super) rest: VecDeque<Bytes>,
     pub(super) left: usize,
-    /// More of it will come.
+    /// True while more of the message will be supplied.
     pub(super) grows: bool,
-    /// Its last piece is queued.
+    /// True when its last piece is queued.
     ended: bool,
-    /// Where the first piece stands in the outgoing stream.
+    /// The position of the first piece in the outgoing stream.
     start: u64,
-    /// Octets that were queued, those of headers included.
+    /// Bytes that were queued, including headers.
     queued: u64,
 }
 
-/// The pieces of a request that leave one after the other while it comes.
+/// The pieces of a request that are sent in sequence while it is supplied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pieces {
     id: RequestId,
     order: ByteOrder,
-    /// The most bytes of a piece.
+    /// The maximum size of a piece in bytes.
     size: usize,
-    /// Bytes that the piece lacks whose header was queued last.
+    /// Missing bytes of the piece whose header was queued last.
     lacks: usize,
-    /// Bytes of the request in pieces after that.
+    /// Bytes of the request in later pieces.
     rest: usize,
 }
 
 impl Pieces {
-    /// Bytes of headers that are still to be queued.
+    /// Returns the number of header bytes that are still to be queued.
     pub(super) fn headers(&self) -> u64 {
         (self.rest.div_ceil(self.size - PIECE_HEADER_LEN) * PIECE_HEADER_LEN) as u64
     }
 
-    /// Queues the next bytes of the request, and the headers of pieces that begin.
+    /// Queues the next bytes of the request, and the headers of the pieces that start.
     pub(super) fn push(&mut self, tx: &mut Outbox, mut bytes: Bytes) {
         while !bytes.is_empty() {
             if self.lacks == 0 {
@@ -116,13 +118,13 @@ impl Pieces {
 }
 
 impl Fragmenting {
-    /// The peer takes no more in one piece.
+    /// Lowers the maximum size of a piece to what the peer accepts.
     pub(super) fn lower_to(&mut self, size: usize) {
         self.takes = self.takes.min(size.clamp(SMALLEST, LARGEST) & !7);
         self.size = self.size.min(self.takes);
     }
 
-    /// Cuts what is larger than so many octets.
+    /// Creates a queue that cuts messages of more than `size` bytes.
     pub(super) fn new(size: Option<usize>) -> Self {
         let size = size.map_or(usize::MAX, |size| size.clamp(SMALLEST, LARGEST) & !7);
         Self {
@@ -136,30 +138,30 @@ impl Fragmenting {
         }
     }
 
-    /// Whether a message of that version and so many octets leaves in pieces.
+    /// Returns whether a message of that version and size in bytes is sent in pieces.
     #[inline]
     pub(super) fn cuts(&self, version: Version, octets: usize) -> bool {
         octets > self.size && version == Version::V1_2
     }
 
-    /// Whether all pieces of all messages are queued.
+    /// Returns whether all pieces of all messages are queued.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Octets of pieces that are not queued.
+    /// Returns the number of bytes of pieces that are not queued.
     #[inline]
     pub(super) fn octets(&self) -> usize {
         self.octets
     }
 
-    /// Those of replies among them.
+    /// Returns the part of these bytes that is replies.
     pub(super) fn owed(&self) -> usize {
         self.owed
     }
 
-    /// Octets of a message are not to be queued any more.
+    /// Subtracts bytes of a message that are no longer to be queued.
     fn uncount(&mut self, partial: &Partial, octets: usize) {
         self.octets -= octets;
         if partial.call.is_none() {
@@ -174,30 +176,31 @@ impl Fragmenting {
         (self.growing, self.octets, self.owed) = (0, 0, 0);
     }
 
-    /// The most octets of a piece of a reply that is not whole yet.
+    /// Returns the maximum size in bytes of a piece of an incomplete reply.
     #[inline]
     pub(super) fn piece_of_growing(&self) -> usize {
         self.size.min(GROWING_PIECE)
     }
 
-    /// Whether another reply may begin that is not whole yet.
+    /// Returns whether another incomplete reply may be started.
     #[inline]
     pub(super) fn may_grow(&self) -> bool {
         self.growing < OPEN
     }
 
-    /// Whether there are replies that are not whole yet.
+    /// Returns whether there are incomplete replies.
     #[inline]
     pub(super) fn is_growing(&self) -> bool {
         self.growing > 0
     }
 
-    /// The reply to that request, if it is not whole yet.
+    /// Returns the reply to that request, if it is incomplete.
     pub(super) fn growing(&self, token: ServeToken) -> Option<&Partial> {
         self.open.iter().find(|partial| partial.grows && partial.serves == Some(token))
     }
 
-    /// More of the reply to that request, or its end.
+    /// Appends to the incomplete reply to that request. `last` ends it. Returns whether there is such a
+    /// reply.
     pub(super) fn grow(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) -> bool {
         let is_it = |partial: &&mut Partial| partial.grows && partial.serves == Some(token);
         let Some(partial) = self.open.iter_mut().find(is_it) else { return false };
@@ -226,12 +229,12 @@ impl Fragmenting {
         }
     }
 
-    /// The message whose turn it is.
+    /// Takes the message whose turn it is.
     fn next(&mut self) -> Option<Partial> {
         self.open.pop_front()
     }
 
-    /// Takes it back, unless all of it is queued: then another one begins.
+    /// Takes the message back. If all of it is queued, another one may start.
     fn turned(&mut self, partial: Partial) {
         if !partial.ended {
             self.open.push_back(partial);
@@ -240,7 +243,7 @@ impl Fragmenting {
         }
     }
 
-    /// A message is out of the turns.
+    /// Handles the removal of a message from the alternation.
     fn left(&mut self, partial: &Partial) {
         match partial.serves {
             Some(_) => self.growing -= 1,
@@ -252,7 +255,7 @@ impl Fragmenting {
         self.open.iter().chain(&self.waiting).any(|partial| partial.id == id)
     }
 
-    /// Takes a message out of the turns.
+    /// Removes a message from the queue.
     fn remove(&mut self, id: RequestId, reply: bool) -> Option<Partial> {
         let is_it = |partial: &Partial| partial.id == id && partial.call.is_none() == reply && !partial.grows;
         if let Some(at) = self.waiting.iter().position(is_it) {
@@ -263,7 +266,7 @@ impl Fragmenting {
         self.remove_open(is_it)
     }
 
-    /// Takes the reply to that request out of the turns, if it is not whole yet.
+    /// Removes the reply to that request from the alternation, if it is incomplete.
     pub(super) fn remove_growing(&mut self, token: ServeToken) -> Option<Partial> {
         self.remove_open(|partial| partial.grows && partial.serves == Some(token))
     }
@@ -278,28 +281,30 @@ impl Fragmenting {
 }
 
 impl Partial {
-    /// As the start of the reply to a request, of which more will come.
+    /// Turns it into the start of a reply to a request, of which more will be supplied.
     pub(super) fn growing(self, token: ServeToken) -> Self {
         Self { serves: Some(token), grows: true, ..self }
     }
 
-    /// Octets of the message in the next piece, if they are there.
+    /// Returns the number of message bytes in the next piece, if they are available.
     fn next_payload(&self) -> usize {
         if self.first > 0 { self.first } else { self.size - PIECE_HEADER_LEN }
     }
 
-    /// Whether the next piece can be queued: it is full and not the last, or the message has an end.
+    /// Returns whether the next piece can be queued: it is full and not the last, or the end of the message
+    /// is known.
     fn is_ripe(&self) -> bool {
         !self.grows || self.left > self.next_payload()
     }
 
-    /// Queues the next piece; says how many octets of the message it took. Nothing is copied but what the outbox gathers.
+    /// Queues the next piece. Returns the number of message bytes in it. Only small parts are copied, by the
+    /// outbox.
     fn queue_piece(&mut self, tx: &mut Outbox) -> usize {
         let before = tx.queued();
         let first = std::mem::take(&mut self.first);
         let payload = if first > 0 {
             self.start = before;
-            first // its header says so already
+            first // its header is already marked
         } else {
             let payload = self.left.min(self.next_payload());
             let more = self.grows || self.left > payload;
@@ -327,14 +332,14 @@ impl Partial {
         self.first == 0
     }
 
-    /// Whether nothing else stands between its pieces, the last of which were queued last.
+    /// Returns whether its pieces are contiguous in the stream and were queued last.
     fn is_in_one_part(&self, tx: &Outbox) -> bool {
         tx.queued().checked_sub(self.start) == Some(self.queued)
     }
 }
 
 impl Connection {
-    /// Queues a request of a call in pieces. `None`: it is to be queued whole.
+    /// Queues a request of a call in pieces. Returns `None` if it must be queued whole.
     #[cold]
     pub(super) fn queue_call_in_pieces(&mut self, call: CallId, message: &mut Encoder) -> Option<()> {
         let partial = self.cut_first(message, self.fragmenting.size, None)?;
@@ -344,7 +349,7 @@ impl Connection {
         Some(())
     }
 
-    /// Queues a reply in pieces. `None`: it is to be queued whole.
+    /// Queues a reply in pieces. Returns `None` if it must be queued whole.
     #[cold]
     pub(super) fn queue_reply_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
         let partial = self.cut_first(message, self.fragmenting.size, None)?;
@@ -354,7 +359,7 @@ impl Connection {
         Some(())
     }
 
-    /// Queues all pieces of a oneway. `None`: it is to be queued whole.
+    /// Queues all pieces of a oneway. Returns `None` if it must be queued whole.
     #[cold]
     pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
         let mut partial = self.cut_first(message, self.fragmenting.size, None)?;
@@ -366,9 +371,12 @@ impl Connection {
         Some(())
     }
 
-    /// Makes the first piece of a message: all of its header, and as much more as a piece of that size takes. `body`: where its body begins,
-    /// which is found out where nobody says it. The encoder is left empty, to go on with the message or to be reset. `None`: the message
-    /// has no more than that, or another one of the same id is under way; the encoder is left as it is.
+    /// Makes the first piece of a message: all of its header, and as much of the rest as fits into `size`.
+    /// `body` is the offset of the message's body; `None` determines it by decoding. The encoder is left
+    /// empty, to continue the message or to be reset.
+    ///
+    /// Returns `None` if the message is not larger than the first piece, or if another message with the same
+    /// id is in progress. The encoder is then unchanged.
     pub(super) fn cut_first(
         &mut self,
         message: &mut Encoder,
@@ -398,7 +406,8 @@ impl Connection {
         })
     }
 
-    /// Says in the header of a message of so many bytes that it is the first of several pieces: the header, the id and the size of that piece.
+    /// Marks the header of a message of `whole` bytes as that of the first of several pieces. Returns the
+    /// header, the id and the size of the first piece.
     fn mark_first(
         &self,
         message: &mut Encoder,
@@ -425,7 +434,8 @@ impl Connection {
         Some((header, id, first))
     }
 
-    /// The pieces of a request of which so many bytes are still to come after what is in the encoder. `None`: it leaves whole.
+    /// Starts the pieces of a request of which `coming` bytes follow what is in the encoder. Returns `None`
+    /// if it is sent whole.
     pub(super) fn begin_pieces(&self, message: &mut Encoder, coming: u64) -> Option<Pieces> {
         let size = self.fragmenting.takes;
         let whole = usize::try_from(coming).ok()?.checked_add(message.len())?;
@@ -436,7 +446,7 @@ impl Connection {
         Some(Pieces { id, order: header.order, size, lacks: first, rest: whole - first })
     }
 
-    /// Queues pieces for as long as few octets wait for the socket.
+    /// Queues pieces while few bytes are queued for the socket.
     #[cold]
     pub(super) fn feed(&mut self) {
         let mut unripe = 0;
@@ -468,14 +478,15 @@ impl Connection {
         }
     }
 
-    /// Stops a request of which pieces are not queued, and says how much of it the peer gets. `None`: there is no such request.
+    /// Stops a request of which pieces are not queued. Returns how much of it the peer receives, or `None` if
+    /// there is no such request.
     #[cold]
     pub(super) fn stop_request(&mut self, id: RequestId) -> Option<Sent> {
         let partial = self.fragmenting.remove(id, false)?;
         let sent = if !partial.is_begun() || self.take_back(&partial) {
             Sent::Nothing
         } else {
-            // The receiver throws the pieces away that it has.
+            // The receiver discards the pieces that it has.
             self.queue_cancel(id);
             Sent::Partly
         };
@@ -483,12 +494,12 @@ impl Connection {
         Some(sent)
     }
 
-    /// Stops the reply to a request that the peer gave up: it is ended by an empty piece, so that the peer does not wait for the rest.
-    /// Says whether there is one.
+    /// Stops the reply to a request that the peer cancelled. An empty piece ends the reply, so that the peer
+    /// does not wait for the rest. Returns whether there is such a reply.
     #[cold]
     pub(super) fn stop_reply(&mut self, id: RequestId) -> bool {
         if self.unfinished.is_some() {
-            return self.fragmenting.has(id); // nothing can be said in the middle of a request
+            return self.fragmenting.has(id); // nothing can be sent in the middle of a request
         }
         let Some(partial) = self.fragmenting.remove(id, true) else { return false };
         if partial.is_begun() && !self.take_back(&partial) {
@@ -498,13 +509,14 @@ impl Connection {
         true
     }
 
-    /// Ends a message by a piece without octets.
+    /// Ends a message with a piece without payload.
     pub(super) fn queue_empty_end(&mut self, partial: &Partial) {
         self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
         self.queued();
     }
 
-    /// Takes the pieces of a message back of which nothing has left, if they are all that was queued since.
+    /// Removes the pieces of a message from the queue. This succeeds only if none of it was sent and nothing
+    /// else was queued since.
     pub(super) fn take_back(&mut self, partial: &Partial) -> bool {
         let taken = partial.is_in_one_part(&self.tx) && self.tx.unqueue(partial.start, self.tx.queued());
         if taken {
@@ -515,7 +527,7 @@ impl Connection {
     }
 }
 
-/// Where the header of a request or reply ends.
+/// Returns the offset of the end of the header of a request or reply.
 fn body_at(header: &MessageHeader, head: &[u8]) -> Option<usize> {
     let mut d = Decoder::new(head, header.order, header.version).at(HEADER_LEN);
     match header.kind {

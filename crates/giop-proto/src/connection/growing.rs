@@ -1,6 +1,8 @@
-//! Replies that leave in GIOP 1.2 fragments before they are whole ("Fragment Message"): nobody knows how many octets will follow.
+//! Replies that are sent in GIOP 1.2 fragments before they are complete, with an unknown number of bytes to
+//! follow ("Fragment Message").
 //!
-//! They take turns with other messages in pieces, and are given more only while few octets of theirs wait.
+//! Their pieces alternate with those of other messages. More of a reply is accepted only while few of its
+//! bytes are queued.
 
 use giop_codec::Version;
 use giop_codec::cdr::Encoder;
@@ -9,31 +11,37 @@ use super::Connection;
 use crate::error::CloseReason;
 use crate::serving::ServeToken;
 
-/// What may be queued of a reply that is not whole.
+/// The room for more of an incomplete reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyRoom {
-    /// More of it.
+    /// More of it may be queued.
     Room,
-    /// Nothing now: the peer has to take something first, or four other replies are not whole either.
+    /// Nothing may be queued at present: the peer must accept data first, or four other replies are
+    /// incomplete too.
     Full,
-    /// Nothing any more: the peer gave the request up, or the connection is closing or closed.
+    /// Nothing may be queued any more: the peer cancelled the request, or the connection is closing or
+    /// closed.
     Gone,
 }
 
 impl Connection {
-    /// The octets from which a reply may leave before it is whole.
+    /// Returns the size in bytes above which a reply may be sent before it is complete.
     #[must_use]
     pub fn reply_piece(&self) -> usize {
         self.fragmenting.piece_of_growing()
     }
 
-    /// Queues the start of a reply of GIOP 1.2 that is not whole: its header up to the octet `body`, and more octets behind that, more than
-    /// [`reply_piece`](Self::reply_piece) in all. Its message header need not say how long it is. More follows by [`continue_reply`](Self::continue_reply), while there is
-    /// [room](Self::reply_room), up to the last of it; or it is [given up](Self::break_reply). The request goes on: it ends by
-    /// [`finish_request`](Self::finish_request) behind that.
+    /// Queues the start of an incomplete GIOP 1.2 reply. It consists of the header up to the offset `body`,
+    /// and of the following bytes, more than [`reply_piece`](Self::reply_piece) in total. Its message header
+    /// need not contain the size.
     ///
-    /// `Room`: it is begun, and the encoder goes on with the same message. `Full`: it is to be tried again, and the encoder is as it was. `Gone`: the reply
-    /// is dropped, and the encoder is empty.
+    /// The rest follows by [`continue_reply`](Self::continue_reply) while there is [room](Self::reply_room),
+    /// or the reply is [given up](Self::break_reply). The request continues and must be ended by
+    /// [`finish_request`](Self::finish_request) after that.
+    ///
+    /// * `Room`: the reply is started, and the encoder continues the same message.
+    /// * `Full`: the call must be repeated later, and the encoder is unchanged.
+    /// * `Gone`: the reply is dropped, and the encoder is empty.
     pub fn begin_reply(&mut self, token: ServeToken, message: &mut Encoder, body: usize) -> ReplyRoom {
         if !self.serving.is_awaited(token) || !self.is_serving_phase() || message.version() != Version::V1_2 {
             message.reset(message.order(), message.version());
@@ -48,11 +56,11 @@ impl Connection {
                 self.feed();
                 ReplyRoom::Room
             }
-            None => ReplyRoom::Full, // its id is that of another message under way
+            None => ReplyRoom::Full, // another message in progress has the same id
         }
     }
 
-    /// Whether more of a reply that is begun can be queued: less than a piece of it waits for its turn.
+    /// Returns whether more of a started reply can be queued: at most one piece of it is not queued yet.
     #[must_use]
     pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
         match self.fragmenting.growing(token) {
@@ -62,15 +70,15 @@ impl Connection {
         }
     }
 
-    /// Whether there are replies that are not whole yet.
+    /// Returns whether there are incomplete replies.
     #[inline]
     #[must_use]
     pub fn has_growing_replies(&self) -> bool {
         self.fragmenting.is_growing()
     }
 
-    /// Queues more of a reply that is begun; `last`: the rest of it. The encoder is left empty, to go on with the same message. What comes
-    /// when it is gone is dropped.
+    /// Queues more of a started reply. `last` marks the end of it. The encoder is left empty, to continue the
+    /// same message. If the reply is gone, the bytes are dropped.
     pub fn continue_reply(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) {
         self.stats.copied_out += octets.copied() as u64;
         if self.fragmenting.grow(token, octets, last) {
@@ -80,9 +88,12 @@ impl Connection {
         }
     }
 
-    /// Gives up a reply that is begun and can not be ended. `true`: nothing of it has left, so the request may be answered by another one.
-    /// Else the connection is closed as soon as the messages before it are written, without a word, since half a reply can not be taken back; and
-    /// CloseConnection would say that the requests under way were not executed.
+    /// Gives up a started reply that cannot be ended. Returns `true` if nothing of it was sent, so that the
+    /// request may be answered with another reply.
+    ///
+    /// Otherwise the connection is closed when the messages before it are written, because half a reply
+    /// cannot be taken back. CloseConnection is not sent, because it would say that the requests in progress
+    /// were not executed.
     pub fn break_reply(&mut self, token: ServeToken) -> bool {
         let Some(partial) = self.fragmenting.remove_growing(token) else { return true };
         if !partial.is_begun() || self.take_back(&partial) {
@@ -93,13 +104,14 @@ impl Connection {
         false
     }
 
-    /// Stops a reply that is begun, as the peer gave its request up: it is ended by an empty piece, so that the peer does not wait for the rest.
+    /// Stops a started reply whose request the peer cancelled. An empty piece ends the reply, so that the
+    /// peer does not wait for the rest.
     #[cold]
     pub(super) fn stop_growing(&mut self, token: ServeToken) {
         let Some(mut partial) = self.fragmenting.remove_growing(token) else { return };
         if partial.is_begun() && !self.take_back(&partial) {
             if self.unfinished.is_some() {
-                // Nothing can be said in the middle of a request.
+                // Nothing can be sent in the middle of a request.
                 partial.rest.clear();
                 (partial.left, partial.grows) = (0, false);
                 return self.fragmenting.enter(partial);

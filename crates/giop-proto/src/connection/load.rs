@@ -1,4 +1,5 @@
-//! How many requests may be in flight: a connection takes its part of what all of an endpoint may have, and gives it back.
+//! The number of requests that may be in flight. A connection takes its share of an endpoint's budget and
+//! returns it.
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{MessageHeader, MessageType};
@@ -8,8 +9,9 @@ use crate::hits::Limit;
 use crate::message::RequestHead;
 
 impl Connection {
-    /// All requests that were granted are in flight, or too much is queued. Where the endpoint has more requests to give, takes some; else
-    /// those that come are refused, as long as this connection has less than its own limit.
+    /// Called when all granted requests are in flight, or too much is queued. Takes more from the endpoint's
+    /// budget if possible. Otherwise further requests are refused while this connection is below its own
+    /// limit.
     #[cold]
     pub(super) fn ask_for_more(&mut self) {
         let most = self.limits.max_requests;
@@ -19,7 +21,7 @@ impl Connection {
                 return self.count_wait(Limit::Requests);
             }
             if !self.share.grow(most) {
-                // What is refused must not be queued without end either.
+                // The refusals must not be queued without limit either.
                 self.shedding = !self.is_backed_up();
                 return;
             }
@@ -30,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// Counts that what comes has to wait: once for each time that it does.
+    /// Counts that input has to wait, once for each time.
     fn count_wait(&mut self, limit: Limit) {
         if self.is_held() && self.waited_at != Some(self.stats.messages_in) {
             self.waited_at = Some(self.stats.messages_in);
@@ -38,8 +40,9 @@ impl Connection {
         }
     }
 
-    /// Whether the message in front has to wait because its sender can not be told that it is refused: a oneway. It waits for a request
-    /// of this very connection; who awaits replies never stops reading.
+    /// Returns whether the first message must wait because it is a oneway, whose sender cannot be notified of
+    /// a refusal. It waits for a request of the same connection. A side that awaits replies never stops
+    /// reading.
     #[cold]
     pub(super) fn must_wait(&mut self, header: &MessageHeader) -> bool {
         let waits = header.kind == MessageType::Request
@@ -56,7 +59,7 @@ impl Connection {
         waits
     }
 
-    /// What a request is told for which there is no room.
+    /// Returns the exception for a request that exceeds a limit.
     #[cold]
     pub(super) fn overload(&mut self) -> SystemException {
         let (limit, minor, text) = if self.serving.len() >= self.limits.max_requests {
@@ -73,15 +76,15 @@ impl Connection {
         SystemException::new(SystemExceptionKind::Transient, minor, CompletionStatus::No).because(text)
     }
 
-    /// Gives back what the requests in flight do not need.
+    /// Returns the part of the budget that the requests in flight do not need.
     #[cold]
     pub(super) fn give_back(&mut self) {
-        // With room for the next one, so that nobody has to ask before the connection is read.
+        // Room for one more is kept, so that the next request needs no access to the shared budget.
         self.share.shrink(self.serving.len() + 1);
         self.granted = self.share.granted().min(self.limits.max_requests);
     }
 
-    /// Whether it keeps something for requests that may come.
+    /// Returns whether it keeps a part of the budget for future requests.
     pub(super) fn keeps_requests(&self) -> bool {
         self.granted > 1 && self.serving.len() == 0
     }

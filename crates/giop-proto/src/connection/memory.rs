@@ -1,14 +1,16 @@
-//! Memory that all connections share: who waits for it, and who goes on all the same.
+//! Memory that all connections share: which connections wait for it, and which continue in any case.
 
 use super::Connection;
 use crate::hits::Limit;
 
-/// How often a connection looks for memory in vain, 5 ms apart, before it asks to go on without.
+/// The number of failed attempts to obtain memory, 5 ms apart, after which a connection asks to exceed the
+/// cap.
 const PATIENCE: u32 = 20;
 
 impl Connection {
-    /// All that came is cut: reading waits while what was received takes more than the pool may hold. Who awaits replies, and a
-    /// stream that a servant takes, go on: what is held may wait for them.
+    /// Called when all received messages are processed. Stops reading while received data exceeds the pool's
+    /// cap. A side that awaits replies continues to read, and so does a stream that a servant reads, because
+    /// the held memory may depend on them.
     #[inline]
     pub(super) fn mind_memory(&mut self) {
         if self.rx.overdraws() {
@@ -22,10 +24,10 @@ impl Connection {
         }
     }
 
-    /// Looks whether there is memory again.
+    /// Checks whether memory is available again.
     ///
-    /// Where all memory is held by messages that wait for more of it, or by requests that wait for others, nobody would ever go on: one
-    /// connection at a time may take memory past the cap, for one message.
+    /// All memory may be held by messages that wait for more memory, or by requests that wait for other
+    /// requests. To prevent a deadlock, one connection at a time may exceed the cap, for one message.
     #[cold]
     pub(super) fn look_for_memory(&mut self) {
         let (count, looks) = self.starved;
@@ -41,7 +43,7 @@ impl Connection {
         self.clock.hold();
     }
 
-    /// Lets others take memory past the cap, once the message has come for which that was.
+    /// Ends the overdraft after the message for which it was granted has been received.
     #[cold]
     fn end_overdraft(&mut self) {
         if self.starved.0 != self.stats.messages_in && self.fragments.is_empty() {

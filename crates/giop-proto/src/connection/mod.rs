@@ -52,42 +52,45 @@ use streaming::Streamed;
 use time::Clock;
 pub use unusual::GLASSFISH_FRAGMENT;
 
-/// How a connection is set up.
+/// The configuration of a connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Who opened it.
+    /// The side that opened the connection.
     pub role: Role,
-    /// What the peer may take.
+    /// The limits imposed on the peer.
     pub limits: Arc<Limits>,
-    /// Where receive buffers come from.
+    /// The pool of receive buffers.
     pub pool: Arc<BufferPool>,
-    /// What is in flight on all connections that have the same. Default: one of its own, for `Limits::max_total_requests`.
+    /// The budget of requests in flight, shared by all connections with the same value. Default: a budget of
+    /// its own, of `Limits::max_total_requests`.
     pub load: Arc<Load>,
-    /// The highest version that this side speaks: what MessageError names, and what messages of the machine's own are
-    /// sent in until the peer's version is known. Default 1.2.
+    /// The highest version that this side supports. MessageError carries it, and the connection's own
+    /// messages are sent in it until the peer's version is known. Default 1.2.
     pub max_version: Version,
-    /// Whether requests are served. Default: where the peer opened the connection.
+    /// True if requests are served. Default: true if the peer opened the connection.
     pub accept_requests: bool,
-    /// Whether large messages are read to their final place, and what is decoded shares it. Default `true`; `false` is the
-    /// classical way, to compare with: everything is read through a window of 64 KiB, copied into its message's buffer
-    /// and copied again when it is decoded.
+    /// True if large messages are read into their final position and decoded values share that memory.
+    /// Default `true`. `false` is for comparison with a classical implementation: everything is read through
+    /// a window of 64 KiB, copied into the message's buffer and copied again when it is decoded.
     pub deposit: bool,
-    /// The most octets of a GIOP 1.2 Request or Reply in one piece, its message header included: larger ones leave in fragments, between
-    /// which other messages may leave. Rounded down to a multiple of 8; at least 24, and the header of the first piece is always
-    /// whole. Default `None`: all messages leave whole, but replies that [begin](Connection::begin_reply) before they are.
+    /// The maximum size in bytes of a GIOP 1.2 Request or Reply in one piece, including its message header.
+    /// Larger messages are sent in fragments, between which other messages may be sent. The value is rounded
+    /// down to a multiple of 8, and at least 24. The header of the first piece is always whole. Default
+    /// `None`: all messages are sent whole, except replies that are [started](Connection::begin_reply) before
+    /// they are complete.
     ///
-    /// Requests whose payload is announced and queued in parts, as [`Connection::begin_request`] does it, leave whole, unless the peer
-    /// [takes no more](Connection::cut_at).
+    /// Requests whose payload is announced and queued in parts, by [`Connection::begin_request`], are sent
+    /// whole, unless the peer [accepts no more](Connection::cut_at).
     pub fragment_size: Option<usize>,
-    /// The code sets of text until others are agreed on. Default: ISO 8859-1, and no wide text.
+    /// The code sets of text until others are negotiated. Default: ISO 8859-1, and no wide text.
     pub unannounced: CodeSets,
-    /// Which requests are handed out before their payload is there. Default: none.
+    /// Selects the requests that are handed out before their payload is received. Default: none.
     pub streams: Option<Arc<dyn Streams>>,
 }
 
 impl Config {
-    /// The usual connection of that role.
+    /// Returns the default configuration of a connection of that role.
     #[must_use]
     pub fn new(role: Role, limits: Arc<Limits>, pool: Arc<BufferPool>) -> Self {
         Self {
@@ -107,84 +110,86 @@ impl Config {
 
 /// One GIOP connection, without its socket.
 ///
-/// Four kinds of methods, none of which blocks or looks at a clock:
+/// It has four kinds of methods, none of which blocks or reads a clock:
 ///
-/// * *Input*: [`take_read_buf`](Self::take_read_buf) lends a buffer, [`handle_read`](Self::handle_read) takes it back
-///   with what the socket had; [`handle_eof`](Self::handle_eof), [`handle_read_error`](Self::handle_read_error),
-///   [`handle_write_error`](Self::handle_write_error), [`handle_timeout`](Self::handle_timeout).
-/// * *Events*: [`poll_event`](Self::poll_event). Messages are cut one by one as it is called.
+/// * *Input*: [`take_read_buf`](Self::take_read_buf) lends a buffer, [`handle_read`](Self::handle_read) takes
+///   it back with the received bytes; [`handle_eof`](Self::handle_eof),
+///   [`handle_read_error`](Self::handle_read_error), [`handle_write_error`](Self::handle_write_error),
+///   [`handle_timeout`](Self::handle_timeout).
+/// * *Events*: [`poll_event`](Self::poll_event). Each call processes the next message.
 /// * *Output*: [`take_transmit`](Self::take_transmit) lends what is to be written,
 ///   [`handle_written`](Self::handle_written) takes it back; [`poll_timeout`](Self::poll_timeout).
 /// * *Commands*: calls, replies, [`close`](Self::close), [`abort`](Self::abort).
 ///
-/// A driver goes round this loop, a caller that reads for itself likewise:
+/// A driver, or a caller that reads for itself, repeats this loop:
 ///
 /// 1. [`poll_event`](Self::poll_event) until it returns `None`;
 /// 2. while [`has_output`](Self::has_output): `take_transmit`, write, `handle_written`; once
 ///    [`wants_shutdown`](Self::wants_shutdown), shut down the socket's write side;
-/// 3. if [`wants_read`](Self::wants_read): `take_read_buf`, read, `handle_read`, else wait for the socket to take more,
-///    for a request to be finished, or for the time; and again.
+/// 3. if [`wants_read`](Self::wants_read): `take_read_buf`, read, `handle_read`. Otherwise wait until the
+///    socket is writable, a request is finished, or the timeout expires.
 ///
-/// After [`Event::Closed`] the socket is of no more use. The machine never waits for whoever lent a buffer or transmit out: both
-/// may come back at any time, also after the end.
+/// After [`Event::Closed`] the socket is no longer needed. The connection never waits for a lent buffer or
+/// transmit: both may be returned at any time, even after the end.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
     limits: Arc<Limits>,
     max_version: Version,
-    /// Of the last message in either direction.
+    /// The version of the last message in either direction.
     version: Version,
     accept_requests: bool,
     phase: Phase,
     rx: Receiver,
     fragments: Fragments,
     tx: Outbox,
-    /// Messages of this side that are not queued whole.
+    /// Messages of this side that are partly queued.
     fragmenting: Fragmenting,
     calls: Calls<Result<Reply, CallError>>,
     serving: Serving,
-    /// How many requests may be in flight now: it is given more where it needs them.
+    /// The number of requests that may be in flight at present. It is increased on demand.
     granted: usize,
     share: Share,
-    /// The endpoint has no more to give: requests beyond what is granted are refused, not left unread.
+    /// True if the endpoint's budget is exhausted: requests beyond `granted` are refused instead of left
+    /// unread.
     shedding: bool,
-    /// Messages that came were left to be looked at later, before anything more is read.
+    /// True if received messages were left to be processed later, before anything more is read.
     uncut: bool,
-    /// How many messages had come when requests last had to wait.
+    /// The number of received messages when requests last had to wait.
     waited_at: Option<u64>,
-    /// For how many looks at the pool nothing came, and after how many messages.
+    /// A message count, and the number of failed attempts to obtain memory since it was current.
     starved: (u64, u32),
     /// The message whose payload is being received.
     streamed: Option<Streamed>,
-    /// The request of this side that is not queued whole.
+    /// The request of this side that is partly queued.
     unfinished: Option<Unfinished>,
     last_head: LastHead,
     code_sets: Option<CodeSets>,
     unannounced: CodeSets,
-    /// Where the peer would listen.
+    /// The addresses at which the peer would listen.
     listen_points: Vec<ListenPoint>,
-    /// A request of the peer said so.
+    /// True if a request of the peer announced that it reads lists of blocks.
     peer_reads_blocks: bool,
-    /// Events of things that are not messages.
+    /// Events that do not result from messages.
     notices: VecDeque<Notice>,
     clock: Clock,
     stats: Stats,
-    /// For the pieces of a large message on their way to the outbox.
+    /// Reused for the pieces of a large message on their way to the outbox.
     pieces: VecDeque<Bytes>,
-    /// For messages of the machine's own.
+    /// Reused for the connection's own messages.
     own: Encoder,
-    /// Octets of the machine's own answers since the outbox was last empty.
+    /// Bytes of the connection's own answers since the outbox was last empty.
     own_backlog: usize,
     owed: Owed,
-    /// What others are told of the outbox.
+    /// The size of the outbox as reported to the pool.
     queued: Queued,
     oneways: Oneways,
-    /// How many calls timed out since a byte came, and how many bytes had come then.
+    /// The number of received bytes when a call last timed out, and the number of timeouts at that count.
     unanswered: (u64, u32),
 }
 
 impl Connection {
-    /// A connection that was opened at `now`.
+    /// Creates a connection that was opened at `now`.
     #[must_use]
     pub fn new(config: Config, now: Instant) -> Self {
         let Config {
@@ -207,7 +212,7 @@ impl Connection {
         Self {
             role,
             max_version,
-            // Until the peer has spoken, any peer understands 1.0.
+            // Any peer understands 1.0, which is used until the peer's version is known.
             version: if role == Role::Client { max_version } else { Version::V1_0 },
             accept_requests,
             phase: Phase::Open,
@@ -244,54 +249,57 @@ impl Connection {
         }
     }
 
-    /// Who opened the connection.
+    /// Returns the side that opened the connection.
     #[must_use]
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The limits in force.
+    /// Returns the limits in force.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Whether requests of the peer are served.
+    /// Returns whether requests of the peer are served.
     #[must_use]
     pub fn accepts_requests(&self) -> bool {
         self.accept_requests
     }
 
-    /// Serves requests of the peer from now on, or no more (Bidirectional GIOP): a client does so before it announces listen points. A request
-    /// that comes to a side that serves none is answered by MessageError.
+    /// Sets whether requests of the peer are served (Bidirectional GIOP). A client enables this before it
+    /// announces listen points. A request to a side that serves none is answered with MessageError.
     pub fn set_accept_requests(&mut self, accept: bool) {
         self.accept_requests = accept;
     }
 
-    /// The code sets agreed on, if any: what the client set, or what its requests announced to the server.
+    /// Returns the negotiated code sets, if any: what the client set, or what its requests announced to the
+    /// server.
     #[must_use]
     pub fn code_sets(&self) -> Option<CodeSets> {
         self.code_sets
     }
 
-    /// Sets what the client negotiated ("Code Set Negotiation").
+    /// Sets the code sets that the client negotiated ("Code Set Negotiation").
     pub fn set_code_sets(&mut self, code_sets: CodeSets) {
         self.code_sets = Some(code_sets);
     }
 
-    /// The peer takes no more than so many bytes in one piece: from now on all larger messages of GIOP 1.2 leave in fragments.
+    /// Limits messages to what the peer accepts in one piece: from now on all larger messages of GIOP 1.2 are
+    /// sent in fragments.
     pub fn cut_at(&mut self, size: usize) {
         self.fragmenting.lower_to(size);
     }
 
-    /// Messages and octets received so far: by them a reader sees how much it has done at a time, whatever came of it.
+    /// Returns the number of messages and of bytes received so far. A reader uses them to measure its
+    /// progress.
     #[inline]
     #[must_use]
     pub fn received(&self) -> (u64, u64) {
         (self.stats.messages_in, self.stats.octets_in)
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
@@ -304,7 +312,8 @@ impl Connection {
         }
     }
 
-    /// The next thing that happened; `None`: nothing more until something is handled, sent or finished.
+    /// Returns the next event. `None` means that there are no more until something is handled, sent or
+    /// finished.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if !self.notices.is_empty() {
@@ -313,13 +322,13 @@ impl Connection {
         self.poll_message()
     }
 
-    /// The code sets that text on this connection is in now.
+    /// Returns the code sets of text on this connection at present.
     #[must_use]
     pub fn code_sets_in_force(&self) -> CodeSets {
         self.code_sets.unwrap_or(self.unannounced)
     }
 
-    /// What holds for all messages that are handed out now.
+    /// Returns the settings of all messages that are handed out at present.
     fn terms(&self) -> Terms {
         Terms::new(&self.limits, self.code_sets_in_force(), self.rx.deposits(), self.peer_reads_blocks)
     }

@@ -1,4 +1,5 @@
-//! Oneways: whether any that were queued may be lost. Nothing answers them, so only the end of the connection can tell.
+//! Detection of lost oneways. Nothing answers them, so only the end of the connection shows whether any may
+//! be lost.
 
 use std::time::Instant;
 
@@ -9,50 +10,53 @@ use super::closing::Phase;
 use crate::error::CloseReason;
 use crate::message::RequestHead;
 
-/// What is known of the oneways of one connection.
+/// The state of the oneways of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Oneways {
-    /// The place in the outgoing stream after the last oneway.
+    /// The position in the outgoing stream after the last oneway.
     end: u64,
-    /// A failure may have lost some of them.
+    /// True if a failure may have lost some of them.
     lost: bool,
-    /// This side closes, and takes oneways of the peer until so many bytes have been received in all. 0: it takes none.
+    /// While this side closes: the total number of received bytes up to which oneways of the peer are
+    /// accepted. 0 if none is accepted.
     taken_until: u64,
 }
 
-/// The most bytes that are received for oneways that came before this side closed: more than the system keeps for a socket. A peer that goes on
-/// sending does not hold up the end.
+/// The maximum number of bytes that are read for oneways that arrived before this side closed. It exceeds
+/// what the system buffers for a socket. A peer that continues to send does not delay the end.
 const LAST_BYTES: u64 = 8 << 20;
 
 impl Connection {
-    /// A oneway was queued. `coming` bytes of it follow.
+    /// Notes that a oneway was queued, of which `coming` bytes follow.
     #[inline]
     pub(super) fn queued_oneway(&mut self, coming: u64) {
         self.oneways.end = self.tx.queued() + coming;
     }
 
-    /// The last oneway was taken back, whose first byte stood at `start`.
+    /// Notes that the last oneway, whose first byte is at `start`, was removed from the queue.
     #[cold]
     pub(super) fn took_back_oneway(&mut self, start: u64) {
         self.oneways.end = self.oneways.end.min(start);
     }
 
-    /// The connection ends, or can no longer be written to. Call it before the queue is cleared.
+    /// Notes that the connection ends or can no longer be written to. Must be called before the queue is
+    /// cleared.
     #[cold]
     pub(super) fn note_lost_oneways(&mut self, reason: &CloseReason) {
         let arrived = match reason {
             // The peer reads what the operating system has, if it has not stopped by itself.
             CloseReason::PeerClosed | CloseReason::Local | CloseReason::Idle => self.tx.written(),
-            // What was sent may be in buffers that are gone.
+            // Sent data may be in buffers that are lost.
             _ => self.calls.confirmed(),
         };
         self.oneways.lost |= self.oneways.end > arrived;
     }
 
-    /// As [`close`](Self::close), but oneways that have come are still handed out, those included that wait in the socket. Nothing tells their
-    /// senders that they were not executed.
+    /// Closes like [`close`](Self::close), but oneways that have arrived are still handed out, including
+    /// those in the socket's buffer. Nothing would tell their senders that they were not executed.
     ///
-    /// Read on until there is nothing to read, then call [`all_read`](Self::all_read): CloseConnection is sent after that.
+    /// The driver must read on until there is nothing to read, and then call [`all_read`](Self::all_read).
+    /// CloseConnection is sent after that.
     pub fn close_after_oneways(&mut self, now: Instant) {
         if self.takes_requests() && self.accept_requests && self.clock.ended().is_none() {
             self.oneways.taken_until = self.stats.octets_in.saturating_add(LAST_BYTES);
@@ -60,13 +64,13 @@ impl Connection {
         self.close(now);
     }
 
-    /// Whether oneways are taken while the connection closes, until [`all_read`](Self::all_read).
+    /// Returns whether oneways are accepted while the connection closes, until [`all_read`](Self::all_read).
     #[must_use]
     pub fn takes_last_oneways(&self) -> bool {
         self.oneways.taken_until > 0 && matches!(self.phase, Phase::Draining { .. })
     }
 
-    /// There is nothing to read in the socket.
+    /// Notes that there is nothing to read in the socket.
     pub fn all_read(&mut self) {
         if self.takes_last_oneways() {
             self.oneways.taken_until = 0;
@@ -74,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// All that was received is handled.
+    /// Notes that all received data is handled.
     #[inline]
     pub(super) fn handled_all(&mut self) {
         if self.oneways.taken_until > 0 && self.stats.octets_in >= self.oneways.taken_until {
@@ -82,7 +86,8 @@ impl Connection {
         }
     }
 
-    /// Whether a request is a oneway that is taken although this side closes. Of a fragmented one the first piece is enough.
+    /// Returns whether a request is a oneway that is accepted although this side closes. The first piece of a
+    /// fragmented one is sufficient.
     #[cold]
     pub(super) fn is_last_oneway(&self, header: &MessageHeader, octets: &[u8]) -> bool {
         let is_oneway =
@@ -90,7 +95,7 @@ impl Connection {
         self.takes_last_oneways() && is_oneway()
     }
 
-    /// Whether the connection ended and oneways may be lost:
+    /// Returns whether the connection ended and oneways may be lost:
     ///
     /// * It was closed in order by either side, and some were not written.
     /// * It broke, and no later request of this side was answered.

@@ -1,18 +1,18 @@
-//! How fast a peer takes what is queued for it.
+//! The rate at which a peer accepts what is queued for it.
 
 use std::time::{Duration, Instant};
 
-/// For so long a peer is measured, and its rate is that of the last one or two such spans.
+/// The duration of one measurement. The rate is that of the last one or two such spans.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// The rate at which a peer takes what is queued, since that was much.
+/// The rate at which a peer accepts queued data, since the queue became large.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// When the span began that is being measured.
+    /// The start of the current span.
     since: Instant,
-    /// The bytes that had been written by then.
+    /// The number of bytes written at that time.
     written: u64,
-    /// The span before that: how long it was, and the bytes written in it.
+    /// The duration of the previous span, and the number of bytes written in it.
     before: (Duration, u64),
 }
 
@@ -21,7 +21,7 @@ impl Pace {
         Self { since: now, written, before: (Duration::ZERO, 0) }
     }
 
-    /// So many bytes are written by now.
+    /// Records that `written` bytes of the stream are written at `now`.
     pub(super) fn wrote(&mut self, written: u64, now: Instant) {
         let span = now.saturating_duration_since(self.since);
         if span >= SPAN {
@@ -30,10 +30,11 @@ impl Pace {
         }
     }
 
-    /// How long the peer needs for so many bytes more; `None` where it was measured for too short a time.
+    /// Returns the time that the peer needs for `bytes` more bytes, or `None` if it was measured for less
+    /// than a second.
     pub(super) fn time_for(&self, bytes: usize, written: u64, now: Instant) -> Option<Duration> {
         let span = now.saturating_duration_since(self.since);
-        // A span in which nothing was written says enough by itself.
+        // A span in which nothing was written is sufficient by itself.
         let silent = span >= SPAN && written == self.written;
         let before = if silent { (Duration::ZERO, 0) } else { self.before };
         let measured = span + before.0;

@@ -1,4 +1,4 @@
-//! Requests whose last octets are not there yet when the first ones leave.
+//! Requests that are partly sent before their last bytes are available.
 
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
@@ -8,26 +8,26 @@ use super::fragmenting::Pieces;
 use crate::calls::{CallId, Place};
 use crate::error::{CallError, CloseReason, Sent};
 
-/// The request of which a part is still to be queued. Until then nothing else may be.
+/// The request that is partly queued. Until it is complete, nothing else may be queued.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unfinished {
     call: Option<CallId>,
-    /// Where its first octet stands in the outgoing stream.
+    /// The position of its first byte in the outgoing stream.
     start: u64,
-    /// Octets that are still to be queued.
+    /// Bytes that are still to be queued.
     left: u64,
-    /// `None`: it leaves whole.
+    /// `None` if it is sent whole.
     pieces: Option<Pieces>,
 }
 
 impl Connection {
-    /// Queues the start of a request, whose header announces `coming` octets more: they follow by
-    /// [`send_part`](Self::send_part), and nothing else may be sent before the last of them. `call`: the one that waits for the
-    /// reply; `None`: a oneway. The encoder is left empty.
+    /// Queues the start of a request whose header announces `coming` more bytes. They follow by
+    /// [`send_part`](Self::send_part), and nothing else may be sent before the last of them. `call` is the
+    /// call that awaits the reply, or `None` for a oneway. The encoder is left empty.
     ///
     /// # Errors
-    /// The call waits no more, and its outcome is there; or there is none, and the connection is closed or closing. The message is
-    /// dropped.
+    /// The call is no longer pending, and its outcome is available; or there is no call, and the connection
+    /// is closed or closing. The message is dropped.
     pub fn begin_request(
         &mut self,
         call: Option<CallId>,
@@ -53,7 +53,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Queues the start of a request that leaves in pieces.
+    /// Queues the start of a request that is sent in pieces.
     #[cold]
     fn queue_start(&mut self, message: &mut Encoder, pieces: &mut Pieces) -> Place {
         let start = self.tx.queued();
@@ -68,7 +68,8 @@ impl Connection {
         Place { start, end: self.tx.queued(), locate: false, apart: false }
     }
 
-    /// Whether the start of a request may be queued: a call that is over has told its caller that nothing of it was sent.
+    /// Checks whether the start of a request may be queued. The caller of a call that has ended has already
+    /// received the error that nothing of it was sent.
     pub(super) fn check_begin(&self, call: Option<CallId>) -> Result<(), CallError> {
         match call {
             Some(call) if self.calls.is_waiting(call) => Ok(()),
@@ -77,21 +78,22 @@ impl Connection {
         }
     }
 
-    /// Whether the next octets of the request begun last can be queued. `false`: it has all of them, or the connection takes no
-    /// more.
+    /// Returns whether the next bytes of the last started request can be queued. `false` if it is complete,
+    /// or if the connection accepts no more.
     #[must_use]
     pub fn wants_part(&self) -> bool {
         self.unfinished.is_some() && self.is_serving_phase()
     }
 
-    /// How many octets the request begun last still lacks.
+    /// Returns the number of bytes that the last started request still lacks.
     #[must_use]
     pub fn owes(&self) -> u64 {
         self.unfinished.map_or(0, |unfinished| unfinished.left)
     }
 
-    /// Queues the next octets of the request begun last; they are not copied if there are more than 4 KiB. What is more than
-    /// it announced is dropped, and so is all that comes when no part is [wanted](Self::wants_part).
+    /// Queues the next bytes of the last started request. They are not copied if there are more than 4 KiB.
+    /// Bytes beyond the announced size are dropped, and so are all bytes when no part is
+    /// [expected](Self::wants_part).
     pub fn send_part(&mut self, mut octets: Bytes) {
         if !self.wants_part() {
             return;
@@ -115,8 +117,9 @@ impl Connection {
         }
     }
 
-    /// Gives the request up that was begun and is not whole: it is taken back if nothing of it has left, else the connection is
-    /// closed, since nothing can follow half a message. Says how much of it was sent.
+    /// Gives up the incomplete request. It is removed from the queue if nothing of it was sent. Otherwise the
+    /// connection is closed, because nothing can follow an incomplete message. Returns how much of it was
+    /// sent.
     pub fn give_up_request(&mut self) -> Sent {
         let Some(Unfinished { call, start, .. }) = self.unfinished else { return Sent::Whole };
         let sent = if self.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
@@ -138,19 +141,20 @@ impl Connection {
         sent
     }
 
-    /// Whether it is the request at that place that is not queued whole.
+    /// Returns whether the request at that position is the incomplete one.
     pub(super) fn is_unfinished(&self, place: Place) -> bool {
         self.unfinished.is_some_and(|unfinished| unfinished.start == place.start)
     }
 
-    /// The error of a call that was under way when the connection failed, if it is closing or closed.
+    /// Returns the error of a call whose request was incomplete when the connection failed, if it is closing
+    /// or closed.
     #[cold]
     #[must_use]
     pub fn lost(&self) -> CallError {
         CallError { sent: Sent::Partly, ..self.closed_error() }
     }
 
-    /// Whether the outcome of that call is there, or the call is over.
+    /// Returns whether the outcome of that call is available, or the call has ended.
     #[must_use]
     pub fn is_over(&self, call: CallId) -> bool {
         !self.calls.is_waiting(call)

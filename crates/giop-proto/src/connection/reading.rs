@@ -1,4 +1,4 @@
-//! Input: what the socket had, and each message on its way to what it means here.
+//! Input: received bytes, and the dispatch of each message.
 
 use std::io;
 use std::time::Instant;
@@ -11,14 +11,14 @@ use super::closing::Phase;
 use super::unusual::Learned;
 use crate::error::{CloseReason, IoFailure, ProtocolError, Refused};
 use crate::event::Event;
-use crate::fragments::Joined;
+use crate::frame::{HEADER_LEN, Joined};
 use crate::limits::later;
 use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHead};
-use crate::receive::{FrameError, HEADER_LEN, ReadBuf, Receiver};
+use crate::receive::{FrameError, ReadBuf, Receiver};
 
 impl Connection {
-    /// Whether the connection is to be read. `false`: it is closed, or the peer has to wait until requests are finished,
-    /// what is queued for it is written, or memory is there.
+    /// Returns whether the connection is to be read. `false` if it is closed, or if the peer has to wait
+    /// until requests are finished, the data queued for it is written, or memory is available.
     #[inline]
     #[must_use]
     pub fn wants_read(&self) -> bool {
@@ -37,16 +37,16 @@ impl Connection {
         }
     }
 
-    /// How many octets the large message that is being read still needs, as far as there is memory for it: so many are worth
-    /// waiting for. 0 where any octet is.
+    /// Returns the number of bytes that the large message being read still needs, as far as memory for it is
+    /// available. A reader may wait until that many are available. 0 if any byte should be read immediately.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> usize {
         self.rx.rest()
     }
 
-    /// The buffer for the next read, lent by value: what is in it belongs to whoever reads. It must come back by
-    /// [`handle_read`](Self::handle_read). Poll all events before.
+    /// Lends the buffer for the next read, by value, so that the reader owns its contents. It must be
+    /// returned by [`handle_read`](Self::handle_read). All events must be polled before.
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
@@ -54,8 +54,8 @@ impl Connection {
         self.rx.take_read_buf()
     }
 
-    /// Takes octets that were received without a buffer: the first ones of what follows. `false`: there was no room for all of
-    /// them, and the stream is lost. Poll all events before.
+    /// Processes bytes that were received without a buffer, before any others. Returns `false` if there was
+    /// no room for all of them: the stream is then lost. All events must be polled before.
     #[must_use]
     pub fn handle_early(&mut self, octets: &[u8], now: Instant) -> bool {
         let mut buf = self.take_read_buf();
@@ -65,16 +65,18 @@ impl Connection {
         n == octets.len()
     }
 
-    /// Whether a buffer may be lent to a reader that waits for octets with it: a message has begun, the connection keeps its
-    /// window anyway, or it [throws away](Self::throws_away) what comes, as large pieces as anything. Otherwise one that waits should
-    /// find out first that there is something to read.
+    /// Returns whether a buffer may be lent to a reader that waits for bytes. Otherwise a reader should wait
+    /// for readiness first.
+    ///
+    /// True if a message has started, if the connection keeps its window anyway, or if it
+    /// [discards](Self::throws_away) input, which is read in pieces of the same size.
     #[inline]
     #[must_use]
     pub fn may_wait_with_buf(&self) -> bool {
         self.rx.is_mid_message() || self.rx.is_keeping() || self.throws_away()
     }
 
-    /// Takes the buffer back with `n` octets more in it. With `n` = 0 it just gives it back.
+    /// Takes the buffer back with `n` more bytes in it. `n` = 0 only returns the buffer.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize, now: Instant) {
         self.rx.handle_read(buf, n);
@@ -88,13 +90,15 @@ impl Connection {
         }
     }
 
-    /// The peer will send nothing more. What came before is still handed out; then the connection is closed.
+    /// Notes that the peer has closed its side. Messages received before are still handed out; then the
+    /// connection is closed.
     #[cold]
     pub fn handle_eof(&mut self, now: Instant) {
         self.read_ended(self.clock.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
     }
 
-    /// Reading failed. What came before is still handed out; then the connection is closed.
+    /// Notes that reading failed. Messages received before are still handed out; then the connection is
+    /// closed.
     #[cold]
     pub fn handle_read_error(&mut self, error: &io::Error, now: Instant) {
         let refused = error.get_ref().and_then(|source| source.downcast_ref::<Refused>());
@@ -105,7 +109,8 @@ impl Connection {
         self.read_ended(reason, now);
     }
 
-    /// Writing failed. The connection is read on for a moment: the peer may have closed in good order before.
+    /// Notes that writing failed. The connection is still read for the linger timeout, because the peer may
+    /// have closed in good order before.
     #[cold]
     pub fn handle_write_error(&mut self, error: &io::Error, now: Instant) {
         self.clock.saw(now);
@@ -133,21 +138,22 @@ impl Connection {
         }
     }
 
-    /// Whether messages are looked at, not thrown away.
+    /// Returns whether messages are processed, not discarded.
     #[inline]
     fn is_taking(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Draining { .. })
     }
 
-    /// Whether the peer has to wait. Whoever awaits replies never stops reading.
+    /// Returns whether the peer has to wait. A side that awaits replies never stops reading.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
-        // What is served may wait for the rest of its payload, which stands between other requests.
+        // A request being served may need the rest of its payload, which may follow other requests.
         let feeds = self.rx.has_stream() && !self.rx.awaits_taker();
         self.is_over_budget() && !self.shedding && self.calls.waiting() == 0 && !feeds
     }
 
-    /// Whether the payload that was under way ended and its taker does not know yet: until then nothing else is handed out.
+    /// Returns whether the current payload has ended and its reader has not been notified yet. Until then
+    /// nothing else is handed out.
     #[inline]
     fn awaits_end(&self) -> bool {
         self.streamed.is_some() && !self.rx.has_stream()
@@ -158,22 +164,23 @@ impl Connection {
         self.serving.len() >= self.granted || self.is_backed_up()
     }
 
-    /// Whether a whole message may stand behind the event that was polled last. If not, the request that came is best served
-    /// before the next event is polled: a large message behind it then gets the buffer that it leaves.
+    /// Returns whether a whole message may follow the event that was polled last. If not, the request should
+    /// be served before the next event is polled: a large message after it can then use the buffer that it
+    /// frees.
     #[inline]
     #[must_use]
     pub fn has_more_input(&self) -> bool {
         self.rx.may_hold_another()
     }
 
-    /// Whether another request may be handed out before one is finished.
+    /// Returns whether another request may be handed out before one is finished.
     #[inline]
     #[must_use]
     pub fn may_hand_out(&self) -> bool {
         self.serving.len() < self.limits.max_requests
     }
 
-    /// The event of the next message that has one.
+    /// Returns the event of the next message that has one.
     #[inline]
     pub(super) fn poll_message(&mut self) -> Option<Event> {
         while self.is_taking() {
@@ -186,7 +193,7 @@ impl Connection {
                 }
             }
             self.rx.set_urgent(self.calls.waiting() > 0);
-            // A streamed message has the connection for itself until its payload is taken.
+            // While a streamed message is received, other messages wait until its payload is taken.
             let held = self.streamed.is_some() && self.rx.holds_messages();
             match if held { Ok(None) } else { self.rx.peek() } {
                 Ok(Some(_)) if self.awaits_end() => break,
@@ -195,7 +202,8 @@ impl Connection {
                     self.clock.header();
                     self.stats.messages_in += 1;
                     self.version = header.version;
-                    // The common event is made in its place: moving it would cost more than making it.
+                    // The common event is constructed in place: moving it would cost more than constructing
+                    // it.
                     if header.kind == MessageType::Request {
                         if self.rx.front_more() {
                             match self.hand_out_first_piece(header) {
@@ -241,11 +249,11 @@ impl Connection {
         self.notices.pop_front().map(Event::from)
     }
 
-    /// All that came is cut, or waits for whoever takes a stream.
+    /// Called when all received messages are processed, or the reader of a stream must take data first.
     #[inline]
     fn cut_off(&mut self) {
         if self.streamed.is_some() && self.rx.awaits_taker() {
-            // What is in a buffer that is lent cannot be cut until the reader gives it back.
+            // Data in a lent buffer cannot be split into messages until the reader returns it.
             self.uncut = self.rx.holds_messages();
             return self.clock.pause();
         }
@@ -255,7 +263,7 @@ impl Connection {
         self.uncut = false;
         self.handled_all();
         self.mind_memory();
-        // The pieces of a stream are timed together.
+        // The pieces of a stream share one timeout.
         let count = match &self.streamed {
             Some(streamed) if self.rx.has_stream() => streamed.count(),
             _ => self.stats.messages_in,
@@ -263,8 +271,8 @@ impl Connection {
         self.clock.cut(self.rx.is_mid_message() && !self.rx.is_starved(), count);
     }
 
-    /// Decodes the header of a request; `joined`: one that came in fragments, else it stands in front of the receiver.
-    /// `None`: it is not handed out, and gone.
+    /// Decodes the header of a request: of `joined` if it was received in fragments, otherwise of the message
+    /// at the front of the receiver. Returns `None` if the request is dropped or refused.
     #[inline]
     pub(super) fn admit_request(
         &mut self,
@@ -288,7 +296,7 @@ impl Connection {
         }
     }
 
-    /// Hands an admitted request out.
+    /// Hands out an admitted request.
     #[inline]
     pub(super) fn hand_out(
         &mut self,
@@ -301,17 +309,17 @@ impl Connection {
         let token = self.serving.insert(head.id, head.response.expects_reply());
         let terms = self.terms();
         let coming = if streams { self.begin_streamed(token, &header, head.id) } else { 0 };
-        let message = joined.unwrap_or_else(|| Joined::front(&mut self.rx));
+        let message = joined.unwrap_or_else(|| self.rx.take_joined());
         Event::Request(IncomingRequest::new(header, message, head, token, terms, coming))
     }
 
-    /// A request that came in fragments.
+    /// Handles a request that was received in fragments.
     pub(super) fn handle_joined_request(&mut self, header: MessageHeader, joined: Joined) -> Option<Event> {
         let head = self.admit_request(header, Some(&joined))?;
         Some(self.hand_out(header, Some(joined), head, false))
     }
 
-    /// Decodes a request header that is not like the last one. `None`: the request is refused, and gone.
+    /// Decodes a request header that differs from the last one. Returns `None` if the request is refused.
     #[inline(never)]
     fn new_head(&mut self, header: MessageHeader, joined: Option<&Joined>) -> Option<RequestHead> {
         let octets = octets_of(joined, &self.rx);
@@ -334,7 +342,7 @@ impl Connection {
                         self.rx.expect_blocks(head);
                     }
                     if asks {
-                        // What it asks for may be asked for again.
+                        // Not remembered, so that the same context of a repeated request is processed again.
                         self.last_head.forget();
                     } else {
                         self.last_head.remember(&header, &head, &message);
@@ -352,7 +360,8 @@ impl Connection {
         None
     }
 
-    /// A Reply or LocateReply; `streams`: one that is handed out before all of it is there.
+    /// Handles a Reply or LocateReply. `streams` is true if it is handed out before all of it has been
+    /// received.
     #[inline]
     pub(super) fn handle_reply(
         &mut self,
@@ -381,7 +390,7 @@ impl Connection {
         }
         let whole = joined.is_none();
         let answered = calls.answer(head.id, header.kind == MessageType::LocateReply, || {
-            let message = joined.unwrap_or_else(|| Joined::front(rx));
+            let message = joined.unwrap_or_else(|| rx.take_joined());
             Ok(Reply::new(header, message, head, terms, coming))
         });
         match answered {
@@ -409,7 +418,7 @@ impl Connection {
     }
 }
 
-/// The octets of the message being handled.
+/// Returns the bytes of the current message.
 #[inline]
 fn octets_of<'a>(joined: Option<&'a Joined>, rx: &'a Receiver) -> &'a [u8] {
     match joined {

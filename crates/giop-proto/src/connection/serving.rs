@@ -9,10 +9,10 @@ use crate::hits::Limit;
 use crate::serving::ServeToken;
 
 impl Connection {
-    /// Ends a request by its reply: a whole message in one piece, from its message header on. The encoder is left empty, in
-    /// the same order and version.
+    /// Ends a request with its reply: a whole message in one piece, from its message header on. The encoder
+    /// is left empty, in the same byte order and version.
     ///
-    /// The reply is dropped if the peer gave the request up or the connection is closed.
+    /// The reply is dropped if the peer cancelled the request or the connection is closed.
     #[inline]
     pub fn send_reply(&mut self, token: ServeToken, message: &mut Encoder) {
         if self.serving.finish(token) && self.is_serving_phase() {
@@ -26,7 +26,7 @@ impl Connection {
         self.request_finished(token);
     }
 
-    /// Ends a request by a system exception in the place of its reply, for which there is no memory.
+    /// Ends a request with a system exception instead of its reply, for which there is no memory.
     #[cold]
     pub fn refuse_reply(&mut self, token: ServeToken, version: Version, exception: &SystemException) {
         let id = self.serving.id(token);
@@ -40,8 +40,9 @@ impl Connection {
         self.request_finished(token);
     }
 
-    /// Tells the sender of a oneway that the request is there, by a reply as for [`send_reply`](Self::send_reply). The request goes on,
-    /// its payload too, and has to be ended by [`finish_request`](Self::finish_request).
+    /// Acknowledges the receipt of a oneway to its sender, by a reply as for
+    /// [`send_reply`](Self::send_reply). The request and its payload continue, and must be ended by
+    /// [`finish_request`](Self::finish_request).
     pub fn acknowledge(&mut self, token: ServeToken, message: &mut Encoder) {
         if self.serving.acknowledge(token) && self.is_serving_phase() {
             self.queue_answer(message);
@@ -50,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// Ends a request that has no reply, or gets none.
+    /// Ends a request without a reply.
     #[inline]
     pub fn finish_request(&mut self, token: ServeToken) {
         self.serving.finish(token);
@@ -66,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// How many requests were handed out and not ended.
+    /// Returns the number of requests that were handed out and not ended.
     #[inline]
     #[must_use]
     pub fn serving(&self) -> usize {

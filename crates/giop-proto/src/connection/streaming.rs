@@ -1,4 +1,4 @@
-//! The payload of a request, or of a reply, that was handed out before it was there.
+//! The payload of a request or reply that was handed out before the payload was received.
 
 use std::time::Instant;
 
@@ -9,9 +9,9 @@ use super::Connection;
 use crate::calls::CallId;
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::fragments::{First, Joined};
+use crate::fragments::First;
+use crate::frame::{Joined, word};
 use crate::hits::Limit;
-use crate::message::word;
 use crate::receive::{Chunk, Loan, Returned};
 use crate::serving::ServeToken;
 
@@ -40,11 +40,11 @@ impl From<CallId> for StreamOf {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streamed {
     of: StreamOf,
-    /// The id of its pieces, which GIOP 1.1 has not.
+    /// The id of its pieces. GIOP 1.1 has none.
     id: Option<RequestId>,
-    /// The payload is taken as a stream. Until then it is discarded when the request ends.
+    /// True if the payload is taken as a stream. Until then it is discarded when the request ends.
     opened: bool,
-    /// How many messages had come with its first octets.
+    /// The number of messages received when its first bytes arrived.
     count: u64,
     /// The time by which all of it must have been received.
     deadline: Option<Instant>,
@@ -57,8 +57,8 @@ impl Streamed {
 }
 
 impl Connection {
-    /// Keeps the payload until it is [taken](Self::take_chunk) or [given up](Self::abandon_stream), also after the reply to a request.
-    /// Otherwise the payload of a request is discarded when the request ends.
+    /// Keeps the payload until it is [taken](Self::take_chunk) or [given up](Self::abandon_stream), even
+    /// after the reply to a request. Otherwise the payload of a request is discarded when the request ends.
     ///
     /// `size` is the number of bytes, or `None` if it is not known.
     pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {
@@ -79,13 +79,13 @@ impl Connection {
         }
     }
 
-    /// The number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
+    /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     #[must_use]
     pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
         if self.is_stream_of(of.into()) { self.rx.stream_rest() } else { 0 }
     }
 
-    /// Whether a payload is being received.
+    /// Returns whether a payload is being received.
     #[must_use]
     pub fn has_stream(&self) -> bool {
         self.streamed.is_some()
@@ -95,12 +95,12 @@ impl Connection {
         self.streamed.is_some_and(|streamed| streamed.of == of)
     }
 
-    /// Whether results of this side's call are being taken.
+    /// Returns whether results of a call of this side are being received.
     pub(super) fn streams_reply(&self) -> bool {
         self.streamed.is_some_and(|streamed| matches!(streamed.of, StreamOf::Reply(_)))
     }
 
-    /// The time by which all of the payload must have been received.
+    /// Returns the time by which all of the payload must have been received.
     pub(super) fn stream_due(&self) -> Option<Instant> {
         self.streamed.and_then(|streamed| streamed.deadline)
     }
@@ -117,15 +117,16 @@ impl Connection {
         }
     }
 
-    /// Reads chunks to memory in which elements are aligned to eight bytes. The next byte is at offset `phase` of an element.
+    /// Reads chunks into memory in which elements are aligned to eight bytes. The next byte is at offset
+    /// `phase` of an element.
     pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
         if self.is_stream_of(of.into()) {
             self.rx.align_stream(phase);
         }
     }
 
-    /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or the end were taken, check
-    /// whether the connection [wants to be read](Self::wants_read).
+    /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or
+    /// the end were taken, check whether the connection [wants to be read](Self::wants_read).
     pub fn take_chunk(&mut self, of: impl Into<StreamOf>, now: Instant) -> Chunk {
         self.clock.saw(now);
         self.take(of.into(), true)
@@ -148,12 +149,13 @@ impl Connection {
         chunk
     }
 
-    /// Lends memory into which the next octets of the payload are read. It comes back by [`take_loan`](Self::take_loan), when it is
-    /// full, other octets are [to be taken](Self::take_ready_chunk) first, or no more come.
+    /// Lends memory into which the next bytes of the payload are read. It is returned by
+    /// [`take_loan`](Self::take_loan) when it is full, when other bytes must be
+    /// [taken](Self::take_ready_chunk) first, or when no more follow.
     ///
     /// # Errors
-    /// The loan, where nothing can be read into it: look at the [next chunk](Self::take_ready_chunk); where that is pending, chunks
-    /// are the only way.
+    /// The loan, if nothing can be read into it. Then take the [next chunk](Self::take_ready_chunk). If that
+    /// is pending, the payload can only be taken in chunks.
     pub fn lend(&mut self, of: impl Into<StreamOf>, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
         self.clock.saw(now);
         if !self.is_stream_of(of.into()) {
@@ -168,8 +170,8 @@ impl Connection {
         self.rx.take_loan()
     }
 
-    /// Gives the rest of the payload up: it is skipped, and the connection goes on. What was lent is given back to be dropped; where
-    /// it is with a reader, [`take_dead`](Self::take_dead) has it later.
+    /// Discards the rest of the payload; the connection continues. The lent memory is returned to be dropped.
+    /// If it is with a reader, [`take_dead`](Self::take_dead) returns it later.
     pub fn abandon_stream(&mut self, of: impl Into<StreamOf>) -> Option<Box<Loan>> {
         let of = of.into();
         let streamed = self.streamed.filter(|streamed| streamed.of == of)?;
@@ -185,38 +187,40 @@ impl Connection {
         loan
     }
 
-    /// Whether whoever takes the payload has something to take, an end included.
+    /// Returns whether there is something to take for the reader of the payload, including its end.
     #[must_use]
     pub fn has_chunk(&self) -> bool {
         self.streamed.is_some() && self.rx.has_chunk()
     }
 
-    /// Takes what was lent and came back when nobody waited for it any more. To drop it runs code of whoever lent it.
+    /// Takes lent memory that was returned after its stream was given up. Dropping it runs code of the
+    /// lender.
     #[inline]
     #[must_use]
     pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
         self.rx.take_dead()
     }
 
-    /// Whether what was lent is with a reader.
+    /// Returns whether the lent memory is with a reader.
     #[inline]
     #[must_use]
     pub fn is_loan_read(&self) -> bool {
         self.rx.is_place_lent()
     }
 
-    /// The reader does not give back what was lent.
+    /// Notes that the reader will not return the lent memory.
     pub fn lose_loan(&mut self) {
         self.rx.lose_place();
     }
 
-    /// The octets that a payload may occupy before they come: as many as the largest message so far.
+    /// Returns the number of bytes that a payload may occupy before they are received. It is the size of the
+    /// largest message so far.
     #[must_use]
     pub fn granted(&self) -> usize {
         self.rx.granted()
     }
 
-    /// Counts octets of a payload that were copied to where whoever takes it wants them.
+    /// Counts bytes of a payload that were copied to their final position.
     pub fn count_copied(&mut self, octets: usize) {
         self.rx.count_copied(octets);
     }
@@ -229,7 +233,8 @@ impl Connection {
         }
     }
 
-    /// The request is handed out before its payload is there. Says how much comes behind it: `usize::MAX` where nobody knows.
+    /// Starts the payload of a request that is handed out before the payload is received. Returns the number
+    /// of bytes that follow, or `usize::MAX` if it is unknown.
     #[cold]
     pub(super) fn begin_streamed(
         &mut self,
@@ -244,7 +249,8 @@ impl Connection {
         self.begin_stream_of(token.into(), id)
     }
 
-    /// The same for a reply. Gives 0 if no call is pending with that id.
+    /// Starts the payload of a reply that is handed out before the payload is received. Returns the number of
+    /// bytes that follow, or 0 if no call is pending with that id.
     #[cold]
     pub(super) fn begin_streamed_reply(&mut self, header: &MessageHeader, id: RequestId) -> usize {
         let Some(call) = self.calls.waiting_call(id) else { return 0 };
@@ -263,7 +269,7 @@ impl Connection {
         }
     }
 
-    /// Hands out the message whose first fragment, or enough of it, is the next to be handled.
+    /// Hands out the next message, whose first fragment, or enough of it, has been received.
     #[cold]
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
         let octets = self.rx.front();
@@ -294,7 +300,7 @@ impl Connection {
         Some(self.hand_out(header, joined, head, true))
     }
 
-    /// Hands out what has been joined of a message, if that is enough. What follows is its stream.
+    /// Hands out the joined part of a message, if it is large enough. The rest is its stream.
     #[cold]
     pub(super) fn hand_out_ripe(&mut self, id: Option<RequestId>) -> Option<Event> {
         if self.rx.has_stream() || self.fragments.is_ripe(id, 0) != Some(true) {
@@ -304,7 +310,7 @@ impl Connection {
         self.hand_out_joined(header, joined, id, 0, true)
     }
 
-    /// Hands out what has been joined of a message, with what has come of the fragment that waits for a place.
+    /// Hands out the joined part of a message, with the received part of the current fragment.
     #[cold]
     pub(super) fn hand_out_before_piece(
         &mut self,
@@ -321,7 +327,7 @@ impl Connection {
         self.hand_out_joined(header, joined, id, left, piece.more_fragments)
     }
 
-    /// Fragments of GIOP 1.1 began, or ended.
+    /// Updates the receiver after fragments of GIOP 1.1 started or ended.
     #[cold]
     pub(super) fn mind_nameless(&mut self) {
         self.rx.set_places_nameless(self.fragments.places_nameless());

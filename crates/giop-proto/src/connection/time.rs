@@ -1,4 +1,4 @@
-//! Time: what the connection waits for, and how long.
+//! Timeouts of a connection.
 
 use std::time::{Duration, Instant};
 
@@ -8,40 +8,42 @@ use crate::error::{CloseReason, SlowPeer};
 use crate::hits::Limit;
 use crate::limits::{Limits, Role, later};
 
-/// How long a quiet connection keeps its empty read window and its empty batches.
+/// The time for which a quiet connection keeps its empty read window and its empty batches.
 const KEEP_MEMORY: Duration = Duration::from_secs(1);
 
-/// How long a connection waits before it asks the pool for memory again.
+/// The time after which a connection asks the pool for memory again.
 const RETRY_MEMORY: Duration = Duration::from_millis(5);
 
-/// What the connection knows of time and of the ends of its streams.
+/// The times of a connection, and the ends of its streams.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// The latest time that anybody told.
+    /// The most recent time that was passed in.
     pub(super) now: Instant,
-    /// When something last came or went.
+    /// The time of the last input or output.
     active: Instant,
-    /// Something happened since then, at a time that nobody told.
+    /// True if something happened after `active` without a known time.
     touched: bool,
-    /// How long the connection may be idle.
+    /// The maximum idle time of the connection.
     idle: Duration,
-    /// When the first message header must be there.
+    /// The deadline of the first message header.
     first_header: Option<Instant>,
-    /// Since when the socket takes nothing of what is queued, or too little.
+    /// The time since when the socket accepts nothing of the queued data, or too little.
     stalled: Option<Instant>,
-    /// That time was guessed, too early, as nobody told it.
+    /// True if `stalled` is an estimate, which is too early.
     stall_guessed: bool,
-    /// How many octets a second the peer must take; `None`: any.
+    /// Bytes per second that the peer must accept. `None`: any number.
     write_rate: Option<usize>,
-    /// Why nothing more can be read.
+    /// The reason why nothing more can be read.
     pub(super) read_end: Option<CloseReason>,
-    /// Why nothing more can be written, and until when the peer's last words are waited for.
+    /// The reason why nothing more can be written, and the time until which the peer's last messages are
+    /// read.
     pub(super) write_end: Option<(CloseReason, Instant)>,
-    /// Since when a message is incomplete, and how many messages had come before.
+    /// For an incomplete message: the number of messages received before, and the time since when it is
+    /// incomplete.
     message: Option<(u64, Instant)>,
-    /// Since when that is not the peer's fault.
+    /// The time since when the peer is not responsible for the delay of that message.
     paused: Option<Instant>,
-    /// That time was guessed, too early, as nobody told it.
+    /// True if the time in `message` is an estimate, which is too early.
     message_guessed: bool,
     /// The second in which control messages are counted, and the count.
     control: (Instant, u32),
@@ -67,7 +69,7 @@ impl Clock {
         }
     }
 
-    /// Why nothing more can be read or written.
+    /// Returns the reason why nothing more can be read or written.
     pub(super) fn ended(&self) -> Option<&CloseReason> {
         self.read_end.as_ref().or(self.write_end.as_ref().map(|(reason, _)| reason))
     }
@@ -77,7 +79,7 @@ impl Clock {
         self.now = now;
     }
 
-    /// Octets came.
+    /// Notes that bytes were received at `now`.
     #[inline]
     pub(super) fn read(&mut self, now: Instant) {
         self.now = now;
@@ -85,13 +87,13 @@ impl Clock {
         self.touched = false;
     }
 
-    /// Something ended, nobody knows when.
+    /// Notes that something ended at an unknown time.
     #[inline]
     pub(super) fn touch(&mut self) {
         self.touched = true;
     }
 
-    /// Something was queued.
+    /// Notes that something was queued.
     #[inline]
     pub(super) fn queued(&mut self) {
         if self.stalled.is_none() {
@@ -106,7 +108,7 @@ impl Clock {
         }
     }
 
-    /// A writer came back.
+    /// Notes the end of a write.
     #[inline]
     pub(super) fn wrote(&mut self, now: Instant, octets: u64, backlog: bool) {
         self.now = now;
@@ -122,8 +124,9 @@ impl Clock {
         self.stall_guessed = false;
     }
 
-    /// Since when the peer takes too little, which took so many octets now. What it took makes up for the time that these may take, no more: who
-    /// takes an octet now and then gains nothing.
+    /// Returns the time since when the peer accepts too little, after it accepted `octets` more bytes. They
+    /// extend the time only by the duration that they need at the minimum rate. A peer that accepts a byte
+    /// now and then gains nothing.
     #[cold]
     fn took(&self, since: Instant, octets: u64, now: Instant) -> Instant {
         match self.write_rate {
@@ -136,19 +139,20 @@ impl Clock {
         }
     }
 
-    /// Whether the first message header is awaited.
+    /// Returns whether the first message header is awaited.
     #[inline]
     pub(super) fn awaits_header(&self) -> bool {
         self.first_header.is_some()
     }
 
-    /// A message header came.
+    /// Notes that a message header was received.
     #[inline]
     pub(super) fn header(&mut self) {
         self.first_header = None;
     }
 
-    /// All that came is cut; `incomplete`: a message has begun. `count` messages came so far.
+    /// Notes that all received messages are processed. `incomplete` is true if a further message has started.
+    /// `count` is the number of messages so far.
     #[inline]
     pub(super) fn cut(&mut self, incomplete: bool, count: u64) {
         let paused = self.paused.take();
@@ -166,20 +170,21 @@ impl Clock {
         }
     }
 
-    /// The payload of a request waits for whoever takes it: its time stands still until [`cut`](Self::cut).
+    /// Suspends the timeout of a payload until [`cut`](Self::cut), because its reader must take data first.
     #[cold]
     pub(super) fn pause(&mut self) {
         self.paused.get_or_insert(self.now);
     }
 
-    /// The connection is not read for the time being: the peer is not to blame for what it can not send.
+    /// Notes that the connection is not read at present. The peer is not responsible for data that it cannot
+    /// send meanwhile.
     #[inline]
     pub(super) fn hold(&mut self) {
         (self.message, self.paused) = (None, None);
         self.touched = true;
     }
 
-    /// Counts a message that nobody awaits; says whether there were too many in this second.
+    /// Counts a message without a request. Returns whether there were too many in this second.
     pub(super) fn control(&mut self, limit: u32) -> bool {
         let (since, count) = &mut self.control;
         if self.now.saturating_duration_since(*since) >= Duration::from_secs(1) {
@@ -189,7 +194,7 @@ impl Clock {
         *count > limit
     }
 
-    /// A request makes up for one of them.
+    /// Subtracts one counted message for a request.
     #[inline]
     pub(super) fn request(&mut self) {
         self.control.1 = self.control.1.saturating_sub(1);
@@ -197,8 +202,9 @@ impl Clock {
 }
 
 impl Connection {
-    /// When [`handle_timeout`](Self::handle_timeout) has to be called next. It may be too early, never too late; it changes
-    /// with everything that happens, so a driver keeps one timer and asks again when that fires.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called next. It may be too
+    /// early, but never too late. It changes with every event, so a driver keeps one timer and asks again
+    /// when that expires.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let clock = &self.clock;
@@ -232,18 +238,19 @@ impl Connection {
         }
     }
 
-    /// Lets this connection be idle for so long, whatever [`Limits::idle_timeout`] says.
+    /// Sets the idle timeout of this connection, overriding [`Limits::idle_timeout`].
     pub fn set_idle_timeout(&mut self, timeout: Duration) {
         self.clock.idle = timeout;
     }
 
-    /// Whether nothing came or went for a second: then memory that is kept for what comes next is freed.
+    /// Returns whether nothing was received or sent for a second. Then memory that is kept for reuse is
+    /// freed.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.clock.touched && self.clock.active + KEEP_MEMORY <= self.clock.now
     }
 
-    /// Does what the time has come for.
+    /// Performs the actions that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.clock.saw(now);
         if std::mem::take(&mut self.clock.touched) {

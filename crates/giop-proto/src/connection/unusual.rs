@@ -1,4 +1,4 @@
-//! Messages off the main path: fragments, cancels, locates, closing ones, and requests that are refused.
+//! Messages off the main path: fragments, cancels, locates, closing messages, and refused requests.
 
 use bytes::Bytes;
 use giop_codec::code_set::CodeSetContext;
@@ -9,25 +9,26 @@ use giop_codec::{DecodeError, DecodeErrorKind, Version};
 use super::Connection;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
 use crate::event::Event;
-use crate::fragments::{Added, First, Joined};
+use crate::fragments::{Added, First};
+use crate::frame::{Frame, HEADER_LEN, Joined, word};
 use crate::hits::Limit;
-use crate::message::{self, IncomingLocate, RequestError, RequestHead, word};
-use crate::receive::{Frame, HEADER_LEN};
+use crate::message::{self, IncomingLocate, RequestError, RequestHead};
 
-/// The size of fragments to GlassFish, in bytes. It closes the connection at a message of over 256,000 bytes, but accepts longer ones in fragments.
+/// The size of fragments to GlassFish, in bytes. It closes the connection at a message of over 256,000 bytes,
+/// but accepts longer ones in fragments.
 pub const GLASSFISH_FRAGMENT: usize = 64 << 10;
 
-/// What the contexts of a request say that its server must know.
+/// The contents of a request's contexts that its server needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Learned {
-    /// It has listen points that were not known.
+    /// True if it carries listen points that were not known.
     pub(super) announces: bool,
-    /// It asks for the reference of its object.
+    /// True if it asks for the reference of its object.
     pub(super) asks: bool,
 }
 
 impl Connection {
-    /// Anything but a Request or a Reply.
+    /// Handles any message except a Request or a Reply.
     #[cold]
     pub(super) fn handle_other(&mut self, header: MessageHeader) -> Option<Event> {
         if header.more_fragments && header.kind != MessageType::Fragment {
@@ -49,7 +50,7 @@ impl Connection {
         None
     }
 
-    /// A request that is not, or not yet, handed out.
+    /// Handles a request that is not handed out, or not yet.
     #[cold]
     pub(super) fn handle_unusual_request(&mut self, header: MessageHeader, joined: Option<&Joined>) {
         if !self.accept_requests {
@@ -70,7 +71,7 @@ impl Connection {
         if !self.takes_requests() && !self.is_last_oneway(&header, &octets) {
             match decoded {
                 Ok(head) => self.turn_away(head.id, head.response, header.version),
-                // So does one that has no answer but an exception.
+                // A request that can only be answered with an exception is refused as well.
                 Err(error) if self.awaits_replies() => self.bad_request(header, &octets, error),
                 Err(_) => self.stats.dropped += 1,
             }
@@ -89,13 +90,13 @@ impl Connection {
         }
     }
 
-    /// A request whose header is wrong. In GIOP 1.2 its id stands first, so that it can be answered.
+    /// Handles a request whose header is invalid. In GIOP 1.2 its id comes first, so that it can be answered.
     #[cold]
     pub(super) fn bad_request(&mut self, header: MessageHeader, octets: &[u8], error: RequestError) {
         match error {
             RequestError::Refused(id, response, exception) => {
                 if exception.kind == SystemExceptionKind::ObjectNotExist {
-                    self.stats.limits.hit(Limit::Count); // its key is longer than any may be
+                    self.stats.limits.hit(Limit::Count); // the key exceeds the maximum length
                 }
                 self.refuse_if_awaited(id, response, header.version, &exception);
             }
@@ -110,7 +111,8 @@ impl Connection {
         }
     }
 
-    /// Sets what a request announces: code sets, whether the peer reads lists of blocks, and where it would listen.
+    /// Applies what a request announces: code sets, whether the peer reads lists of blocks, and its listen
+    /// points.
     pub(super) fn learn(
         &mut self,
         header: &MessageHeader,
@@ -142,7 +144,7 @@ impl Connection {
         }
     }
 
-    /// Answers a request by an exception, unless it is a oneway.
+    /// Answers a request with an exception, unless it is a oneway.
     #[cold]
     pub(super) fn refuse_if_awaited(
         &mut self,
@@ -158,7 +160,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection if its peer reads none of what it is refused.
+    /// Ends the connection if its peer does not read the refusals.
     pub(super) fn bound_refusals(&mut self) {
         if self.own_backlog > self.limits.max_backlog {
             self.stats.limits.hit(Limit::Backlog);
@@ -166,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// The header of a reply does not decode: only the call that it names fails, if it names one.
+    /// Handles a reply whose header does not decode. Only the call that it names fails, if it names one.
     #[cold]
     pub(super) fn bad_reply(
         &mut self,
@@ -174,7 +176,7 @@ impl Connection {
         octets: &[u8],
         error: DecodeError,
     ) -> Option<Event> {
-        // Before GIOP 1.2 the id of a Reply stands behind what may be wrong.
+        // Before GIOP 1.2 the id of a Reply follows the part that may be invalid.
         let early = header.kind == MessageType::LocateReply || header.version == Version::V1_2;
         let Some(id) = word(header.order, octets).filter(|_| early) else {
             self.malformed(header.kind, error);
@@ -191,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// The first piece of a fragmented message.
+    /// Handles the first piece of a fragmented message.
     #[cold]
     pub(super) fn handle_first_piece(&mut self, header: MessageHeader) {
         let octets = self.rx.front();
@@ -204,7 +206,7 @@ impl Connection {
             MessageType::Request | MessageType::LocateRequest if !self.takes_requests() => {
                 header.kind == MessageType::LocateRequest || !self.is_last_oneway(&header, octets)
             }
-            // Nobody waits for the reply any more.
+            // The reply is no longer awaited.
             MessageType::Reply | MessageType::LocateReply => word(header.order, octets)
                 .is_some_and(|id| header.version == Version::V1_2 && !self.calls.awaits(id)),
             _ => false,
@@ -240,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// The first piece of a message that nobody wants.
+    /// Refuses or drops an unwanted message by its first piece.
     fn turn_first_piece_away(&mut self, header: &MessageHeader, octets: &[u8]) {
         match (header.kind, early_id(header, octets), word(header.order, octets)) {
             (MessageType::Request, Some((id, response)), _) => self.turn_away(id, response, header.version),
@@ -249,8 +251,8 @@ impl Connection {
         }
     }
 
-    /// Finds the place of a fragment that is not all there, and gives the event of it, if any. `None`: it has to wait, for memory or
-    /// for more octets of it.
+    /// Finds the position for a partly received fragment and returns its event, if any. Returns `None` if the
+    /// fragment has to wait for memory or for more of its bytes.
     #[cold]
     pub(super) fn place_fragment(
         &mut self,
@@ -274,9 +276,10 @@ impl Connection {
         self.place_other_fragment(header, id).then_some(None)
     }
 
-    /// The same for a message that is joined.
+    /// Finds the position for a partly received fragment of a message that is joined. Returns `false` if it
+    /// has to wait.
     fn place_other_fragment(&mut self, header: MessageHeader, id: Option<RequestId>) -> bool {
-        // One of GIOP 1.1 that comes here is thrown away.
+        // A GIOP 1.1 fragment that gets here is discarded.
         let lent = id.map(|id| (id, self.fragments.lend(&header, id, &self.limits)));
         match lent {
             Some((id, Ok(Some((buffer, at))))) => match self.rx.place(header, buffer, at) {
@@ -289,7 +292,7 @@ impl Connection {
             None | Some((_, Ok(None))) => {
                 self.stats.messages_in += 1;
                 self.rx.skip_unplaced(&header);
-                self.handle_fragment(header); // which can but refuse or ignore it
+                self.handle_fragment(header); // this only refuses or ignores it
                 true
             }
             Some((_, Err(error))) => {
@@ -299,14 +302,14 @@ impl Connection {
         }
     }
 
-    /// Behind a piece of a stream, or of a message that is thrown away.
+    /// Called after a piece of a stream, or of a message that is discarded.
     fn mind_nameless_behind(&mut self, header: &MessageHeader) {
         if header.version == Version::V1_1 && !header.more_fragments {
             self.mind_nameless();
         }
     }
 
-    /// A further piece.
+    /// Handles a further piece.
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
         let id = word(header.order, self.rx.front()).filter(|_| header.version == Version::V1_2);
         let named = id.is_some() || header.version == Version::V1_1;
@@ -366,7 +369,7 @@ impl Connection {
             return None;
         }
         if !self.fragments.is_empty() {
-            // No more of its payload comes, but it was handed out.
+            // The rest of the payload will not arrive, but the request was handed out.
             let streamed = self.fragments.is_request_streamed(id);
             let found = self.fragments.cancel(id);
             self.mind_nameless();
@@ -401,7 +404,7 @@ impl Connection {
         let decoded = IncomingLocate::decode(frame);
         if !self.takes_requests() {
             match decoded {
-                // It can not be refused, and answering it executes nothing.
+                // It cannot be refused, and answering it executes nothing.
                 Ok(Ok(locate)) if version < Version::V1_2 && self.awaits_replies() => {
                     return Some(Event::Locate(locate));
                 }
@@ -421,7 +424,7 @@ impl Connection {
         None
     }
 
-    /// A message that belongs to nothing: ignored, but counted.
+    /// Ignores and counts a message that belongs to nothing.
     #[cold]
     pub(super) fn stray(&mut self) -> Option<Event> {
         self.stats.strays += 1;
@@ -429,7 +432,7 @@ impl Connection {
         None
     }
 
-    /// Counts a message that makes work without a request, and ends the connection if there are too many.
+    /// Counts a message that causes work without a request. Ends the connection if there are too many.
     fn is_flooded(&mut self) -> bool {
         let flooded = self.clock.control(self.limits.max_control_rate);
         if flooded {
@@ -445,13 +448,13 @@ impl Connection {
         self.protocol_error(ProtocolError::Malformed { kind, error });
     }
 
-    /// The message in front, taken out of the receiver.
+    /// Takes the first message out of the receiver.
     fn take_frame(&mut self, header: MessageHeader) -> Frame {
         Frame { header, octets: self.rx.take_front() }
     }
 }
 
-/// Id and response flags of a GIOP 1.2 request, which stand first.
+/// Returns the id and response flags of a GIOP 1.2 request, which come first.
 fn early_id(header: &MessageHeader, octets: &[u8]) -> Option<(RequestId, ResponseFlags)> {
     if header.version < Version::V1_2 {
         return None;

@@ -1,4 +1,4 @@
-//! Output: what is queued, lent to the writer and committed.
+//! Output: queued data, lent to the writer and committed.
 
 use std::time::Instant;
 
@@ -17,14 +17,14 @@ use crate::error::Sent;
 use crate::outbox::{GATHER_MAX, Transmit};
 
 impl Connection {
-    /// Lends everything that is queued to a writer; `None` if there is nothing. It must come back by
-    /// [`handle_written`](Self::handle_written) before the next is taken.
+    /// Lends the next queued batch to a writer. Returns `None` if there is nothing. It must be returned by
+    /// [`handle_written`](Self::handle_written) before the next one is taken.
     #[inline]
     pub fn take_transmit(&mut self) -> Option<Transmit> {
         if self.tx.is_empty() { None } else { Some(self.tx.take()) }
     }
 
-    /// Takes back what a writer was lent, advanced by what the socket took.
+    /// Takes back what was lent to a writer, advanced by the number of bytes that the socket accepted.
     #[inline]
     pub fn handle_written(&mut self, transmit: Transmit, now: Instant) {
         let before = self.tx.written();
@@ -43,22 +43,23 @@ impl Connection {
         }
     }
 
-    /// Whether something waits for a writer.
+    /// Returns whether there is something to write.
     #[inline]
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.tx.is_empty()
     }
 
-    /// Whether so much is queued that waiting for more gains nothing: 64 KiB of small messages, or 256 KiB in all.
+    /// Returns whether enough is queued that waiting for more gains nothing: 64 KiB of small messages, or 256
+    /// KiB in all.
     #[inline]
     #[must_use]
     pub fn is_worth_a_write(&self) -> bool {
         self.tx.is_worth_a_write()
     }
 
-    /// Queues a whole message and leaves the encoder empty. What the encoder holds in chunks, and a head over 4 KiB, is not
-    /// copied.
+    /// Queues a whole message and leaves the encoder empty. The encoder's chunks, and a head over 4 KiB, are
+    /// not copied.
     #[inline]
     pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool) -> Place {
         debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
@@ -81,12 +82,12 @@ impl Connection {
     /// Queues an answer to the peer.
     #[inline]
     pub(super) fn queue_answer(&mut self, message: &mut Encoder) {
-        // Before it is queued: then it is among what is counted of the queue.
+        // Before it is queued, so that it is part of the counted queue.
         self.owed.add(message.len());
         self.queue(message, false);
     }
 
-    /// Queues a message of the machine's own.
+    /// Queues a message of the connection itself.
     pub(super) fn queue_octets(&mut self, octets: &[u8]) {
         debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
         self.tx.push(octets);
@@ -100,7 +101,7 @@ impl Connection {
         self.clock.queued();
     }
 
-    /// Queues a message that is nothing but a header.
+    /// Queues a message that consists of a header only.
     #[cold]
     pub(super) fn queue_bare(&mut self, kind: MessageType, version: Version) {
         self.queue_octets(&MessageHeader::new(version, ByteOrder::NATIVE, kind).encode());
@@ -119,13 +120,14 @@ impl Connection {
         self.queue_octets(&octets);
     }
 
-    /// Answers a request by a system exception that the machine itself raises.
+    /// Answers a request with a system exception raised by the connection itself.
     #[cold]
     pub(super) fn refuse(&mut self, id: RequestId, version: Version, exception: &SystemException) {
         self.queue_own(version, |e| put_exception_reply(e, id, exception, &ServiceContexts::EMPTY));
     }
 
-    /// Answers a LocateRequest likewise; before GIOP 1.2 all that can be said is that the object is unknown.
+    /// Answers a LocateRequest with a system exception. Before GIOP 1.2 the only possible answer is that the
+    /// object is unknown.
     #[cold]
     pub(super) fn refuse_locate(&mut self, id: RequestId, version: Version, exception: &SystemException) {
         use giop_codec::cdr::CdrEncode as _;
@@ -143,7 +145,7 @@ impl Connection {
 
     fn queue_own(&mut self, version: Version, put: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) {
         self.own.reset(ByteOrder::NATIVE, version);
-        // Whoever asks in the middle of a request goes without an answer.
+        // In the middle of a request nothing can be queued, so there is no answer.
         if self.unfinished.is_none() && put(&mut self.own).is_ok() {
             self.tx.push(self.own.head());
             self.own_backlog += self.own.head().len();
@@ -152,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// How much of a queued message the socket may have taken.
+    /// Returns how much of a queued message the socket may have accepted.
     pub(super) fn sent(&self, place: Place) -> Sent {
         let reached = self.tx.reached();
         if reached <= place.start {

@@ -1,4 +1,4 @@
-//! Requests in pieces that are handed out before all of these are there.
+//! Fragmented requests that are handed out before all of their pieces have arrived.
 
 use std::time::Instant;
 
@@ -6,10 +6,11 @@ use giop_codec::giop::{MessageHeader, RequestId};
 
 use super::{Data, Fragments, Joined, Open, told};
 use crate::error::ProtocolError;
-use crate::receive::{HEADER_LEN, STREAM_START};
+use crate::frame::HEADER_LEN;
+use crate::receive::STREAM_START;
 
 impl Fragments {
-    /// The message that was opened last may be handed out before all of its pieces are there.
+    /// Allows that the last added message is handed out before all of its pieces have arrived.
     #[cold]
     pub(crate) fn let_stream(&mut self) {
         if let Some(open) = self.open.last_mut() {
@@ -17,14 +18,16 @@ impl Fragments {
         }
     }
 
-    /// Whether the request with that id waits for `more` octets or fewer before it can be handed out. `None`: it can not be before
-    /// it is whole. Here and below, the one of GIOP 1.1, of which there is but one at a time, has no id.
+    /// Returns whether the request with that id can be handed out once `more` bytes have arrived. Returns
+    /// `None` if it must be complete first. Here and below, the id of a GIOP 1.1 message is `None`; there is
+    /// only one at a time.
     pub(crate) fn is_ripe(&self, id: Option<RequestId>, more: usize) -> Option<bool> {
         let open = self.open.iter().find(|open| open.id == id && open.streams)?;
         open.data.as_ref().map(|data| data.len().saturating_add(more) >= STREAM_START)
     }
 
-    /// Hands out what is there of a request, `more` behind it. What follows goes to the receiver's stream. Copies `more`.
+    /// Hands out the received part of a request, followed by `more`, which is copied. The following pieces go
+    /// to the receiver's stream.
     #[cold]
     pub(crate) fn hand_out(&mut self, id: Option<RequestId>, more: &[u8]) -> Option<(MessageHeader, Joined)> {
         let open = self.open.iter_mut().find(|open| open.id == id && open.streams)?;
@@ -36,7 +39,7 @@ impl Fragments {
         }
         let (first, pieces) = (open.header, std::mem::take(&mut open.pieces));
         self.copied += data.push(more, &self.pool, 0);
-        // What is handed out is charged no more, whatever becomes of the pieces that follow.
+        // The part that is handed out is charged no longer, whatever happens to the following pieces.
         self.settle();
         let size = u32::try_from(data.len() - HEADER_LEN.min(data.len())).unwrap_or(u32::MAX);
         let header = MessageHeader { more_fragments: false, size, ..first };
@@ -44,7 +47,7 @@ impl Fragments {
         Some((header, Joined { octets: data.join(&header, &self.pool), pieces }))
     }
 
-    /// The request whose pieces have that id is the one with the id `request`: nothing else says so later.
+    /// Records the request id of the message whose pieces have that id. Later pieces do not carry it.
     #[cold]
     pub(crate) fn name(&mut self, id: Option<RequestId>, request: RequestId) {
         if let Some(open) = self.open.iter_mut().find(|open| open.id == id) {
@@ -52,7 +55,7 @@ impl Fragments {
         }
     }
 
-    /// Whether fragments of GIOP 1.1 may go to a stream, or belong to one that is thrown away.
+    /// Returns whether fragments of GIOP 1.1 may go to a stream, or belong to one that is discarded.
     #[cold]
     pub(crate) fn places_nameless(&self) -> bool {
         let is_one =
@@ -60,20 +63,20 @@ impl Fragments {
         self.open.iter().any(|open| open.id.is_none() && is_one(open))
     }
 
-    /// Whether the pieces of that request go to the receiver's stream.
+    /// Returns whether the pieces of that request go to the receiver's stream.
     #[cold]
     pub(crate) fn is_request_streamed(&self, request: RequestId) -> bool {
         self.open.iter().any(|open| open.is_request(request) && matches!(open.data, Some(Data::Streamed)))
     }
 
-    /// Whether the pieces of the message with that id go to the receiver's stream.
+    /// Returns whether the pieces of the message with that id go to the receiver's stream.
     #[inline]
     pub(crate) fn is_streamed(&self, id: Option<RequestId>) -> bool {
         let found = self.open.iter().find(|open| open.id == id);
         found.is_some_and(|open| matches!(open.data, Some(Data::Streamed)))
     }
 
-    /// A further piece of the streamed message with that id.
+    /// Processes a further piece of the streamed message with that id.
     pub(crate) fn stream_piece(
         &mut self,
         header: &MessageHeader,
@@ -87,7 +90,7 @@ impl Fragments {
         Ok(())
     }
 
-    /// What is still to come of a streamed message is thrown away: about `rest` octets.
+    /// Discards the rest of a streamed message: about `rest` bytes.
     #[cold]
     pub(crate) fn throw(&mut self, id: Option<RequestId>, rest: usize, now: Instant) {
         if let Some(open) = self.open.iter_mut().find(|open| open.id == id) {
@@ -95,8 +98,8 @@ impl Fragments {
         }
     }
 
-    /// A further piece comes of the message with that id. Of one that is thrown away nobody knows how many there are: each has its
-    /// time.
+    /// Notes the arrival of a further piece of the message with that id. The number of pieces of a discarded
+    /// message is unknown, so the timeout starts again with each.
     #[inline]
     pub(crate) fn saw_piece(&mut self, id: Option<RequestId>, now: Instant) {
         if let Some(open) = self.open.iter_mut().find(|open| open.id == id && open.thrown.is_some()) {

@@ -1,4 +1,4 @@
-//! [`Limits`] from variables of the environment, and from a section of a configuration file (feature `serde`).
+//! [`Limits`] from environment variables, and from a section of a configuration file (feature `serde`).
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use giop_codec::exception::{MinorCode, SystemException};
 
 use super::Limits;
 
-/// What the variables of all limits begin with.
+/// The prefix of the environment variables of all limits.
 const PREFIX: &str = "ZORB_LIMITS_";
 
-/// Why limits are not what was written: which one, and the form that is right.
+/// An invalid setting of limits. Names the setting and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitsError {
-    /// The value has another form.
+    /// The value does not have the expected form.
     #[error("{name}: `{value}` is not {expected}")]
     Value {
         /// The variable or field.
         name: String,
-        /// What it says.
+        /// The value found.
         value: String,
-        /// What it should be, with an example.
+        /// The expected form, with an example.
         expected: &'static str,
     },
-    /// No limit has the name.
+    /// No limit has this name.
     #[error("{name}: there is no limit of this name; the limits are {}", FIELDS.join(", "))]
     Unknown {
         /// The variable or field.
@@ -45,15 +45,17 @@ impl From<LimitsError> for SystemException {
 }
 
 impl Limits {
-    /// The default limits with those that variables of the environment name.
+    /// Returns the default limits, overridden by environment variables.
     ///
-    /// The variable of a limit is its name in upper case after `ZORB_LIMITS_`: `ZORB_LIMITS_MAX_MESSAGE_SIZE=64MiB`,
-    /// `ZORB_LIMITS_WRITE_TIMEOUT=10s`. Sizes and rates are numbers of bytes, or with a unit: `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`. Times have a unit:
-    /// `ms`, `s`, `min`, `h`, or are `never`. All else is a whole number. An empty variable is one that is not set.
+    /// The variable of a limit is `ZORB_LIMITS_` followed by its name in upper case:
+    /// `ZORB_LIMITS_MAX_MESSAGE_SIZE=64MiB`, `ZORB_LIMITS_WRITE_TIMEOUT=10s`. Sizes and rates are numbers of
+    /// bytes, optionally with a unit: `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`. Times have a unit, `ms`,
+    /// `s`, `min` or `h`, or are `never`. All other values are whole numbers. An empty variable counts as
+    /// unset.
     ///
     /// # Errors
-    /// [`LimitsError`] names the variable and the right form. A variable with the prefix that names no limit is an error, because it would
-    /// have no effect.
+    /// [`LimitsError`] names the variable and the expected form. A variable with the prefix that names no
+    /// limit is an error, because it would have no effect.
     ///
     /// ```
     /// # use giop_proto::Limits;
@@ -65,17 +67,17 @@ impl Limits {
         Self::default().with_env()
     }
 
-    /// These limits with those that variables of the environment name, as [`from_env`](Self::from_env): for variables that win over a
-    /// configuration file.
+    /// Returns these limits, overridden by environment variables in the format of
+    /// [`from_env`](Self::from_env). Used for variables that take precedence over a configuration file.
     ///
     /// # Errors
-    /// As [`from_env`](Self::from_env).
+    /// See [`from_env`](Self::from_env).
     pub fn with_env(mut self) -> Result<Self, LimitsError> {
         let mut variables: Vec<_> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| name.starts_with(PREFIX))
             .collect();
-        // The same one is reported whatever the order of the environment.
+        // Sorted, so that the reported error does not depend on the order of the environment.
         variables.sort();
         for (name, value) in variables {
             let Ok(value) = value.into_string() else { return Err(LimitsError::NotUtf8 { name }) };
@@ -99,17 +101,17 @@ impl Limits {
     }
 }
 
-/// What is wrong: the form that a value should have.
+/// A parsed value, or the expected form as the error.
 type Parsed<T> = Result<T, &'static str>;
 
-/// Sets fields by their names, each by the function that reads its unit.
+/// Defines the setter of fields by name. Each value is parsed by the function that handles its unit.
 macro_rules! settings {
     ($($field:ident $read:ident,)+) => {
         /// The names of all limits.
         const FIELDS: &[&str] = &[$(stringify!($field)),+];
 
         impl Limits {
-            /// Sets the limit of that name; `None`: there is none.
+            /// Sets the limit of that name. Returns `None` if there is none.
             fn set(&mut self, field: &str, value: &str) -> Option<Parsed<()>> {
                 Some(match field {
                     $(stringify!($field) => $read(value).map(|value| self.$field = value),)+
@@ -143,7 +145,7 @@ settings! {
     linger_timeout time,
 }
 
-/// Bytes, with or without a unit.
+/// Parses a number of bytes, with or without a unit.
 fn size<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
     const FORM: &str = "a size of at least one byte, such as `64MiB` or `65536`";
     let (number, unit) = split(text).ok_or(FORM)?;
@@ -189,7 +191,7 @@ fn optional_time(text: &str) -> Parsed<Option<Duration>> {
     time(text).map(Some)
 }
 
-/// A whole number and what follows it, without the blanks around both.
+/// Splits a whole number from the text after it, without the surrounding blanks.
 fn split(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -205,8 +207,8 @@ mod read {
 
     use super::{FIELDS, Limits, LimitsError};
 
-    /// Fields by their names, as [`from_env`](Limits::from_env) takes their values; plain numbers may stand without quotes. What is not there has its
-    /// default, and a field that is no limit is an error.
+    /// Reads fields by name. Values have the format of [`from_env`](Limits::from_env); plain numbers need no
+    /// quotes. A missing field has its default, and an unknown field is an error.
     ///
     /// ```toml
     /// [limits]
@@ -244,7 +246,7 @@ mod read {
         }
     }
 
-    /// A text, or a number as one.
+    /// A text, or a number converted to text.
     struct Text(String);
 
     impl<'de> Deserialize<'de> for Text {

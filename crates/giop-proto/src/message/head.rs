@@ -1,4 +1,4 @@
-//! The header of a request: decoded once, or recognised as that of the request before it.
+//! The header of a request: decoded once, or recognised as equal to that of the previous request.
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{
@@ -7,13 +7,13 @@ use giop_codec::giop::{
 };
 use giop_codec::{DecodeError, Version};
 
-use super::{decoder, narrow, part, place_of, word};
-use crate::receive::HEADER_LEN;
+use super::{decoder, narrow, part, place_of};
+use crate::frame::{HEADER_LEN, word};
 
-/// Where the parts of a request's header lie.
+/// The parts of a request's header, by their offsets in the message.
 #[derive(Debug)]
 pub(crate) struct RequestHead {
-    /// The key, where the peer sent it inside a profile.
+    /// The key, if the peer sent it inside a profile.
     pub(super) outside_key: Option<Box<ObjectKey>>,
     pub(crate) id: RequestId,
     pub(super) key_at: u32,
@@ -23,41 +23,41 @@ pub(crate) struct RequestHead {
     pub(super) operation_len: u16,
     pub(crate) response: ResponseFlags,
     pub(crate) has_contexts: bool,
-    /// It says the same as the one before.
+    /// True if it equals the previous header.
     pub(crate) repeats: bool,
-    /// It says where the peer would listen.
+    /// True if it carries listen points of the peer.
     pub(crate) announces: bool,
-    /// It asks for the reference of its object.
+    /// True if it asks for the reference of its object.
     pub(crate) asks: bool,
-    /// Where the header ends, padding before the body not counted.
+    /// The offset of the end of the header, before the padding of the body.
     pub(super) end: u32,
 }
 
-/// The last request header, octet by octet: the next one is often the same but for its id.
+/// The last request header, byte by byte. The next one often differs only in its id.
 #[derive(Debug, Default)]
 pub(crate) struct LastHead {
-    /// From behind the request id to the end of the header.
+    /// The bytes from the end of the request id to the end of the header.
     octets: Vec<u8>,
     header: Option<(MessageHeader, RequestHead)>,
 }
 
-/// Why a request is answered by an exception before anybody sees it.
+/// The reason why a request is answered with an exception before it is handed out.
 #[derive(Debug)]
 pub(crate) enum RequestError {
     /// The header does not decode.
     Header(DecodeError),
-    /// The header decodes; this exception is the answer.
+    /// The header decodes, but the request is answered with this exception.
     Refused(RequestId, ResponseFlags, SystemException),
 }
 
-/// Where the request id of a GIOP 1.2 message ends.
+/// The offset of the end of the request id in a GIOP 1.2 message.
 const ID_END: usize = HEADER_LEN + 4;
 
-/// Longer headers are decoded each time.
+/// The maximum length of a header that is remembered. Longer ones are decoded each time.
 const LONGEST_REMEMBERED: usize = 512;
 
 impl RequestHead {
-    /// The object's key in the message.
+    /// Returns the object's key in the message.
     pub(crate) fn key<'a>(&'a self, octets: &'a [u8]) -> &'a [u8] {
         match &self.outside_key {
             None => part(octets, self.key_at, self.key_len),
@@ -65,7 +65,7 @@ impl RequestHead {
         }
     }
 
-    /// The operation's name in the message.
+    /// Returns the operation's name in the message.
     pub(crate) fn operation<'a>(&self, octets: &'a [u8]) -> &'a [u8] {
         part(octets, self.operation_at, u32::from(self.operation_len))
     }
@@ -101,7 +101,7 @@ impl RequestHead {
 }
 
 impl LastHead {
-    /// The header of a message that repeats the last one, which then need not be decoded.
+    /// Returns the header of a message that repeats the last one and therefore need not be decoded.
     #[inline]
     pub(crate) fn recall(&self, header: &MessageHeader, octets: &[u8]) -> Option<RequestHead> {
         let (last, head) = self.header.as_ref()?;
@@ -130,13 +130,13 @@ impl LastHead {
         })
     }
 
-    /// Remembers no header.
+    /// Forgets the last header.
     #[cold]
     pub(crate) fn forget(&mut self) {
         self.header = None;
     }
 
-    /// Remembers a header. Those before GIOP 1.2 have the id in their middle.
+    /// Remembers a header. Headers before GIOP 1.2 are not remembered, because the id is in their middle.
     pub(crate) fn remember(&mut self, header: &MessageHeader, head: &RequestHead, octets: &[u8]) {
         let end = head.end as usize;
         self.header = None;

@@ -1,4 +1,4 @@
-//! What a connection hands out: requests to serve, and replies.
+//! The messages that a connection hands out: requests to serve, and replies.
 
 mod head;
 mod raw;
@@ -7,13 +7,12 @@ mod request;
 
 use bytes::Bytes;
 use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder, Rewrites};
-use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, RequestId, ServiceContexts};
+use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, ServiceContexts};
 use giop_codec::{ByteOrder, DecodeError, Version};
 
-use crate::fragments::{Joined, Pieces};
+use crate::frame::{DEPOSIT_MIN, HEADER_LEN, Joined, Pieces};
 use crate::limits::Limits;
 use crate::pool::BufferPool;
-use crate::receive::{DEPOSIT_MIN, HEADER_LEN};
 
 pub(crate) use head::{LastHead, RequestError, RequestHead};
 pub use raw::RawBody;
@@ -21,7 +20,7 @@ pub use reply::Reply;
 pub(crate) use reply::ReplyHead;
 pub use request::{Arguments, IncomingLocate, IncomingRequest};
 
-/// What requests and replies have in common.
+/// The common part of requests and replies.
 #[derive(Debug)]
 struct Body {
     message: Bytes,
@@ -37,15 +36,15 @@ struct Body {
     reads_blocks: bool,
 }
 
-/// What a connection knows of all its messages.
+/// The settings that apply to all messages of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) code_sets: CodeSets,
     pub(crate) max_depth: u16,
     pub(crate) max_decoded: usize,
-    /// Whether what is decoded may be a view of the message.
+    /// True if decoded values may be views of the message.
     pub(crate) shares: bool,
-    /// Whether the peer has said that it reads lists of blocks.
+    /// True if the peer has announced that it reads lists of blocks.
     pub(crate) reads_blocks: bool,
 }
 
@@ -92,8 +91,9 @@ impl Body {
         }
     }
 
-    /// Decodes by `f`, twice where sequences of structs become views by rewriting their first elements in the message: see
-    /// [`Rewrites`]. That takes a message of which nobody else has a view; else they are copied.
+    /// Decodes by `f`. `f` runs twice if sequences of structs become views by rewriting their first elements
+    /// in the message: see [`Rewrites`]. That requires that no other view of the message exists; otherwise
+    /// they are copied.
     fn decode<R>(
         &mut self,
         pool: &BufferPool,
@@ -127,12 +127,13 @@ impl Body {
         }
     }
 
-    /// Whether it is so large that its buffers should be free as soon as it is decoded.
+    /// Returns whether it is so large that its buffers should be free as soon as it is decoded.
     fn is_large(&self) -> bool {
         self.message.len() >= DEPOSIT_MIN || matches!(self.pieces.as_deref(), Some(Pieces::Segments(_)))
     }
 
-    /// The contexts, found by decoding the header again: they are asked for more seldom than they are there.
+    /// Returns the contexts, found by decoding the header again. They are read less often than they are
+    /// present.
     fn contexts(&self, kind: MessageType) -> ServiceContexts<'_> {
         if self.has_contexts {
             contexts_at(&self.message, self.order, self.version, kind)
@@ -142,7 +143,7 @@ impl Body {
     }
 }
 
-/// The service contexts of a request or reply.
+/// Returns the service contexts of a request or reply.
 pub(crate) fn contexts_of<'a>(header: &MessageHeader, octets: &'a [u8]) -> ServiceContexts<'a> {
     contexts_at(octets, header.order, header.version, header.kind)
 }
@@ -161,17 +162,7 @@ fn decoder<'a>(header: &MessageHeader, octets: &'a [u8]) -> Decoder<'a> {
     Decoder::new(octets, header.order, header.version).at(HEADER_LEN)
 }
 
-/// The first word behind the message header: the id in all messages but requests and replies before GIOP 1.2.
-#[inline]
-pub(crate) fn word(order: ByteOrder, octets: &[u8]) -> Option<RequestId> {
-    let word = octets.get(HEADER_LEN..)?.first_chunk::<4>()?;
-    Some(RequestId(match order {
-        ByteOrder::Big => u32::from_be_bytes(*word),
-        ByteOrder::Little => u32::from_le_bytes(*word),
-    }))
-}
-
-/// Where `inner`, a view of `whole`, lies in it.
+/// Returns the offset and length of `inner`, a view of `whole`.
 #[inline]
 fn place_of(whole: &[u8], inner: &[u8]) -> (u32, u32) {
     (narrow(inner.as_ptr().addr().saturating_sub(whole.as_ptr().addr())), narrow(inner.len()))
@@ -182,7 +173,8 @@ fn part(message: &[u8], at: u32, len: u32) -> &[u8] {
     message.get(at as usize..).and_then(|rest| rest.get(..len as usize)).unwrap_or_default()
 }
 
-/// An offset of a header part. They all lie far below 4 GiB; what does not would be found to be empty.
+/// Narrows an offset of a header part. All such offsets are far below 4 GiB; a larger one would result in an
+/// empty part.
 #[inline]
 fn narrow(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)

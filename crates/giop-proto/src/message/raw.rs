@@ -1,14 +1,15 @@
-//! Bodies of messages as they came, to be passed on.
+//! Message bodies in encoded form, for forwarding.
 
 use bytes::Bytes;
 use giop_codec::cdr::{CodeSets, Encoder};
 use giop_codec::{ByteOrder, Version};
 
 use super::{Arguments, Body, IncomingRequest, Reply};
-use crate::fragments::Pieces;
+use crate::frame::Pieces;
 
-/// The arguments of a request or the results of a reply as octets, views of the message: what whoever passes them on needs to know
-/// of them. They mean the same in another message of the same byte order, version and code sets, where they begin at the same [`phase`](Self::phase).
+/// The arguments of a request or the results of a reply as encoded bytes, which are views of the message,
+/// with the properties needed for forwarding. They have the same meaning in another message of the same byte
+/// order, version and code sets, if they start at the same [`phase`](Self::phase).
 #[derive(Debug, Clone)]
 pub struct RawBody {
     order: ByteOrder,
@@ -22,7 +23,7 @@ pub struct RawBody {
 #[derive(Debug, Clone)]
 struct Part {
     octets: Bytes,
-    /// It is all the elements of a sequence.
+    /// True if it is all the elements of a sequence.
     block: bool,
 }
 
@@ -51,61 +52,61 @@ impl RawBody {
             _ => push(body.message.clone(), false),
         }
         if raw.is_empty() {
-            // Without padding before it.
+            // An empty body has no padding before it.
             raw.phase = 0;
         }
         raw
     }
 
-    /// The byte order that its values are in.
+    /// Returns the byte order of its values.
     #[must_use]
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The GIOP version whose rules its values follow.
+    /// Returns the GIOP version whose rules its values follow.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The code sets that its text is in.
+    /// Returns the code sets of its text.
     #[must_use]
     pub fn code_sets(&self) -> CodeSets {
         self.code_sets
     }
 
-    /// Where it begins, modulo 8, counted from the first octet of the message: 0 in GIOP 1.2, and where there is none.
+    /// Returns its offset from the start of the message, modulo 8. 0 in GIOP 1.2, and if it is empty.
     #[must_use]
     pub fn phase(&self) -> usize {
         self.phase.into()
     }
 
-    /// Whether it came in GIOP 1.1 fragments whose values may be aligned each by itself: see [`Reply::pieces`]. Such a body can not be
-    /// passed on.
+    /// Returns whether it was received in GIOP 1.1 fragments whose values may be aligned separately: see
+    /// [`Reply::pieces`]. Such a body cannot be forwarded.
     #[must_use]
     pub fn is_fragmented(&self) -> bool {
         self.fragmented
     }
 
-    /// How many octets it has.
+    /// Returns its length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.octets.len()).sum()
     }
 
-    /// Whether it has none.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Its octets in order: one piece, but where blocks came to buffers of their own.
+    /// Returns its bytes in order. They are one piece, unless blocks were received into buffers of their own.
     pub fn parts(&self) -> impl Iterator<Item = &Bytes> {
         self.parts.iter().map(|part| &part.octets)
     }
 
-    /// Puts it into another message. From the encoder's chunk threshold on nothing is copied.
+    /// Appends it to another message. Parts of at least the encoder's chunk threshold are not copied.
     pub fn put(&self, e: &mut Encoder) {
         for Part { octets, block } in &self.parts {
             match block {
@@ -117,7 +118,7 @@ impl RawBody {
 }
 
 impl IncomingRequest {
-    /// The arguments as they came; none behind [`take_arguments`](Self::take_arguments).
+    /// Returns the encoded arguments. Empty after [`take_arguments`](Self::take_arguments).
     #[must_use]
     pub fn raw_body(&self) -> RawBody {
         RawBody::of(&self.body)
@@ -125,7 +126,7 @@ impl IncomingRequest {
 }
 
 impl Arguments {
-    /// The arguments as they came.
+    /// Returns the encoded arguments.
     #[must_use]
     pub fn raw_body(&self) -> RawBody {
         RawBody::of(&self.body)
@@ -133,7 +134,7 @@ impl Arguments {
 }
 
 impl Reply {
-    /// The results, or the exception, as they came.
+    /// Returns the encoded results or exception.
     #[must_use]
     pub fn raw_body(&self) -> RawBody {
         RawBody::of(&self.body)

@@ -1,4 +1,4 @@
-//! Replies as whoever waits gets them.
+//! Replies, as handed to callers.
 
 use bytes::Bytes;
 use giop_codec::cdr::Decoder;
@@ -9,10 +9,10 @@ use giop_codec::giop::{
 use giop_codec::{ByteOrder, DecodeError, Version};
 
 use super::{Body, Terms, decoder, narrow};
-use crate::fragments::Joined;
+use crate::frame::Joined;
 use crate::pool::BufferPool;
 
-/// The peer's answer to a call: a Reply, or a LocateReply where the call was a LocateRequest.
+/// The peer's answer to a call: a Reply, or a LocateReply if the call was a LocateRequest.
 #[derive(Debug)]
 pub struct Reply {
     pub(super) body: Body,
@@ -20,12 +20,12 @@ pub struct Reply {
     coming: usize,
 }
 
-/// What a reply's header says.
+/// The contents of a reply's header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyHead {
     pub(crate) id: RequestId,
     answer: Answer,
-    /// Where the body begins.
+    /// The offset of the body.
     pub(crate) at: u32,
     pub(crate) has_contexts: bool,
 }
@@ -61,7 +61,7 @@ impl ReplyHead {
         Ok(Self { id: reply.request_id, answer, at, has_contexts: false })
     }
 
-    /// Whether the body is the results of the operation.
+    /// Returns whether the body holds the results of the operation.
     pub(crate) fn is_result(&self) -> bool {
         matches!(self.answer, Answer::Reply(ReplyStatus::NoException))
     }
@@ -79,16 +79,17 @@ impl Reply {
         Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer, coming }
     }
 
-    /// The number of bytes that follow those of [`message`](Self::message) as a stream: see `Connection::stream_reply`. 0 for a reply
-    /// that has been received whole, `usize::MAX` if the number is not known.
+    /// Returns the number of bytes that follow those of [`message`](Self::message) as a stream: see
+    /// `Connection::stream_reply`. 0 for a reply that has been received whole, `usize::MAX` if the number is
+    /// not known.
     #[inline]
     #[must_use]
     pub fn coming(&self) -> usize {
         self.coming
     }
 
-    /// What the body is. Of a LocateReply the status that says the same of a request:
-    /// [`NoException`](ReplyStatus::NoException) for `UNKNOWN_OBJECT` and `OBJECT_HERE`, so look at
+    /// Returns the kind of the body. For a LocateReply this is the corresponding status of a request.
+    /// `UNKNOWN_OBJECT` and `OBJECT_HERE` correspond to [`NoException`](ReplyStatus::NoException), so check
     /// [`locate_status`](Self::locate_status) first.
     #[inline]
     #[must_use]
@@ -105,7 +106,7 @@ impl Reply {
         }
     }
 
-    /// What a LocateReply says; `None` of a Reply.
+    /// Returns the status of a LocateReply; `None` for a Reply.
     #[must_use]
     pub fn locate_status(&self) -> Option<LocateStatus> {
         match self.answer {
@@ -114,11 +115,11 @@ impl Reply {
         }
     }
 
-    /// Decodes the results by `f`, which runs twice where that makes views of sequences of structs: `pool` is the one the
-    /// connection reads into.
+    /// Decodes the results by `f`. `f` runs twice if that makes views of sequences of structs. `pool` is the
+    /// pool that the connection reads into.
     ///
     /// # Errors
-    /// What `f` returns.
+    /// The errors of `f`.
     #[inline]
     pub fn decode<R>(
         mut self,
@@ -128,50 +129,52 @@ impl Reply {
         self.body.decode(pool, f)
     }
 
-    /// A decoder at the first result, with the connection's code sets and limits.
+    /// Returns a decoder at the first result, with the connection's code sets and limits.
     #[inline]
     #[must_use]
     pub fn body(&self) -> Decoder<'_> {
         self.body.decoder()
     }
 
-    /// What travels beside the results.
+    /// Returns the service contexts of the reply.
     #[must_use]
     pub fn contexts(&self) -> ServiceContexts<'_> {
         self.body.contexts(MessageType::Reply)
     }
 
-    /// The version of the message.
+    /// Returns the version of the message.
     #[must_use]
     pub fn version(&self) -> Version {
         self.body.version
     }
 
-    /// The byte order of the message.
+    /// Returns the byte order of the message.
     #[must_use]
     pub fn order(&self) -> ByteOrder {
         self.body.order
     }
 
-    /// The whole message, from its message header on. Of a fragmented one, all pieces joined.
+    /// Returns the whole message, from its message header on. For a fragmented message, all pieces are
+    /// joined.
     #[must_use]
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }
 
-    /// Whether its values lie as in any other message: it came in no [fragments](Self::pieces) of GIOP 1.1 that matter, and not block by
-    /// block.
+    /// Returns whether its values are laid out as in any other message: it was received neither in
+    /// [fragments](Self::pieces) of GIOP 1.1 that affect decoding, nor in separate blocks.
     #[must_use]
     pub fn is_in_one_piece(&self) -> bool {
         self.body.pieces.is_none()
     }
 
-    /// Where the second and later pieces of a message start that came in GIOP 1.1 fragments; empty for all messages where that
-    /// does not matter.
+    /// Returns the offsets of the second and later pieces of a message that was received in GIOP 1.1
+    /// fragments. Empty for all messages in which the fragments do not affect decoding.
     ///
-    /// Such a message is joined as it came. A sender that aligns values in each fragment by itself, as omniORB does, has put
-    /// values behind a joint elsewhere than a sender would that aligns through the whole message;
-    /// [`body`](Self::body) reads as omniORB writes, since no other ORB is known to send such fragments.
+    /// Such a message is joined as it was received. A sender that aligns values in each fragment separately,
+    /// as omniORB does, places values after a joint differently from a sender that aligns over the whole
+    /// message. [`body`](Self::body) reads them as omniORB writes them, because no other ORB is known to send
+    /// such fragments.
     #[must_use]
     pub fn pieces(&self) -> &[u32] {
         self.body.fragments()

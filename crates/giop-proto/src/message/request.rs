@@ -1,4 +1,4 @@
-//! Requests and locate requests as whoever serves gets them.
+//! Requests and locate requests, as handed to the serving side.
 
 use bytes::{Bytes, BytesMut};
 use giop_codec::cdr::{CodeSets, Decoder};
@@ -10,14 +10,13 @@ use giop_codec::{ByteOrder, DecodeError, Version};
 
 use super::head::{RequestHead, place_of_key};
 use super::{Body, Terms, decoder, part};
-use crate::fragments::Joined;
+use crate::frame::{Frame, Joined};
 use crate::pool::BufferPool;
-use crate::receive::Frame;
 use crate::serving::ServeToken;
 
-/// A request of the peer: whole, but for a payload that is still [coming](Self::coming).
+/// A request of the peer. It is complete, except for a payload that is still [coming](Self::coming).
 ///
-/// Decoding its arguments copies no octet sequences: they are views of [`message`](Self::message).
+/// Decoding its arguments copies no byte sequences: they are views of [`message`](Self::message).
 #[derive(Debug)]
 pub struct IncomingRequest {
     pub(super) body: Body,
@@ -26,14 +25,14 @@ pub struct IncomingRequest {
     coming: usize,
 }
 
-/// The arguments of a large request, apart from what names its object and operation, so that whoever decodes them may be the
-/// only one who holds the message.
+/// The arguments of a large request, separate from the names of its object and operation. The decoder of the
+/// arguments may thus hold the only view of the message.
 #[derive(Debug)]
 pub struct Arguments {
     pub(super) body: Body,
 }
 
-/// A question of the peer where an object is.
+/// The peer's query for the location of an object.
 #[derive(Debug)]
 pub struct IncomingLocate {
     message: Bytes,
@@ -59,129 +58,134 @@ impl IncomingRequest {
         Self { body, head, token, coming }
     }
 
-    /// Whether the reply may list its blocks ([`announce_blocks`](giop_codec::giop::announce_blocks)): the peer has said that it
-    /// reads such lists.
+    /// Returns whether the reply may list its blocks
+    /// ([`announce_blocks`](giop_codec::giop::announce_blocks)), because the peer has announced that it reads
+    /// such lists.
     #[inline]
     #[must_use]
     pub fn reads_blocks(&self) -> bool {
         self.body.reads_blocks
     }
 
-    /// How many octets of it come as a stream, behind those of [`message`](Self::message): see
-    /// `Connection::take_chunk`. 0 for all requests but those that `Config::streams` names.
+    /// Returns the number of bytes that follow those of [`message`](Self::message) as a stream: see
+    /// `Connection::take_chunk`. 0 for all requests except those that `Config::streams` names.
     #[inline]
     #[must_use]
     pub fn coming(&self) -> usize {
         self.coming
     }
 
-    /// By this the reply is sent, or the request finished.
+    /// Returns the token by which the reply is sent or the request finished.
     #[inline]
     #[must_use]
     pub fn token(&self) -> ServeToken {
         self.token
     }
 
-    /// The number the reply must carry.
+    /// Returns the request id that the reply must carry.
     #[inline]
     #[must_use]
     pub fn id(&self) -> RequestId {
         self.head.id
     }
 
-    /// The version to reply in.
+    /// Returns the version to reply in.
     #[inline]
     #[must_use]
     pub fn version(&self) -> Version {
         self.body.version
     }
 
-    /// The byte order of the request.
+    /// Returns the byte order of the request.
     #[inline]
     #[must_use]
     pub fn order(&self) -> ByteOrder {
         self.body.order
     }
 
-    /// Whether and when the client wants a reply.
+    /// Returns whether and when the client expects a reply.
     #[inline]
     #[must_use]
     pub fn response(&self) -> ResponseFlags {
         self.head.response
     }
 
-    /// The octets that name the object, whatever form of address the client chose; 64 KiB at the most.
+    /// Returns the key of the object, whatever form of address the client chose. At most 64 KiB.
     #[inline]
     #[must_use]
     pub fn key(&self) -> &[u8] {
         self.head.key(&self.body.message)
     }
 
-    /// Copies a small message out of the connection's receive window, so that it may be kept for long without pinning that.
-    /// A large one has a buffer of its own.
+    /// Copies a small message out of the connection's receive window. It may then be kept for long without
+    /// pinning the window. A large message has a buffer of its own.
     pub fn detach(&mut self) {
         self.body.detach();
     }
 
-    /// The operation's name.
+    /// Returns the operation's name.
     #[inline]
     #[must_use]
     pub fn operation(&self) -> &str {
-        std::str::from_utf8(self.operation_octets()).unwrap_or_default() // ASCII: the header's decoder saw to it
+        std::str::from_utf8(self.operation_octets()).unwrap_or_default() // ASCII: the decoder checked it
     }
 
-    /// The operation's name as it stands in the message.
+    /// Returns the operation's name as encoded in the message.
     #[inline]
     #[must_use]
     pub fn operation_octets(&self) -> &[u8] {
         self.head.operation(&self.body.message)
     }
 
-    /// Whether key, operation, contexts and response flags are those of the request before it on the connection, so that
-    /// what was looked up for that may be used again.
+    /// Returns whether key, operation, contexts and response flags equal those of the previous request on the
+    /// connection. If so, the results of its look-up can be reused.
     #[inline]
     #[must_use]
     pub fn repeats(&self) -> bool {
         self.head.repeats
     }
 
-    /// Whether it asks for the reference of its object ([`ContextId::ZORB_REFERENCE`](giop_codec::giop::ContextId::ZORB_REFERENCE)).
+    /// Returns whether it asks for the reference of its object
+    /// ([`ContextId::ZORB_REFERENCE`](giop_codec::giop::ContextId::ZORB_REFERENCE)).
     #[inline]
     #[must_use]
     pub fn asks_for_reference(&self) -> bool {
         self.head.asks
     }
 
-    /// Whether it brought listen points of the peer's that were not known: see `Connection::peer_listen_points`.
+    /// Returns whether it carried listen points of the peer that were not known yet: see
+    /// `Connection::peer_listen_points`.
     #[inline]
     #[must_use]
     pub fn announces(&self) -> bool {
         self.head.announces
     }
 
-    /// What travels beside the arguments.
+    /// Returns the service contexts of the request.
     #[inline]
     #[must_use]
     pub fn contexts(&self) -> ServiceContexts<'_> {
         self.body.contexts(MessageType::Request)
     }
 
-    /// The code sets of the connection, as they were when the request came: those for the reply.
+    /// Returns the code sets of the connection at the time when the request was received. The reply uses the
+    /// same.
     #[inline]
     #[must_use]
     pub fn code_sets(&self) -> CodeSets {
         self.body.code_sets
     }
 
-    /// A decoder at the first argument, with the connection's code sets and limits.
+    /// Returns a decoder at the first argument, with the connection's code sets and limits.
     #[inline]
     #[must_use]
     pub fn arguments(&self) -> Decoder<'_> {
         self.body.decoder()
     }
 
-    /// Takes the arguments of a large request out; `None` of a small one, which stays as it is. Copies the headers, some
-    /// hundred octets, to `room`, whose memory is used again once this request is dropped. What is left has no arguments.
+    /// Takes the arguments of a large request out; the remaining request has none. Returns `None` for a small
+    /// request, which is left unchanged. Copies the headers, some hundred bytes, to `room`, whose memory is
+    /// reused once this request is dropped.
     pub fn take_arguments(&mut self, room: &mut BytesMut) -> Option<Arguments> {
         if !self.body.is_large() {
             return None;
@@ -207,19 +211,21 @@ impl IncomingRequest {
         Some(Arguments { body: std::mem::replace(&mut self.body, headers) })
     }
 
-    /// The whole message, from its message header on. Of a fragmented one, all pieces joined; of one whose blocks have
-    /// buffers of their own, what is in none of them. Only its headers behind [`take_arguments`](Self::take_arguments).
+    /// Returns the whole message, from its message header on. For a fragmented message, all pieces are
+    /// joined. For a message whose blocks have buffers of their own, only the bytes that are in no block.
+    /// After [`take_arguments`](Self::take_arguments), only its headers.
     #[must_use]
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }
 
-    /// Where the second and later pieces of a message start that came in GIOP 1.1 fragments; empty for all messages where that
-    /// does not matter.
+    /// Returns the offsets of the second and later pieces of a message that was received in GIOP 1.1
+    /// fragments. Empty for all messages in which the fragments do not affect decoding.
     ///
-    /// Such a message is joined as it came. A sender that aligns values in each fragment by itself, as omniORB does, has put
-    /// values behind a joint elsewhere than a sender would that aligns through the whole message;
-    /// [`arguments`](Self::arguments) reads as omniORB writes, since no other ORB is known to send such fragments.
+    /// Such a message is joined as it was received. A sender that aligns values in each fragment separately,
+    /// as omniORB does, places values after a joint differently from a sender that aligns over the whole
+    /// message. [`arguments`](Self::arguments) reads them as omniORB writes them, because no other ORB is
+    /// known to send such fragments.
     #[must_use]
     pub fn pieces(&self) -> &[u32] {
         self.body.fragments()
@@ -227,11 +233,11 @@ impl IncomingRequest {
 }
 
 impl Arguments {
-    /// Decodes them by `f`, which runs twice where that makes views of sequences of structs: `pool` is the one the
-    /// connection reads into.
+    /// Decodes the arguments by `f`. `f` runs twice if that makes views of sequences of structs. `pool` is
+    /// the pool that the connection reads into.
     ///
     /// # Errors
-    /// What `f` returns.
+    /// The errors of `f`.
     #[inline]
     pub fn decode<R>(
         mut self,
@@ -241,7 +247,7 @@ impl Arguments {
         self.body.decode(pool, f)
     }
 
-    /// A decoder at the first argument.
+    /// Returns a decoder at the first argument.
     #[must_use]
     pub fn decoder(&self) -> Decoder<'_> {
         self.body.decoder()
@@ -261,25 +267,25 @@ impl IncomingLocate {
         Ok(Ok(Self { message: frame.octets, outside_key, id, key_at, key_len, version, order }))
     }
 
-    /// The number the reply must carry.
+    /// Returns the request id that the reply must carry.
     #[must_use]
     pub fn id(&self) -> RequestId {
         self.id
     }
 
-    /// The version to reply in.
+    /// Returns the version to reply in.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The byte order of the question.
+    /// Returns the byte order of the locate request.
     #[must_use]
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The octets that name the object; 64 KiB at the most.
+    /// Returns the key of the object. At most 64 KiB.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match &self.outside_key {

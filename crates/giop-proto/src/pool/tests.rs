@@ -41,7 +41,7 @@ fn a_buffer_that_grows_is_initialised_as_it_is_granted_and_stays_where_it_is() {
         assert!(buffer.capacity() >= size && pool.stats().held == held + WINDOW);
         assert!(pool.charge_more(&mut buffer, 2 * WINDOW));
         assert!(buffer.octets().len() >= 2 * WINDOW && buffer.octets().len() < size);
-        // What came faster than it was granted has its place.
+        // Bytes that arrived faster than they were granted have their place.
         buffer.room(3 * WINDOW..3 * WINDOW + 2).unwrap().copy_from_slice(b"it");
         buffer.freeze();
         assert_eq!(&buffer.view(3 * WINDOW - 1..3 * WINDOW + 2)[..], b"\0it");
@@ -53,7 +53,7 @@ fn a_buffer_that_grows_is_initialised_as_it_is_granted_and_stays_where_it_is() {
         assert_eq!(pool.take(size).octets().as_ptr(), address, "it is pooled, once it is whole");
     }
     let held = pool.stats().held;
-    // One of which nobody sent the rest is no smaller one for the pool.
+    // A buffer whose rest never arrived must not be pooled as a smaller one.
     for _ in 0..8 {
         pool.give_back(pool.take_growing(1 << 20, WINDOW + BASE_ALIGN).unwrap());
     }

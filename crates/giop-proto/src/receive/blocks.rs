@@ -1,11 +1,12 @@
-//! Messages whose bulk data is read into buffers of its own, where the sender's list of blocks says that it lies.
+//! Messages whose bulk data is read into buffers of its own, at the positions that the sender's list of
+//! blocks gives.
 //!
-//! The control octets, a few hundred as a rule, go to one buffer; each block goes to its own, at the start of a page. What one
-//! member of a message pins is then its own block. A list is believed as far as places go and no further: whatever it says, the
-//! [`Segments`] that it makes are decoded to the same values as the message in one piece.
+//! The control bytes, usually a few hundred, go to one buffer. Each block goes to its own buffer, at the
+//! start of a page. A member of a message thus pins only its own block. A wrong list affects only the
+//! positions: the [`Segments`] that it produces are decoded to the same values as the message in one piece.
 //!
-//! A peer that sent a list once is expected to do so again: behind a large message no more is read than the header of such a
-//! one, so that the next read goes to the first block.
+//! A peer that sent a list once is expected to do so again. After a large message, no more than the header of
+//! the next one is read, so that the next read goes to the first block.
 
 use std::mem;
 
@@ -19,15 +20,15 @@ use super::memory::{grant, grow};
 use super::{HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
 use crate::pool::{BASE_ALIGN, Buffer, BufferPool, WINDOW};
 
-/// The most control octets. What lies between blocks and does not fit any more gets a buffer of its own.
+/// The maximum number of control bytes. Data between blocks beyond it gets a buffer of its own.
 const MOST_CONTROL: usize = 48 * 1024;
 
 /// The alignment of blocks.
 const PAGE: usize = 4096;
 
-/// Whether a message has a list of blocks.
+/// The result of looking for a list of blocks in a message.
 pub(super) enum Found {
-    /// More of its header is needed to tell.
+    /// More of its header is needed to decide.
     Wait,
     No,
     List(BlockList),
@@ -38,22 +39,23 @@ pub(super) enum Found {
 pub(super) struct Parted {
     header: MessageHeader,
     parts: Vec<Part>,
-    /// The part that is read.
+    /// The index of the part that is being read.
     at: usize,
-    /// While the part that is read is none of it.
+    /// Empty while the part that is being read is in the control buffer.
     control: Buffer,
     control_len: usize,
-    /// What came with the header, where that stays where it is: then there are no control octets.
+    /// The bytes received with the header, if they stay where they were read. Then there are no control
+    /// bytes.
     early: Option<Bytes>,
-    /// The parts before.
+    /// The parts before the current one.
     segments: Segments,
-    /// How much of a message like this one is read before its blocks.
+    /// The number of bytes of such a message that are read before its blocks.
     head: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// Offset from the message's first octet.
+    /// The offset from the message's first byte.
     start: usize,
     len: usize,
     kind: Kind,
@@ -61,14 +63,15 @@ struct Part {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// From this index of the control buffer on.
+    /// Control data, from this index of the control buffer on.
     Control(usize),
     Block,
-    /// In a buffer of its own, aligned there as in the message.
+    /// In a buffer of its own, with the same alignment as in the message.
     Between,
 }
 
-/// The buffer of a part, where in it the part begins, and how much of it may be read now.
+/// The buffer of a part, the position in it at which the part starts, and the number of bytes that may be
+/// read now.
 struct Opened {
     buffer: Buffer,
     base: usize,
@@ -87,7 +90,7 @@ impl Parted {
             segments: Segments::default(),
             head: list.body_at,
         };
-        // The header is there in one piece, whatever lies behind it.
+        // The header is contiguous, whatever follows it.
         this.push_control(0, list.body_at);
         let mut end = list.body_at;
         for (start, len) in &list.blocks {
@@ -103,7 +106,8 @@ impl Parted {
         this
     }
 
-    /// A message of which the first octets stay where they are, and the rest goes to a buffer of its own.
+    /// Creates a message whose first bytes stay where they were read, while the rest goes to a buffer of its
+    /// own.
     fn behind(header: MessageHeader, early: Bytes, head: usize) -> Self {
         let start = early.len();
         let mut segments = Segments::with_capacity(2);
@@ -152,8 +156,8 @@ impl Parted {
         self.parts.get(self.at).copied()
     }
 
-    /// How many octets behind the part at hand are read together with it: what stands before the next block, or the next
-    /// message header.
+    /// Returns the number of bytes after the current part that are read together with it: the part before the
+    /// next block, or the next message header.
     fn ahead(&self) -> usize {
         match self.parts.get(self.at + 1) {
             None => HEADER_LEN,
@@ -162,20 +166,20 @@ impl Parted {
         }
     }
 
-    /// How many octets of the part at hand may be there before they come: all that the message is granted, but for what came
-    /// before, and the control octets.
+    /// Returns the number of bytes of the current part that may be allocated before they are received. It is
+    /// the grant of the whole message, minus the bytes before the part and the control bytes.
     fn granted(&self, start: usize, come: usize, largest: usize) -> usize {
         grant(start + come, largest).saturating_sub(start + self.control_len).max(come)
     }
 
-    /// Gives all memory back.
+    /// Returns all memory to the pool.
     pub(super) fn give_back(self, pool: &BufferPool) {
         pool.give_back(self.control);
     }
 }
 
 impl Receiver {
-    /// Whether the message, of which `octets` are there, has a list of blocks.
+    /// Returns whether the message, of which `octets` have been received, has a list of blocks.
     #[inline]
     pub(super) fn find_blocks(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> Found {
         let may_have = total > 2 * MIN_BLOCK
@@ -196,8 +200,9 @@ impl Receiver {
         }
     }
 
-    /// How much there is before the blocks of a message that came in one piece, if it has a list and none came before: more such
-    /// messages may come. See [`expect_blocks`](Self::expect_blocks).
+    /// Returns the number of bytes before the blocks of a message that was received in one piece. Returns
+    /// `None` unless it is the first message with a list. More such messages may follow, see
+    /// [`expect_blocks`](Self::expect_blocks).
     #[inline]
     pub(crate) fn first_blocks(&self, header: &MessageHeader, octets: &[u8]) -> Option<usize> {
         if self.head > 0 || octets.len() <= 2 * MIN_BLOCK {
@@ -209,13 +214,14 @@ impl Receiver {
         }
     }
 
-    /// From now on the headers of large messages are read before the rest of them.
+    /// Reads the headers of large messages separately from now on, before the rest of the message.
     #[cold]
     pub(crate) fn expect_blocks(&mut self, head: usize) {
         self.head = head;
     }
 
-    /// Begins a message in parts, of which `octets` are there: they are moved. `false`: there is no memory now.
+    /// Starts a message in parts, of which `octets` have been received and are copied. Returns `false` if
+    /// there is no memory at present.
     #[cold]
     pub(super) fn begin_parts(&mut self, header: MessageHeader, list: &BlockList, octets: &[u8]) -> bool {
         let mut parted = Box::new(Parted::new(header, list));
@@ -236,8 +242,8 @@ impl Receiver {
         }
     }
 
-    /// Begins a message that is passed on as octets: what is there of it, `early`, stays a view of the window. `false`: there is no
-    /// memory now.
+    /// Starts a message that is forwarded in encoded form. Its received bytes, `early`, stay a view of the
+    /// window. Returns `false` if there is no memory at present.
     #[cold]
     pub(super) fn begin_rest(&mut self, header: MessageHeader, early: Bytes) -> bool {
         let mut parted = Box::new(Parted::behind(header, early, self.head));
@@ -248,8 +254,8 @@ impl Receiver {
         true
     }
 
-    /// Puts octets to their places, and gives what the next ones are to be read to. `None`: there is no memory now, or nothing more
-    /// is to be read.
+    /// Copies bytes to their positions, and returns the buffer for the next read. Returns `None` if there is
+    /// no memory at present, or if nothing more is to be read.
     fn fill_parts(&mut self, parted: &mut Parted, octets: &[u8]) -> Option<Box<Lent>> {
         let mut octets = octets;
         loop {
@@ -268,7 +274,7 @@ impl Receiver {
         }
     }
 
-    /// The buffer for a part of which so many octets are there already.
+    /// Returns the buffer for a part of which `here` bytes have been received already.
     fn open_part(&mut self, parted: &mut Parted, part: Part, here: usize) -> Option<Opened> {
         let (slack, align) = match part.kind {
             Kind::Control(at) => {
@@ -294,7 +300,7 @@ impl Receiver {
         buf
     }
 
-    /// A part is all there.
+    /// Completes a part.
     fn close_part(&mut self, parted: &mut Parted, part: Part, buffer: Buffer, base: usize) {
         match part.kind {
             Kind::Control(at) => {
@@ -307,7 +313,7 @@ impl Receiver {
         parted.at += 1;
     }
 
-    /// The buffer of a part came back with `n` octets more.
+    /// Takes back the buffer of a part, with `n` more bytes.
     #[cold]
     pub(super) fn read_part(&mut self, mut buf: Box<Lent>, n: usize) {
         let Some(mut parted) = self.parted.take() else { return self.give_back(buf) };
@@ -342,7 +348,7 @@ impl Receiver {
                     return;
                 }
                 None if parted.part().is_some() => {
-                    // There is no memory now for the next block, of which nothing has come.
+                    // There is no memory at present for the next block, of which nothing has been received.
                     let empty = Deposit { header: parted.header, total: 1 };
                     self.state = State::Partial(self.lend(Buffer::default(), 0, 0, Some(empty)).0);
                     self.parted = Some(parted);
@@ -354,7 +360,7 @@ impl Receiver {
         self.parts_done(*parted, ahead);
     }
 
-    /// The whole message is there.
+    /// Completes the message.
     fn parts_done(&mut self, parted: Parted, next: Next) {
         let total = parted.total();
         self.head = parted.head.min(WINDOW);
@@ -374,7 +380,7 @@ impl Receiver {
         grow(&self.pool, buf, base.saturating_add(allowed), self.is_urgent())
     }
 
-    /// Tries again to get memory for the part at hand.
+    /// Tries again to get memory for the current part.
     #[cold]
     pub(super) fn retry_part(&mut self) {
         let Some(mut parted) = self.parted.take() else { return };
@@ -391,7 +397,7 @@ impl Receiver {
         self.parted = Some(parted);
     }
 
-    /// How many octets of the message in front are in no control buffer.
+    /// Returns the number of bytes of the first message that are not in the control buffer.
     pub(crate) fn apart(&self) -> usize {
         match (&self.state, &self.segments) {
             (State::Whole { octets, .. }, Some(segments)) => segments.len().saturating_sub(octets.len()),
@@ -399,13 +405,13 @@ impl Receiver {
         }
     }
 
-    /// Where the octets lie of the message in front, which is to be taken, if it is in parts.
+    /// Takes the layout of the first message, if it is in parts. The message itself is taken next.
     #[inline]
     pub(crate) fn take_segments(&mut self) -> Option<Box<Segments>> {
         self.segments.take()
     }
 
-    /// The size of the message that is read in parts; 0 of none.
+    /// Returns the size of the message that is read in parts, or 0 if there is none.
     pub(super) fn parted_total(&self) -> usize {
         self.parted.as_ref().map_or(0, |parted| parted.total())
     }

@@ -1,4 +1,4 @@
-//! Messages that are not all there, or too large.
+//! Messages that are incomplete or too large.
 
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
@@ -11,17 +11,17 @@ use super::pieces::{headers_len, is_fragment};
 use super::stream_start::Decision;
 use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, Receiver, State};
 
-/// What a header asks for.
+/// The handling of a message of the size that its header announces.
 pub(super) enum Size {
     Fits(usize),
-    /// A fragment whose place the connection knows, if it has one.
+    /// A fragment whose position the connection knows, if it has one.
     Placed,
     /// Too large, but it can be answered and skipped.
     Skip(usize),
 }
 
 impl Receiver {
-    /// The message in front of the window is not all there, or too large.
+    /// Peeks a message at the front of the window that is incomplete or too large.
     pub(super) fn peek_incomplete(
         &mut self,
         header: MessageHeader,
@@ -33,7 +33,7 @@ impl Receiver {
         match self.decide(&header, size, here) {
             Decision::Wait => return Ok(None),
             Decision::Stream => {
-                // All of it may be there, and other messages behind it.
+                // All of it may have been received, and other messages after it.
                 let have = have.min(size);
                 (self.front, self.skip, self.skip_size) = (have, size - have, size);
                 (self.front_streams, self.front_more) = (true, header.more_fragments);
@@ -90,7 +90,7 @@ impl Receiver {
         }
     }
 
-    /// The next message where it does not start in the window.
+    /// Peeks the next message if it does not start in the window.
     pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, FrameError> {
         match &self.state {
             State::Whole { header, .. } => {
@@ -114,7 +114,7 @@ impl Receiver {
                         return Ok(Some(header));
                     }
                     Size::Placed => self.unplaced = next.len >= headers_len(&header),
-                    // Behind a piece even the smallest fragment goes to its place.
+                    // After a piece, even the smallest fragment is read into its final position.
                     Size::Fits(_)
                         if of_piece && self.waits_for_place(&header) && self.reads_small_piece() =>
                     {
@@ -136,7 +136,7 @@ impl Receiver {
         }
     }
 
-    /// Drops what the window has of the message to be skipped.
+    /// Drops the part of the skipped message that is in the window.
     #[cold]
     pub(super) fn skip_rest(&mut self) {
         let here = self.skip.min(self.to - self.from);
@@ -154,7 +154,7 @@ impl Receiver {
         }
     }
 
-    /// A buffer with a deposited message came back.
+    /// Takes back a buffer with a deposited message.
     pub(super) fn deposited(&mut self, mut buf: Box<Lent>, filled: usize) {
         let Some(deposit @ Deposit { header, total }) = buf.deposit else { return };
         if filled >= total {

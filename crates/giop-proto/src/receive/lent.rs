@@ -1,4 +1,4 @@
-//! [`ReadBuf`]: what a reader is lent.
+//! [`ReadBuf`]: the buffer lent to a reader.
 
 use std::io::IoSliceMut;
 
@@ -9,44 +9,46 @@ use super::place::Loan;
 use super::{HEADER_LEN, PIECE_HEADER_LEN};
 use crate::pool::{Buffer, BufferPool};
 
-/// A buffer lent to whoever reads from the socket.
+/// A buffer lent to the reader of the socket.
 #[derive(Debug)]
 pub struct ReadBuf(pub(super) Box<Lent>);
 
-/// What is lent. The box is used again, so that lending moves a pointer and allocates nothing.
+/// The contents of a [`ReadBuf`]. The box is reused, so that lending moves a pointer and allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Lent {
     pub(super) buffer: Buffer,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// The message in `buffer`, where one is being deposited.
+    /// The message in `buffer`, if one is being deposited.
     pub(super) deposit: Option<Deposit>,
-    /// How many octets of `next` are read behind the deposit, where that is not told by its header.
+    /// The number of bytes of `next` that are read after the deposit, if its header does not determine it.
     pub(super) ahead: Option<usize>,
     pub(super) next: Next,
-    /// Memory that the octets go to in place of `buffer`.
+    /// Memory that receives the bytes instead of `buffer`.
     pub(super) loan: Option<Box<Loan>>,
 }
 
-/// A header that is read apart from what stands before it: twelve octets, or sixteen where a fragment may follow.
+/// A header that is read separately from the data before it: twelve bytes, or sixteen if a fragment may
+/// follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Next {
     pub(super) octets: [u8; PIECE_HEADER_LEN],
-    /// How many of them are there.
+    /// The number of bytes received.
     pub(super) len: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deposit {
-    /// Of the message, or of the piece of one.
+    /// The header of the message or fragment.
     pub(super) header: MessageHeader,
-    /// Where it ends in the buffer.
+    /// The position in the buffer of its end.
     pub(super) total: usize,
 }
 
 impl ReadBuf {
-    /// Where the octets go: the rest of the buffer, and behind a deposited message one next header. Both are empty where a
-    /// [`DepositTarget`](super::DepositTarget) has no room: then nothing is to be read, and the buffer goes back.
+    /// Returns the destinations of the next read: the rest of the buffer and, after a deposited message, one
+    /// next header. Both are empty if a [`DepositTarget`](super::DepositTarget) has no room. Then nothing
+    /// must be read, and the buffer must be returned.
     #[inline]
     pub fn io_slices(&mut self) -> [IoSliceMut<'_>; 2] {
         if self.0.loan.is_some() {
@@ -66,20 +68,22 @@ impl ReadBuf {
         let Lent { from, to, next, loan, .. } = &mut *self.0;
         let into = loan.as_mut().map(|loan| loan.octets(*from, *to)).unwrap_or_default();
         let next = next.octets.get_mut(next.len..next.len + room).unwrap_or_default();
-        // The octets behind what has no place can not be read before it.
+        // Without a destination for the payload, the bytes after it must not be read.
         let next = if into.is_empty() { &mut [] } else { next };
         [into, next].map(IoSliceMut::new)
     }
 
-    /// How many octets [`io_slices`](Self::io_slices) takes. A read that returns fewer has emptied the socket.
+    /// Returns the total size of [`io_slices`](Self::io_slices). A read that returns fewer bytes has emptied
+    /// the socket.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.0.to - self.0.from + self.0.next_room()
     }
 
-    /// Whether the rest of a large message is received into it: waiting until it is full is right then. What is handed out in
-    /// chunks starts near the front, without a header, and is not waited for.
+    /// Returns whether the rest of a large message is received into it, so that a reader may wait until it is
+    /// full. Data that is handed out in chunks starts near the front, without a header, and is not waited
+    /// for.
     #[inline]
     #[must_use]
     pub fn is_deposit(&self) -> bool {
@@ -87,7 +91,8 @@ impl ReadBuf {
         self.0.deposit.is_some() && (*from >= HEADER_LEN || ahead.is_some() || loan.is_some())
     }
 
-    /// Copies octets that were received elsewhere into it, and says how many: for whoever receives a header first.
+    /// Copies bytes that were received elsewhere into it, and returns their number. It is for readers that
+    /// receive a header first.
     pub fn fill(&mut self, octets: &[u8]) -> usize {
         let [mut into, mut next] = self.io_slices();
         let mut filled = 0;
@@ -98,8 +103,8 @@ impl ReadBuf {
         filled
     }
 
-    /// Gives the memory to the pool it came from, when its connection is gone. What is returned was lent by a servant: to drop it
-    /// runs its code.
+    /// Returns the memory to its pool after its connection is gone. The returned loan was lent by a servant:
+    /// dropping it runs the servant's code.
     #[must_use]
     pub fn give_back(self, pool: &BufferPool) -> Option<Box<Loan>> {
         let Lent { buffer, loan, .. } = *self.0;
@@ -109,8 +114,8 @@ impl ReadBuf {
 }
 
 impl Lent {
-    /// How many octets of a next header it takes: those behind the end of a deposited message, or, where it has no buffer,
-    /// all that is missing.
+    /// Returns the number of bytes of a next header that it accepts. They follow the end of a deposited
+    /// message. Without a buffer, they are all missing bytes of the header.
     #[inline]
     fn next_room(&self) -> usize {
         match &self.deposit {
@@ -123,7 +128,7 @@ impl Lent {
 }
 
 impl Deposit {
-    /// How many octets the header behind it has.
+    /// Returns the length of the header after it.
     #[inline]
     pub(super) fn next_len(&self) -> usize {
         if is_piece(&self.header) { PIECE_HEADER_LEN } else { HEADER_LEN }
@@ -131,7 +136,7 @@ impl Deposit {
 }
 
 impl Next {
-    /// The octets that are there; there are never more than sixteen of them.
+    /// Creates it from the bytes that have been received, at most sixteen.
     pub(super) fn new(octets: &[u8]) -> Self {
         let mut next = Self { octets: [0; PIECE_HEADER_LEN], len: octets.len() };
         for (to, from) in next.octets.iter_mut().zip(octets) {
@@ -144,18 +149,18 @@ impl Next {
         self.octets.get(..self.len).unwrap_or_default()
     }
 
-    /// What is left behind the first `len` octets.
+    /// Returns what remains after the first `len` bytes.
     pub(super) fn behind(&self, len: usize) -> Self {
         Self::new(self.octets().get(len..).unwrap_or_default())
     }
 
-    /// The message header, if it is all there.
+    /// Returns the message header, if it is complete.
     pub(super) fn header(&self) -> Option<Result<MessageHeader, HeaderError>> {
         self.octets().first_chunk().map(MessageHeader::decode)
     }
 }
 
-/// Whether more of the message comes in GIOP 1.2 fragments, which go behind it.
+/// Returns whether more of the message follows in GIOP 1.2 fragments, which are joined to it.
 #[inline]
 pub(super) fn is_piece(header: &MessageHeader) -> bool {
     header.more_fragments && header.version >= Version::V1_2

@@ -1,4 +1,4 @@
-//! Windows and deposit buffers: where a receiver's memory comes from and goes to.
+//! The memory management of a receiver: windows and deposit buffers.
 
 use giop_codec::giop::{MessageHeader, MessageType};
 
@@ -6,14 +6,14 @@ use super::lent::{Deposit, Lent, Next, ReadBuf, is_piece};
 use super::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, STREAM_START, State};
 use crate::pool::{Buffer, BufferPool, WINDOW};
 
-/// The most that is copied to leave a large message alone in its buffer.
+/// The maximum number of bytes that are copied to leave a large message alone in its buffer.
 const LEFT_BEHIND: usize = 4 * 1024;
 
-/// The window of a receiver for which the pool has no memory.
+/// The size of the window of a receiver for which the pool has no memory.
 pub(super) const STARVED_WINDOW: usize = 4 * 1024;
 
 impl Receiver {
-    /// Gives a kept window back to the pool.
+    /// Returns a kept window to the pool.
     pub fn release(&mut self) {
         if self.keeps {
             self.keeps = false;
@@ -26,36 +26,36 @@ impl Receiver {
         }
     }
 
-    /// Whether memory must be found, past the cap if need be.
+    /// Returns whether memory must be provided, beyond the cap if necessary.
     pub(super) fn is_urgent(&self) -> bool {
         self.urgent || self.overdraws
     }
 
-    /// Whether what was received and decoded takes more than the pool may hold.
+    /// Returns whether received and decoded data exceeds the pool's cap.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.pool.is_over()
     }
 
-    /// Has reading wait until it is [tried again](Self::retry).
+    /// Suspends reading until [`retry`](Self::retry).
     #[cold]
     pub(crate) fn starve(&mut self) {
         self.starved = true;
     }
 
-    /// Whether it may take memory past the cap.
+    /// Returns whether it may take memory beyond the cap.
     #[inline]
     pub(crate) fn overdraws(&self) -> bool {
         self.overdraws
     }
 
-    /// Takes memory past the cap from now on, if no other receiver does.
+    /// Takes memory beyond the cap from now on, unless another receiver does.
     #[cold]
     pub(crate) fn overdraw(&mut self) {
         self.overdraws = self.overdraws || self.pool.start_overdraft();
     }
 
-    /// Ends that.
+    /// Ends the overdraft.
     #[cold]
     pub(crate) fn end_overdraft(&mut self) {
         if std::mem::take(&mut self.overdraws) {
@@ -63,7 +63,7 @@ impl Receiver {
         }
     }
 
-    /// Forgets everything that was received, and gives all memory back.
+    /// Drops everything that was received, and returns all memory.
     pub fn clear(&mut self) {
         self.release();
         self.end_overdraft();
@@ -84,7 +84,7 @@ impl Receiver {
         }
     }
 
-    /// All octets of the window are cut.
+    /// Handles a window whose bytes are all processed.
     #[inline]
     pub(super) fn emptied(&mut self) {
         (self.from, self.to) = (0, 0);
@@ -93,13 +93,14 @@ impl Receiver {
         }
     }
 
-    /// A large message was taken, and the start of the next one stands behind it. The buffer goes back to the pool now, not with
-    /// the next read: its message can be [written to](crate::BufferPool::write_to) only there.
+    /// Returns the buffer of a large message that was taken to the pool, if the start of the next message
+    /// follows it in that buffer. This must not wait for the next read, because the message can be [written
+    /// to](crate::BufferPool::write_to) only in the pool.
     #[cold]
     pub(super) fn leave_window(&mut self) {
         let Some(window) = &self.window else { return };
         let rest = window.buffer.octets().get(self.from..self.to).unwrap_or_default();
-        // Small windows are kept, with what is in them; what streams or is skipped goes on where it is.
+        // Small windows are kept with their contents. Streamed and skipped data continues in its buffer.
         if window.buffer.is_window() || rest.len() > LEFT_BEHIND || self.skip > 0 || self.stream_left() > 0 {
             return;
         }
@@ -119,7 +120,7 @@ impl Receiver {
         }
     }
 
-    /// Keeps an empty window for the next read, or gives it back.
+    /// Keeps an empty window for the next read, or returns it to the pool.
     #[inline]
     pub(super) fn retire(&mut self, window: Box<Lent>) {
         if self.window.is_none() && window.buffer.is_window() && (self.keeps || self.start_keeping()) {
@@ -129,7 +130,7 @@ impl Receiver {
         }
     }
 
-    /// Gives a buffer back and keeps its box.
+    /// Returns a buffer to the pool and keeps its box.
     pub(super) fn give_back(&mut self, mut lent: Box<Lent>) {
         self.pool.give_back(std::mem::take(&mut lent.buffer));
         self.keep_box(lent);
@@ -141,7 +142,7 @@ impl Receiver {
         self.keeps
     }
 
-    /// A window with nothing in it: the kept one, if no message pins it.
+    /// Returns an empty window: the kept one, if no message pins it.
     #[inline]
     pub(super) fn empty_window(&mut self) -> ReadBuf {
         (self.from, self.to) = (0, 0);
@@ -155,13 +156,13 @@ impl Receiver {
         ReadBuf(window)
     }
 
-    /// A window that starts with what is left in the last one.
+    /// Returns a window that starts with the remaining bytes of the last one.
     pub(super) fn window_with_rest(&mut self) -> ReadBuf {
         let (from, to) = (std::mem::take(&mut self.from), std::mem::take(&mut self.to));
         let Some(mut window) = self.window.take() else { return self.window_with(&[]) };
         let fits = to - from + OVERSIZED_START <= window.buffer.capacity().min(WINDOW / 2);
         if self.expect == 0 && fits && window.buffer.reclaim() {
-            // Nobody holds a view any more: what is left moves to the front.
+            // No view is left: the remaining bytes move to the front.
             window.buffer.octets_mut().copy_within(from..to, 0);
             self.copied += (to - from) as u64;
             (window.from, window.to, window.deposit) = (to - from, window.buffer.capacity(), None);
@@ -190,17 +191,18 @@ impl Receiver {
         }
     }
 
-    /// A window that starts with the octets left over.
+    /// Returns a window that starts with the bytes `rest`.
     pub(super) fn window_with(&mut self, rest: &[u8]) -> ReadBuf {
         let least = rest.len() + OVERSIZED_START;
-        // What is read, and what the message may need: no more is read than the first of several pieces.
+        // The number of bytes to read, and the size that the message may need. At most the first of several
+        // pieces is read.
         let (size, room) = match std::mem::take(&mut self.expect) {
             0 if std::mem::take(&mut self.after_stream) => (STREAM_START.max(least), WINDOW),
             0 => (WINDOW, WINDOW),
-            // The peer sends lists of blocks: no more than the header of the next message that has one.
+            // The peer sends lists of blocks: read at most the header of the next message that has one.
             _ if self.head > 0 => (self.head.max(least), WINDOW),
             piece if self.room > 0 => ((piece + PIECE_HEADER_LEN).max(least), self.room.max(piece)),
-            // As many whole messages as fit a window, so that none is cut by its end.
+            // As many whole messages as fit into a window, so that none is cut by its end.
             message => {
                 let whole = (WINDOW / message).max(1) * message + HEADER_LEN;
                 (whole.max(least), whole)
@@ -219,7 +221,7 @@ impl Receiver {
         self.lend(buffer, rest.len(), to, None)
     }
 
-    /// A buffer of the message's own, with the octets that are there already.
+    /// Returns a buffer for the message alone, which starts with the bytes already received.
     pub(super) fn deposit(&mut self, header: MessageHeader, total: usize, start: &[u8]) -> Option<Box<Lent>> {
         let room = if is_piece(&header) { self.room_for(total) } else { total };
         let (mut buffer, granted) = self.buffer_for(room, start.len())?;
@@ -227,19 +229,20 @@ impl Receiver {
         Some(self.lend(buffer, start.len(), total.min(granted), Some(Deposit { header, total })).0)
     }
 
-    /// How large a buffer to take for a message of which a first piece has that size: as large as for the last one, and not
-    /// without room for a short end.
+    /// Returns the size of the buffer for a message whose first piece has that size: at least that of the
+    /// last message, with room for a short last piece.
     fn room_for(&self, piece: usize) -> usize {
         (piece + piece / 8).min(self.max_message).max(piece).max(self.room)
     }
 
-    /// A buffer for `size` octets of a message of which so many have come, and how many of them may be written to it.
-    /// `None`: there is no memory now.
+    /// Returns a buffer for `size` bytes of a message of which `come` bytes have been received, and the
+    /// number of bytes that may be written to it. Returns `None` if there is no memory at present.
     fn buffer_for(&mut self, size: usize, come: usize) -> Option<(Buffer, usize)> {
         self.buffer_granted(size, grant(come, self.largest))
     }
 
-    /// The same for one that is granted so many octets.
+    /// Returns a buffer for `size` bytes of which `granted` may be written, and the number that may be
+    /// written. Returns `None` if there is no memory at present.
     pub(super) fn buffer_granted(&mut self, size: usize, granted: usize) -> Option<(Buffer, usize)> {
         let pooled = if !self.pool.could_hold(size) {
             None
@@ -250,7 +253,7 @@ impl Receiver {
         };
         match pooled {
             Some(buffer) => Some((buffer, granted)),
-            // Waiting would be forbidden, or for ever.
+            // Waiting is not permitted, or would never end.
             None if self.is_urgent() || !self.pool.could_hold(size) => {
                 Some((self.pool.take_unpooled(size), usize::MAX))
             }
@@ -261,15 +264,16 @@ impl Receiver {
         }
     }
 
-    /// A buffer with room for `size` octets that begins with the first `len` of another one, which goes back to the pool;
-    /// that one itself, if it is large enough. `Err`: there is no memory now.
+    /// Returns a buffer with room for `size` bytes that starts with the first `len` bytes of `buffer`. That
+    /// is `buffer` itself if it is large enough; otherwise it is returned to the pool. Fails with `buffer` if
+    /// there is no memory at present.
     pub(super) fn larger(&mut self, buffer: Buffer, len: usize, size: usize) -> Result<Buffer, Buffer> {
         if buffer.capacity() >= size {
             return Ok(buffer);
         }
-        // Four times what has come at the most: then little is copied again and again.
+        // At most four times the received size, which limits repeated copying.
         let room = size.saturating_mul(2).min(4 * len).min(self.max_message).max(size).max(self.room);
-        // For a moment the message has both.
+        // During the copy the message has both buffers.
         let fits = |size: usize| self.pool.could_hold(size.saturating_add(buffer.capacity()));
         let room = if fits(room) { room } else { size };
         let mut larger = if fits(room) {
@@ -284,7 +288,7 @@ impl Receiver {
         Ok(larger)
     }
 
-    /// Takes the rest of a fragment into `buffer` from `at` on; `here`: what of it came already.
+    /// Reads the rest of a fragment into `buffer` from `at` on. `here` is the part already received.
     pub(super) fn deposit_piece(
         &mut self,
         header: MessageHeader,
@@ -329,7 +333,7 @@ impl Receiver {
     }
 }
 
-/// Whether the next octets are the header of a fragment, or may still become one.
+/// Returns whether the next bytes are the header of a fragment, or may still become one.
 fn awaits_fragment(next: &Next) -> bool {
     match next.header() {
         None => true,
@@ -338,17 +342,17 @@ fn awaits_fragment(next: &Next) -> bool {
     }
 }
 
-/// How many octets a message may occupy of which so many have come.
+/// Returns the number of bytes that a message may occupy of which `received` bytes have arrived.
 pub(super) fn grant(received: usize, largest: usize) -> usize {
     WINDOW.max(received.saturating_mul(4)).max(largest)
 }
 
-/// Lets a deposit go on up to the grant. `false`: the pool has no memory for it.
+/// Extends a deposit up to the grant. Returns `false` if the pool has no memory for it.
 #[cold]
 pub(super) fn grow(pool: &BufferPool, buf: &mut Lent, granted: usize, urgent: bool) -> bool {
     let Some(Deposit { total, .. }) = buf.deposit else { return true };
     let to = total.min(granted);
-    // Where it must not fail, what is charged stays as it is, and the buffer is not kept afterwards.
+    // If it must not fail, the charge stays unchanged, and the buffer is not kept afterwards.
     let charged = pool.charge_more(&mut buf.buffer, if to == total { usize::MAX } else { to }) || urgent;
     if charged {
         buf.buffer.open(to);

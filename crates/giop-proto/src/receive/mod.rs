@@ -1,17 +1,18 @@
-//! From octets to whole messages: the read window, and direct deposit of large messages.
+//! From bytes to whole messages: the read window, and direct deposit of large messages.
 //!
-//! Small messages are read many at a time into a pooled window of 64 KiB and handed out as views of it. When a
-//! header announces more than [`DEPOSIT_MIN`] octets that are not there yet, the rest of the message is read
-//! straight into its final buffer, together with exactly one next header, so that a bulk message costs one read
-//! and no copy (what was in the window already, the header and a first part, is moved once).
+//! Small messages are read many at a time into a pooled window of 64 KiB and handed out as views of it. A
+//! message of at least [`DEPOSIT_MIN`] bytes that is incomplete is different. Its rest is read directly into
+//! its final buffer, together with exactly one next header. A bulk message therefore costs one read and no
+//! copy. Only its header and the part that was in the window already are moved once.
 //!
-//! The pieces of a GIOP 1.2 message take the same way into one buffer: a fragment that is not all there waits for its
-//! place behind the pieces before it, and the sixteen octets of its headers are read apart.
+//! The pieces of a GIOP 1.2 message are read in the same way into one buffer. An incomplete fragment waits
+//! for its position after the pieces before it, and the sixteen bytes of its headers are read separately.
 //!
-//! *Memory.* Before its octets are there, a message is granted the greatest of 64 KiB, four times what has come of it and the
-//! largest message completed on the connection. A larger one gets memory that nobody has touched yet, which is
-//! charged to the pool as the grant grows: nothing moves. Where the pool has no more, the receiver is
-//! [*starved*](Receiver::is_starved) until it is told to try again.
+//! *Memory.* Memory is granted to a message before its bytes are received. The grant is the maximum of
+//! 64 KiB, four times its received size, and the size of the largest message completed on the connection. A
+//! larger message gets untouched memory, which is charged to the pool as the grant grows, so that nothing is
+//! moved. If the pool has no more, the receiver is [*starved*](Receiver::is_starved) until it is
+//! [retried](Receiver::retry).
 
 mod blocks;
 mod incomplete;
@@ -32,6 +33,8 @@ use bytes::Bytes;
 use giop_codec::cdr::Segments;
 use giop_codec::giop::{HeaderError, MessageHeader, RequestId};
 
+pub use crate::frame::{DEPOSIT_MIN, Frame, HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN};
+use crate::frame::{Joined, Pieces};
 use crate::pool::BufferPool;
 use blocks::{Found, Parted};
 pub use lent::ReadBuf;
@@ -43,119 +46,102 @@ pub use stream::{CHUNK, Chunk};
 use stream_start::{Decision, ReplyStream};
 pub use stream_start::{STREAM_START, Streams};
 
-/// The length of a GIOP message header.
-pub const HEADER_LEN: usize = MessageHeader::LEN;
-
-/// The length of the headers of a GIOP 1.2 fragment: message header and request id.
-pub const PIECE_HEADER_LEN: usize = HEADER_LEN + 4;
-
-/// A message of at least this many octets that has not arrived whole is read into a buffer of its own.
-pub const DEPOSIT_MIN: usize = 16 * 1024;
-
-/// What is kept of a message that is too large: enough to answer it (message header, request id, response flags).
-pub const OVERSIZED_START: usize = HEADER_LEN + 5;
-
-/// One whole GIOP message (or fragment), header included.
-#[derive(Debug, Clone)]
-pub struct Frame {
-    /// The decoded header.
-    pub header: MessageHeader,
-    /// The message from its first header octet; octet 0 is the CDR alignment origin. Of a message that is too large and
-    /// skipped, its first [`OVERSIZED_START`] octets.
-    pub octets: Bytes,
-}
-
-/// Why the stream of octets can not go on.
+/// The reason why the byte stream cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The twelve octets where a header must stand are none.
+    /// The twelve bytes at the position of a header are not a valid header.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// The header announces more octets than the endpoint takes.
+    /// The header announces more bytes than the endpoint accepts.
     #[error(
         "a message of {size} octets is over the limit of {limit}: raise it by `Limits::max_message_size`"
     )]
     TooLarge {
-        /// The octets announced, header included.
+        /// The number of bytes announced, including the header.
         size: usize,
         /// The limit in force.
         limit: usize,
     },
 }
 
-/// Cuts a stream of octets into [`Frame`]s.
+/// Splits a stream of bytes into [`Frame`]s.
 ///
-/// Call order: [`take_read_buf`](Self::take_read_buf), fill it from the socket,
-/// [`handle_read`](Self::handle_read), then [`peek`](Self::peek) and [`take_front`](Self::take_front) until there is nothing, and again.
+/// Call [`take_read_buf`](Self::take_read_buf), fill the buffer from the socket, and call
+/// [`handle_read`](Self::handle_read). Then call [`peek`](Self::peek) and [`take_front`](Self::take_front)
+/// until there is no message, and repeat.
 #[derive(Debug)]
 pub struct Receiver {
     pool: Arc<BufferPool>,
     max_message: usize,
     state: State,
-    /// The window read last. Octets `from..to` of it are not cut yet; without such, it is kept for the next read.
+    /// The last window. Its bytes `from..to` are not processed yet. If there are none, it is kept for the
+    /// next read.
     window: Option<Box<Lent>>,
     from: usize,
     to: usize,
-    /// The length of the message in front of the window, once it was peeked.
+    /// The length of the first message in the window, after it was peeked.
     front: usize,
-    /// Whether an empty window may be kept at all.
+    /// True if an empty window may be kept.
     keeps: bool,
-    /// The size of the last deposited message: the next one is expected to be like it.
+    /// The size of the last deposited message. The next one is expected to have the same size.
     expect: usize,
-    /// The size of the last message that came in pieces, if messages come so; then `expect` is that of its first piece.
+    /// The size of the last message received in pieces, if messages arrive so. Then `expect` is the size of
+    /// its first piece.
     room: usize,
-    /// The size of the first piece of the message at hand, where that is large.
+    /// The size of the first piece of the current message, if that is large.
     first: usize,
-    /// The largest message that arrived whole.
+    /// The size of the largest message received whole.
     largest: usize,
-    /// A fragment of which a part came waits for its place.
+    /// A partly received fragment waits for its position.
     unplaced: bool,
-    /// Fragments of GIOP 1.1 do that as well.
+    /// Fragments of GIOP 1.1 wait for their position as well.
     places_nameless: bool,
-    /// Whether large messages are read to their place.
+    /// True if large messages are read into their final position.
     deposits: bool,
-    /// The message that is not complete, while the window for its next octets is with the reader: only where nothing is
-    /// deposited.
+    /// The incomplete message, while the window for its next bytes is with the reader. Used only if nothing
+    /// is deposited.
     staged: Option<Box<Lent>>,
-    /// Which requests are handed out before their payload is there.
+    /// Selects the requests that are handed out before their payload is received.
     streams: Option<Arc<dyn Streams>>,
-    /// The message in front is one of them; `skip` octets of it come as a stream.
+    /// True if the first message is one of them. `skip` bytes of it are received as a stream.
     front_streams: bool,
-    /// Further pieces of it follow.
+    /// True if further pieces of it follow.
     front_more: bool,
     stream: Option<Box<Stream>>,
-    /// The message that is read part by part, but for the part at hand.
+    /// The message that is read part by part, without the current part.
     parted: Option<Box<Parted>>,
-    /// Where the octets of the message in front lie, if it came so.
+    /// The layout of the first message, if it was read part by part.
     segments: Option<Box<Segments>>,
-    /// How much of the last such message was read before its first block; 0 where the peer has sent none.
+    /// The number of bytes of the last message with a list that were read before its first block. 0 if the
+    /// peer has sent no list.
     head: usize,
-    /// The calls whose replies are passed on as octets.
+    /// The calls whose replies are forwarded in encoded form.
     passed: HashSet<RequestId>,
-    /// The last message was a stream: of the next one no more is read than tells whether it is one as well.
+    /// True if the last message was a stream. Of the next one, only as much is read as shows whether it is a
+    /// stream too.
     after_stream: bool,
-    /// The largest payload of a request that may come as a stream.
+    /// The maximum size of a request's payload that may be streamed.
     max_stream: u64,
     /// The reply whose results are taken as a stream.
     reply_stream: Option<ReplyStream>,
     /// Memory that was lent for the stream.
     place: Place,
-    /// Loans that came back when nobody waited for them any more.
+    /// Loans that were returned after their stream was given up.
     #[expect(clippy::vec_box, reason = "the boxes go round")]
     dead: Vec<Box<Loan>>,
-    /// Octets of an oversized message that are still to come.
+    /// Bytes of an oversized message that are still to be received.
     skip: usize,
     /// The size of that message.
     skip_size: usize,
-    /// While the buffer is lent: whether a message had begun, and its size as far as that was known.
+    /// While the buffer is lent: whether a message had started, and its size as far as it was known.
     lent: (bool, usize),
-    /// The pool has no memory for the message at hand.
+    /// True if the pool has no memory for the current message.
     starved: bool,
-    /// Memory must be found: this side waits for replies.
+    /// True if memory must be provided because this side awaits replies.
     urgent: bool,
-    /// It is the one that may take memory past the cap.
+    /// True if it is the receiver that may take memory beyond the cap.
     overdraws: bool,
-    /// Empty boxes. There are two at the most: one with a window, one with a deposit.
+    /// Empty boxes. There are at most two: one with a window, one with a deposit.
     idle: [Option<Box<Lent>>; 2],
     copied: u64,
     skipped: u64,
@@ -163,23 +149,23 @@ pub struct Receiver {
 
 #[derive(Debug)]
 enum State {
-    /// What is not cut stands in the window.
+    /// The unprocessed data is in the window.
     Window,
     /// The buffer is with the reader.
     Lent,
-    /// A whole deposited message, and what of the next header came with it.
+    /// A whole deposited message, and the part of the next header received with it.
     Whole { header: MessageHeader, octets: Bytes, next: Next },
-    /// A whole piece of a message, in the buffer that the others go to as well.
+    /// A whole piece of a message, in the buffer that also receives the other pieces.
     Piece { header: MessageHeader, buf: Box<Lent> },
-    /// A header, or part of one, that came behind a deposited message, or behind a piece of one.
+    /// A header, or part of one, received after a deposited message or after a piece of one.
     Early { next: Next, of_piece: bool },
-    /// A message that is not complete.
+    /// An incomplete message.
     Partial(Box<Lent>),
 }
 
 impl Receiver {
-    /// A receiver that takes messages of up to `max_message` octets, header included. Unless it `deposits`, everything is
-    /// read through the window and copied into a buffer of its message.
+    /// Creates a receiver of messages of up to `max_message` bytes, including the header. If `deposits` is
+    /// false, everything is read through the window and copied into a buffer of its message.
     #[must_use]
     pub fn new(pool: Arc<BufferPool>, max_message: usize, deposits: bool) -> Self {
         Self {
@@ -224,37 +210,38 @@ impl Receiver {
         }
     }
 
-    /// Lets some requests with payloads of up to `max` octets be handed out before these are there.
+    /// Lets `streams` select requests with payloads of up to `max` bytes to be handed out before these are
+    /// received.
     pub fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
         (self.streams, self.max_stream) = (Some(streams), max);
     }
 
-    /// Whether large messages are read to their place.
+    /// Returns whether large messages are read into their final position.
     #[inline]
     #[must_use]
     pub fn deposits(&self) -> bool {
         self.deposits
     }
 
-    /// How many octets were copied inside user space so far: the starts of deposited messages and the cut ends of
-    /// windows. In a steady bulk stream only headers are.
+    /// Returns the number of bytes that were copied in user space so far: the starts of deposited messages
+    /// and the cut ends of windows. In a steady bulk stream only headers are copied.
     #[must_use]
     pub fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Counts octets that were copied into a lent buffer.
+    /// Counts bytes that were copied into a lent buffer.
     pub(crate) fn count_copied(&mut self, octets: usize) {
         self.copied += octets as u64;
     }
 
-    /// How many octets of oversized messages, and of fragments that nobody wants, were thrown away.
+    /// Returns the number of bytes of oversized messages and of unwanted fragments that were discarded.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Whether octets of an incomplete message are waiting for the rest.
+    /// Returns whether a message is partly received.
     #[inline]
     #[must_use]
     pub fn is_mid_message(&self) -> bool {
@@ -267,7 +254,7 @@ impl Receiver {
         }
     }
 
-    /// Whether the header of a message is there whose rest is awaited.
+    /// Returns whether the header of a partly received message is complete.
     #[cold]
     pub(crate) fn has_header(&self) -> bool {
         match &self.state {
@@ -278,8 +265,9 @@ impl Receiver {
         }
     }
 
-    /// Whether a further whole message may stand in front. Where none does, whatever was taken last is served before the next
-    /// message gets its buffer: that is then the buffer of the last one, which the processor's cache still has.
+    /// Returns whether a further whole message may follow. If none does, the last message should be served
+    /// before the next one gets its buffer. The next one then reuses the buffer of the last one, which is
+    /// still in the processor's cache.
     #[inline]
     #[must_use]
     pub fn may_hold_another(&self) -> bool {
@@ -295,7 +283,7 @@ impl Receiver {
         }
     }
 
-    /// The size of the message that is incomplete, as far as it is known; 0 before that.
+    /// Returns the size of the incomplete message, as far as it is known; 0 before that.
     #[must_use]
     pub fn announced(&self) -> usize {
         match &self.state {
@@ -307,7 +295,8 @@ impl Receiver {
         }
     }
 
-    /// How many octets the large message at hand still needs, as far as there is memory for it; 0 where there is none.
+    /// Returns the number of bytes that the current large message still needs, as far as memory for it is
+    /// available. 0 if there is no such message.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> usize {
@@ -318,27 +307,28 @@ impl Receiver {
         }
     }
 
-    /// Whether the pool has no memory to go on with: reading has to wait, then [`retry`](Self::retry).
+    /// Returns whether the pool has no memory to continue. Reading must then wait, before
+    /// [`retry`](Self::retry).
     #[inline]
     #[must_use]
     pub fn is_starved(&self) -> bool {
         self.starved
     }
 
-    /// Says whether memory must be found, past the pool's cap if need be.
+    /// Sets whether memory must be provided, beyond the pool's cap if necessary.
     #[inline]
     pub fn set_urgent(&mut self, urgent: bool) {
         self.urgent = urgent;
     }
 
-    /// Whether an empty window is kept for the next read.
+    /// Returns whether an empty window is kept for the next read.
     #[inline]
     #[must_use]
     pub fn is_keeping(&self) -> bool {
         self.keeps
     }
 
-    /// The buffer for the next read. It must come back by [`handle_read`](Self::handle_read).
+    /// Returns the buffer for the next read. It must be returned by [`handle_read`](Self::handle_read).
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
@@ -357,7 +347,7 @@ impl Receiver {
         }
     }
 
-    /// Takes the buffer back with `n` more octets in it.
+    /// Takes the buffer back with `n` more bytes in it.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize) {
         let ReadBuf(mut buf) = buf;
@@ -379,7 +369,7 @@ impl Receiver {
             self.read_header(buf, n);
         } else if filled == 0 {
             if self.head > 0 && buf.to < buf.buffer.capacity() {
-                self.expect = buf.to; // what was expected may still come
+                self.expect = buf.to; // the expected message may still arrive
             }
             self.retire(buf);
             self.state = State::Window;
@@ -389,12 +379,12 @@ impl Receiver {
         }
     }
 
-    /// The header of the next message, if that is all there, or too large and skipped. Its octets are
-    /// [`front`](Self::front) until [`take_front`](Self::take_front) takes them or [`drop_front`](Self::drop_front)
-    /// drops them.
+    /// Returns the header of the next message, if the message is complete, or too large and skipped. Its
+    /// bytes are [`front`](Self::front) until [`take_front`](Self::take_front) takes them or
+    /// [`drop_front`](Self::drop_front) drops them.
     ///
     /// # Errors
-    /// [`FrameError`] when no message can follow: the stream is lost.
+    /// [`FrameError`] if no message can follow: the stream is lost.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<MessageHeader>, FrameError> {
         if !matches!(self.state, State::Window) {
@@ -412,7 +402,7 @@ impl Receiver {
         self.peek_incomplete(header)
     }
 
-    /// The octets of the message that was peeked.
+    /// Returns the bytes of the peeked message.
     #[inline]
     #[must_use]
     pub fn front(&self) -> &[u8] {
@@ -429,7 +419,14 @@ impl Receiver {
         }
     }
 
-    /// Takes the message that was peeked, as a view.
+    /// Takes the peeked message with its layout.
+    #[inline]
+    pub(crate) fn take_joined(&mut self) -> Joined {
+        let pieces = self.take_segments().map(|segments| Box::new(Pieces::Segments(segments)));
+        Joined { octets: self.take_front(), pieces }
+    }
+
+    /// Takes the peeked message, as a view.
     #[inline]
     #[must_use]
     pub fn take_front(&mut self) -> Bytes {
@@ -446,14 +443,14 @@ impl Receiver {
         self.take_deposited()
     }
 
-    /// Drops the message that was peeked.
+    /// Drops the peeked message.
     #[inline]
     pub fn drop_front(&mut self) {
         (self.front_streams, self.front_more) = (false, false);
         if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
     }
 
-    /// Goes behind the message in front of the window.
+    /// Advances past the first message in the window.
     #[inline]
     fn advance(&mut self) {
         let len = std::mem::take(&mut self.front);
@@ -506,7 +503,8 @@ impl Receiver {
         }
     }
 
-    /// A window in which no message is complete is read on in place, whatever its message's size: nothing moves.
+    /// Continues to read into a window in which no message is complete, whatever the size of its message:
+    /// nothing moves.
     #[inline]
     fn window_filled(&mut self, mut buf: Box<Lent>) {
         if self.skip > 0 {
@@ -529,7 +527,7 @@ impl Receiver {
         self.cut_from(buf);
     }
 
-    /// Whether the message in front of the buffer, which is not all there, is read on where it is.
+    /// Returns whether the incomplete message at the start of the buffer is read on in place.
     fn goes_on(&self, buf: &mut Lent, header: MessageHeader, total: usize) -> bool {
         let here = buf.buffer.octets().get(..buf.from).unwrap_or_default();
         match self.decide(&header, total, here) {
@@ -537,7 +535,7 @@ impl Receiver {
             Decision::Stream => false,
             Decision::Whole if total > self.max_message => false,
             Decision::Whole if total < DEPOSIT_MIN => {
-                // Where only the header of a large message was read, there may be room for a small one all the same.
+                // If only the header of a large message was read, there may still be room for a small one.
                 let fits = total <= buf.buffer.capacity();
                 buf.to = if fits { buf.to.max(total) } else { buf.to };
                 buf.buffer.open(buf.to);
@@ -557,12 +555,12 @@ impl Receiver {
         }
     }
 
-    /// Leaves a filled buffer to be cut.
+    /// Leaves a filled buffer to be split into messages.
     #[inline]
     fn cut_from(&mut self, mut buf: Box<Lent>) {
         (self.from, self.to) = (0, buf.from);
         buf.buffer.freeze();
-        // One may have been kept while large messages went past it.
+        // A window may have been kept while large messages bypassed it.
         if let Some(kept) = self.window.replace(buf) {
             self.give_back(kept);
         }

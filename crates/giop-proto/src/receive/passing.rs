@@ -1,21 +1,23 @@
-//! Messages that are passed on as octets, by a gateway: what came with the header of a large one stays where it is, and the rest is read to a
-//! buffer of its own. So nothing of it is moved; whoever decodes such a message all the same joins it by a copy.
+//! Messages that a gateway forwards in encoded form. No part of a large one is moved. The part that was
+//! received with its header stays where it was read, and the rest is read into a buffer of its own. Decoding
+//! such a message joins it by a copy.
 
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
 use super::Receiver;
 use crate::message::{ReplyHead, RequestHead};
 
-/// Smaller messages that are cut by the end of the window are moved, as all others are: their arguments are copied where they are sent anyway.
+/// The minimum size of such messages. Smaller ones are moved like all others if the end of the window cuts
+/// them, because their arguments are copied when they are sent in any case.
 pub(super) const PASSED_MIN: usize = 4 * 1024;
 
 impl Receiver {
-    /// Says that the reply with that id is passed on.
+    /// Marks the reply with that id for forwarding.
     pub(crate) fn pass_reply(&mut self, id: RequestId) {
         self.passed.insert(id);
     }
 
-    /// The call with that id is over.
+    /// Notes that the call with that id has ended.
     #[inline]
     pub(super) fn forget_passed_reply(&mut self, id: RequestId) {
         if !self.passed.is_empty() {
@@ -23,7 +25,8 @@ impl Receiver {
         }
     }
 
-    /// Whether the message, of which `octets` are there, is passed on, and these are its header and some of its body.
+    /// Returns whether the message is forwarded, and `octets`, the received bytes, are its header and a part
+    /// of its body.
     pub(super) fn passes(&self, header: &MessageHeader, octets: &[u8]) -> bool {
         if header.more_fragments || !self.deposits {
             return false;

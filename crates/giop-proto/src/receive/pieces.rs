@@ -1,16 +1,17 @@
-//! The pieces of a GIOP 1.2 message, each read to its place behind those before it; and those of a GIOP 1.1 request that is streamed.
+//! The pieces of a GIOP 1.2 message, each read into its position after those before it, and the pieces of a
+//! streamed GIOP 1.1 request.
 
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
 use super::lent::{Lent, Next, is_piece};
 use super::{DEPOSIT_MIN, HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
-use crate::message::word;
+use crate::frame::word;
 use crate::pool::Buffer;
 
 impl Receiver {
-    /// The fragment that waits for a place, and the id in it, which GIOP 1.1 has not: [`place`](Self::place) it or
-    /// [`skip_unplaced`](Self::skip_unplaced) it.
+    /// Takes the fragment that waits for its position, with its id, which GIOP 1.1 does not have. It must be
+    /// [placed](Self::place) or [skipped](Self::skip_unplaced).
     #[inline]
     pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, Option<RequestId>)> {
         if std::mem::take(&mut self.unplaced) { self.partial_fragment() } else { None }
@@ -26,21 +27,21 @@ impl Receiver {
         }
     }
 
-    /// Says whether the fragments of a GIOP 1.1 request are, or may become, those of a stream: then they wait for a place like
-    /// those of GIOP 1.2.
+    /// Sets whether the fragments of a GIOP 1.1 request are, or may become, those of a stream. They then wait
+    /// for a position like those of GIOP 1.2.
     #[inline]
     pub(crate) fn set_places_nameless(&mut self, places: bool) {
         self.places_nameless = places;
     }
 
-    /// Whether it is a fragment whose place the connection knows.
+    /// Returns whether it is a fragment whose position the connection knows.
     #[inline]
     pub(super) fn waits_for_place(&self, header: &MessageHeader) -> bool {
         is_fragment(header)
             || self.places_nameless && header.kind == MessageType::Fragment && header.version == Version::V1_1
     }
 
-    /// What came of the message that is not all there, as far as it is in no buffer of its own.
+    /// Returns the received part of the incomplete message, unless it is in a buffer of its own.
     pub(super) fn come(&self) -> &[u8] {
         match (&self.state, &self.window) {
             (State::Window, Some(window)) => {
@@ -51,11 +52,12 @@ impl Receiver {
         }
     }
 
-    /// Reads the payload of the waiting fragment into `buffer` behind the first `at` octets. It comes back by
-    /// [`take_placed`](Self::take_placed).
+    /// Reads the payload of the waiting fragment into `buffer`, after the first `at` bytes. The buffer is
+    /// returned by [`take_placed`](Self::take_placed).
     ///
     /// # Errors
-    /// The buffer, where it is too small and there is no memory for a larger one now: the receiver is starved.
+    /// The buffer, if it is too small and there is no memory for a larger one at present. The receiver is
+    /// then starved.
     #[cold]
     pub(crate) fn place(&mut self, header: MessageHeader, buffer: Buffer, at: usize) -> Result<(), Buffer> {
         let size = at + (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
@@ -73,7 +75,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Throws the payload of the waiting fragment away as it comes: [`front`](Self::front) has its headers.
+    /// Discards the payload of the waiting fragment as it is received. [`front`](Self::front) returns its
+    /// headers.
     #[cold]
     pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
         self.front = headers_len(header);
@@ -84,7 +87,8 @@ impl Receiver {
         }
     }
 
-    /// The buffer with the piece that was peeked, if it has one to itself: the next piece can go behind it.
+    /// Takes the buffer with the peeked piece, if no other message is in it. The next piece can be appended
+    /// to it.
     #[cold]
     pub(crate) fn take_piece(&mut self) -> Option<Buffer> {
         match std::mem::replace(&mut self.state, State::Window) {
@@ -102,13 +106,13 @@ impl Receiver {
         }
     }
 
-    /// The buffer with the fragment that was peeked, if it was [placed](Self::place).
+    /// Takes the buffer with the peeked fragment, if it was [placed](Self::place).
     pub(crate) fn take_placed(&mut self, header: &MessageHeader) -> Option<Buffer> {
         let placed = is_fragment(header) && matches!(self.state, State::Piece { .. });
         if placed { self.take_piece() } else { None }
     }
 
-    /// Takes the window, if there is but a large first piece in it, and no more behind it than one header.
+    /// Takes the window if it holds only a large first piece, followed by at most one header.
     fn adopt_window(&mut self) -> Option<Buffer> {
         let (from, front, to) = (self.from, self.front, self.to);
         if front < DEPOSIT_MIN || !self.deposits {
@@ -131,7 +135,7 @@ impl Receiver {
         Some(buffer)
     }
 
-    /// A message of that size is whole now that came in pieces.
+    /// Records that a message of that size, received in pieces, is complete.
     #[cold]
     pub(crate) fn joined(&mut self, size: usize) {
         self.largest = self.largest.max(size);
@@ -140,7 +144,7 @@ impl Receiver {
         }
     }
 
-    /// A header came that was read for itself.
+    /// Handles a header that was read separately.
     pub(super) fn read_header(&mut self, mut buf: Box<Lent>, n: usize) {
         buf.next.len = (buf.next.len + n).min(PIECE_HEADER_LEN);
         self.state = State::Early { next: buf.next, of_piece: true };
@@ -148,12 +152,12 @@ impl Receiver {
     }
 }
 
-/// The length of the headers of such a fragment.
+/// Returns the length of the headers of such a fragment.
 pub(super) fn headers_len(header: &MessageHeader) -> usize {
     if header.version >= Version::V1_2 { PIECE_HEADER_LEN } else { HEADER_LEN }
 }
 
-/// Whether it is a fragment that can go behind the pieces before it.
+/// Returns whether it is a fragment that can be appended to the pieces before it.
 #[inline]
 pub(super) fn is_fragment(header: &MessageHeader) -> bool {
     header.kind == MessageType::Fragment && header.version >= Version::V1_2

@@ -1,7 +1,8 @@
-//! Memory that whoever takes a stream provides: the payload is read straight into it.
+//! Memory provided by the reader of a stream: the payload is read directly into it.
 //!
-//! A [`Loan`] goes round: from whoever takes the stream to the receiver, with a buffer to the reader, and back when what it
-//! lent is full, the stream is over, or the target failed. Nobody else has the target meanwhile, and nobody drops it.
+//! A [`Loan`] moves from the reader of the stream to the receiver and, with a buffer, to the reader of the
+//! socket. It returns when the lent memory is full, the stream has ended, or the target failed. Nothing else
+//! accesses or drops the target meanwhile.
 
 use std::any::Any;
 use std::fmt;
@@ -14,27 +15,31 @@ use bytes::Bytes;
 use super::memory::grant;
 use crate::pool::{BASE_ALIGN, Buffer, BufferPool};
 
-/// Memory into which the octets of a stream are read: a buffer of the servant's own pool, a memory-mapped file, memory that a
-/// device sees.
+/// Memory into which the bytes of a stream are read: a buffer of the servant's own pool, a memory-mapped
+/// file, or memory shared with a device.
 ///
-/// Everything that lends its octets by `AsMut<[u8]>` is one: `Vec<u8>`, `Box<[u8]>`, `BytesMut`, `memmap2::MmapMut`. It takes as
-/// many octets as it has, from its first on, keeps its length, and refuses a stream with more.
+/// Every type that implements `AsMut<[u8]>` is one: `Vec<u8>`, `Box<[u8]>`, `BytesMut`, `memmap2::MmapMut`.
+/// It accepts as many bytes as its length, from the first byte on, keeps its length, and rejects a longer
+/// stream.
 ///
-/// Whoever reads owns the target until the reading is over: the kernel may write to the memory that [`room`](Self::room) gave
-/// until a method of the target is called next, or it is dropped.
+/// The reader of the socket owns the target until the read has completed. The kernel may write to the memory
+/// returned by [`room`](Self::room) until the next method of the target is called, or the target is dropped.
 pub trait DepositTarget: Send + 'static {
-    /// Where the octets behind the first `at` ones go, `left` of which are still to come: at least one octet of memory; more than
-    /// `left` are not used. It is asked again, mostly with the same `at`, and then gives the same memory. It is asked where the
-    /// connection is read, over an io_uring under its lock, so it must be quick and not wait for whoever uses the connection.
+    /// Returns the memory for the bytes after the first `at` ones, of which `left` are still to be received.
+    /// It must have at least one byte; bytes beyond `left` are not used.
+    ///
+    /// It is called repeatedly, mostly with the same `at`, and must then return the same memory. It is called
+    /// while the connection is read, over an io_uring under the connection's lock. It must therefore be fast
+    /// and must not wait for a task that uses the connection.
     ///
     /// # Errors
-    /// The stream is refused, or can not go on. No memory at all is such an error as well.
+    /// The stream is rejected, or cannot continue. Returning no memory is also such an error.
     fn room(&mut self, at: u64, left: u64) -> io::Result<&mut [u8]>;
 
-    /// `n` octets behind the first `at` ones are there now.
+    /// Notes that `n` bytes after the first `at` ones have been received.
     ///
     /// # Errors
-    /// The stream can not go on.
+    /// The stream cannot continue.
     fn filled(&mut self, at: u64, n: usize) -> io::Result<()> {
         let _ = (at, n);
         Ok(())
@@ -55,7 +60,7 @@ impl<T: AsMut<[u8]> + Send + 'static> DepositTarget for T {
     }
 }
 
-/// A target of some type.
+/// A type-erased target.
 trait Target: DepositTarget + Any {
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
@@ -69,21 +74,22 @@ impl<T: DepositTarget> Target for T {
 /// A target that is lent to a connection: see `Connection::lend`.
 pub struct Loan {
     target: Box<dyn Target>,
-    /// Octets of the stream that it had before.
+    /// The number of bytes of the stream that were received before.
     at: u64,
     left: u64,
-    /// How many octets it lends.
+    /// The number of bytes that it lends.
     pub(super) len: usize,
-    /// How many of them are there.
+    /// The number of these bytes that have been received.
     pub(super) filled: usize,
     failed: Option<io::Error>,
 }
 
 impl Loan {
-    /// The memory behind the first `at` octets, `left` of which are still to come. Asks the target for its room.
+    /// Creates a loan of the memory after the first `at` bytes, of which `left` are still to be received.
+    /// Queries the target's room.
     ///
     /// # Errors
-    /// The target, and why it has no room.
+    /// The target, and the reason why it has no room.
     pub fn new<T: DepositTarget>(
         target: Box<T>,
         at: u64,
@@ -99,19 +105,19 @@ impl Loan {
         }
     }
 
-    /// Gives the target back, with the number of octets that came, and why it could not go on, if so. `None`: it is of another
-    /// type.
+    /// Returns the target, the number of bytes received, and the error because of which it could not
+    /// continue, if any. Returns `None` if the target is of another type.
     #[must_use]
     pub fn end<T: DepositTarget>(self) -> Option<(Box<T>, usize, Option<io::Error>)> {
         let target = self.target.into_any().downcast().ok()?;
         Some((target, self.filled, self.failed))
     }
 
-    /// The memory from `from` to `to` of what it lends; none if the target does not give it any more, which it then says when it
-    /// comes back. Runs the target's code.
+    /// Returns the bytes `from..to` of the lent memory. Empty if the target no longer provides it; the error
+    /// is then reported when the loan is returned. Runs the target's code.
     pub(super) fn octets(&mut self, from: usize, to: usize) -> &mut [u8] {
         let Self { target, at, left, failed, .. } = self;
-        // A panic here would be one of the connection.
+        // A panic of the target must not become one of the connection.
         let asked = AssertUnwindSafe((target.as_mut(), *at, *left));
         let room = catch_unwind(move || ask(asked));
         match room.unwrap_or_else(|_| Err(io::Error::other("the target panicked"))) {
@@ -127,7 +133,7 @@ impl Loan {
         }
     }
 
-    /// Whether nothing more can be read into it.
+    /// Returns whether nothing more can be read into it.
     pub(super) fn is_over(&self) -> bool {
         self.filled >= self.len || self.failed.is_some()
     }
@@ -135,7 +141,7 @@ impl Loan {
 
 impl fmt::Debug for Loan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The target may be with the kernel.
+        // The target may be in use by the kernel.
         f.debug_struct("Loan").field("len", &self.len).field("filled", &self.filled).finish_non_exhaustive()
     }
 }
@@ -145,7 +151,7 @@ fn ask(asked: AssertUnwindSafe<(&mut dyn Target, u64, u64)>) -> io::Result<&mut 
     room_of(target, at, left)
 }
 
-/// At most `left` octets of room, and at least one.
+/// Returns at most `left` bytes of room, and at least one.
 fn room_of<T: DepositTarget + ?Sized>(target: &mut T, at: u64, left: u64) -> io::Result<&mut [u8]> {
     let room = target.room(at, left)?;
     let len = usize::try_from(left).unwrap_or(usize::MAX).min(room.len());
@@ -155,34 +161,35 @@ fn room_of<T: DepositTarget + ?Sized>(target: &mut T, at: u64, left: u64) -> io:
     }
 }
 
-/// What [`Connection::take_loan`](crate::Connection::take_loan) gives.
+/// The result of [`Connection::take_loan`](crate::Connection::take_loan).
 #[derive(Debug)]
 pub enum Returned {
-    /// What was lent.
+    /// The lent memory.
     Loan(Box<Loan>),
-    /// It is not back yet.
+    /// It has not been returned yet.
     Pending,
-    /// Nothing was lent, or it is lost: whoever reads keeps it.
+    /// Nothing was lent, or it is lost because the reader keeps it.
     Nothing,
 }
 
-/// Where the target is.
+/// The location of the loan.
 #[derive(Debug, Default)]
 pub(super) enum Place {
-    /// There is none.
+    /// There is no loan.
     #[default]
     Nowhere,
-    /// Here, to be read into.
+    /// With the receiver, to be read into.
     Waiting(Box<Loan>),
-    /// With the reader; whether somebody waits for it.
+    /// With the reader of the socket. True if the loan is awaited.
     Lent(bool),
-    /// Here, to be taken back.
+    /// With the receiver, to be taken back.
     Back(Box<Loan>),
 }
 
-/// A buffer of a pool whose first octet for the payload is aligned as asked for.
+/// A buffer of a pool in which the first byte of the payload has a requested alignment.
 ///
-/// It takes as much of the pool's memory as has come of the payload, four times over, or as the connection may have at once.
+/// It uses as much of the pool's memory as four times the received part of the payload, or as the connection
+/// may use at once.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     pool: Arc<BufferPool>,
@@ -193,11 +200,12 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// The largest alignment.
+    /// The maximum alignment.
     pub const MAX_ALIGN: usize = 64 * 1024;
 
-    /// For `len` octets, the first of which lies at a multiple of `align`, a power of two up to
-    /// [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is what `Connection::granted` says. `None`: the pool has no memory now.
+    /// Creates a buffer for `len` bytes, the first of which is at a multiple of `align`, a power of two up to
+    /// [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Connection::granted`. Returns `None` if
+    /// the pool has no memory at present.
     #[must_use]
     pub fn take(pool: &Arc<BufferPool>, len: usize, align: usize, granted: usize) -> Option<Self> {
         let size = len.checked_add(align.saturating_sub(BASE_ALIGN))?;
@@ -209,12 +217,12 @@ impl AlignedBuffer {
         } else {
             pool.take_growing(size, first)?
         };
-        // An address taken as a number: nothing is read through it.
+        // The address is used as a number only; nothing is read through it.
         let start = buffer.octets().as_ptr().addr().wrapping_neg() % align.max(1);
         Some(Self { pool: Arc::clone(pool), buffer, start, len, largest: granted })
     }
 
-    /// The payload. Its memory goes back to the pool with the last view of it.
+    /// Returns the payload. Its memory returns to the pool with the last view of it.
     #[must_use]
     pub fn into_bytes(mut self) -> Bytes {
         let octets = self.pool.share(std::mem::take(&mut self.buffer));
@@ -226,7 +234,8 @@ impl DepositTarget for AlignedBuffer {
     fn room(&mut self, at: u64, _: u64) -> io::Result<&mut [u8]> {
         let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.len);
         let to = self.len.min(grant(at, self.largest));
-        // What has begun goes on: where the pool has no more, its rest is not counted, and not kept afterwards.
+        // A started payload always continues: if the pool has no more, the rest is not charged, and not kept
+        // afterwards.
         let all = if to == self.len { usize::MAX } else { self.start + to + BASE_ALIGN };
         let _ = self.pool.charge_more(&mut self.buffer, all);
         let room = self.buffer.room(self.start + at..self.start + to);

@@ -1,4 +1,5 @@
-//! The classical way, to compare with: everything is read through the window, and each message copied out of it.
+//! The classical implementation, for comparison: everything is read through the window, and each message is
+//! copied out of it.
 
 use bytes::Bytes;
 
@@ -6,7 +7,7 @@ use super::Receiver;
 use super::lent::{Deposit, Lent};
 
 impl Receiver {
-    /// Takes the message in front of the window as a copy of its own.
+    /// Takes the first message in the window as a copy of its own.
     #[cold]
     pub(super) fn copy_front(&mut self) -> Bytes {
         let front = self.front();
@@ -19,7 +20,8 @@ impl Receiver {
         self.pool.share(buffer).slice(..len)
     }
 
-    /// Copies what the window has of a message behind what is there of it. What comes after it stays in the window.
+    /// Appends the part of a message in the window to the part received before. Data after it stays in the
+    /// window.
     #[cold]
     pub(super) fn read_staged(&mut self, mut message: Box<Lent>, mut window: Box<Lent>, n: usize) {
         let Some(Deposit { total, .. }) = message.deposit else { return };
@@ -36,7 +38,7 @@ impl Receiver {
         if self.from >= self.to {
             self.emptied();
         }
-        // What is there may be a window's length past the grant.
+        // The received part may exceed the grant by up to the size of the window.
         message.to = message.to.max(at + here);
         self.deposited(message, at + here);
     }

@@ -1,9 +1,11 @@
-//! The payloads of large requests and replies that are handed out before they have been received whole (`stream_start.rs`).
+//! The payloads of large requests and replies that are handed out before they have been received whole
+//! (`stream_start.rs`).
 //!
-//! A payload is received in chunks, or in memory that its taker lends (`place.rs`). Nothing is read until a chunk is requested. Then
-//! the connection reads into chunk buffers, and stops when a few of them are full: flow control makes the peer wait.
+//! A payload is received in chunks, or in memory that its reader lends (`place.rs`). Nothing is read until a
+//! chunk is requested. Then the connection reads into chunk buffers, and stops when a few of them are full:
+//! flow control makes the peer wait.
 //!
-//! No other message is received before the end of the payload. Only between fragments (`stream_pieces.rs`) may there be others.
+//! No other message is received before the end of the payload, except between fragments (`stream_pieces.rs`).
 
 use std::collections::VecDeque;
 
@@ -17,76 +19,78 @@ use super::place::{Loan, Place, Returned};
 use super::{DEPOSIT_MIN, Receiver, State};
 use crate::pool::WINDOW;
 
-/// The most octets of one chunk.
+/// The maximum number of bytes of one chunk.
 pub const CHUNK: usize = 256 * 1024;
 
-/// Chunks that wait to be taken before the peer has to wait.
+/// The number of untaken chunks at which reading stops.
 const WAITING: usize = 4;
 
-/// Pieces of fewer octets are gathered into one chunk, so that they pin no window.
+/// Pieces of fewer bytes are gathered into one chunk, so that they do not pin a window.
 const TINY: usize = 4 * 1024;
 
 /// The alignment of elements in chunks.
 const ELEMENT_ALIGN: usize = 8;
 
-/// What [`Receiver::take_chunk`] gives.
+/// The result of [`Receiver::take_chunk`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
-    /// The next octets.
+    /// The next bytes.
     Octets(Bytes),
-    /// They are not there yet.
+    /// No bytes are available yet.
     Pending,
-    /// There are no more: the message is over.
+    /// There are no more: the message is complete.
     End,
-    /// The connection ended before the payload did, the caller gave the request up, or the stream was given up here.
+    /// The connection ended before the payload did, the caller cancelled the request, or the stream was given
+    /// up here.
     Lost,
 }
 
-/// What the taker of the stream is waiting for.
+/// The demand of the stream's reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Demand {
-    /// For nothing: no more is read.
+    /// None: no more is read.
     Nothing,
     Chunks,
-    /// Memory is lent, which is full now or lent again.
+    /// Memory is lent, which is full at present or lent again.
     Loan,
 }
 
 /// The payload that is being received.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Octets still to come from the socket, of the piece under way where it comes in pieces.
+    /// Bytes still to be received from the socket, of the current piece if it is received in pieces.
     pub(super) left: usize,
-    /// Pieces follow.
+    /// True if pieces follow.
     pub(super) more: bool,
-    /// Octets of the message that were handed out with the request.
+    /// Bytes of the message that were handed out with the request.
     pub(super) start: usize,
-    /// The piece before was a large one: the next one is read apart from what follows it, however small.
+    /// True if the previous piece was large. The next one is then read separately from what follows it, even
+    /// if it is small.
     pub(super) after_large: bool,
-    /// Octets of it that have come.
+    /// Bytes of the payload that have been received.
     pub(super) come: u64,
-    /// Octets of it, as far as that is known.
+    /// The size of the payload in bytes, as far as it is known.
     all: u64,
-    /// Where its first octet lies within elements, modulo their alignment: chunks are read to where these are aligned. `None`: it is
-    /// of octets.
+    /// The offset of the payload's first byte within elements, modulo their alignment. Chunks are read to
+    /// positions at which elements are aligned. `None` for a payload of bytes.
     phase: Option<usize>,
     chunks: VecDeque<Bytes>,
     /// Small pieces that follow the chunks.
     gathered: BytesMut,
     demand: Demand,
-    /// The stream was given up: the rest is skipped.
+    /// True if the stream was given up: the rest is skipped.
     abandoned: bool,
-    /// Its number of bytes is not known.
+    /// True if its number of bytes is not known.
     is_open_ended: bool,
 }
 
 impl Stream {
-    /// Whether all of it has come.
+    /// Returns whether all of it has been received.
     fn is_whole(&self) -> bool {
         self.left == 0 && !self.more
     }
 
-    /// Where the next octet lies within elements, modulo their alignment.
+    /// Returns the offset of the next byte within elements, modulo their alignment.
     fn next_phase(&self) -> usize {
         let behind = (self.come % ELEMENT_ALIGN as u64) as usize;
         self.phase.map_or(0, |phase| (phase + behind) % ELEMENT_ALIGN)
@@ -107,19 +111,19 @@ impl Stream {
 }
 
 impl Receiver {
-    /// How many octets of the message in front, or of its piece, come as a stream.
+    /// Returns the number of bytes of the first message, or of its piece, that are received as a stream.
     #[inline]
     pub(crate) fn coming(&self) -> usize {
         if self.front_streams { self.skip } else { 0 }
     }
 
-    /// Whether the message in front is handed out before its payload is there.
+    /// Returns whether the first message is handed out before its payload is received.
     #[inline]
     pub(crate) fn front_streams(&self) -> bool {
         self.front_streams
     }
 
-    /// The start of a streamed message was taken.
+    /// Starts the stream after the start of its message was taken.
     #[cold]
     pub(super) fn begin_stream(&mut self, start: usize) {
         let more = std::mem::take(&mut self.front_more);
@@ -132,7 +136,8 @@ impl Receiver {
         }
     }
 
-    /// A stream begins behind the first octets of its message, with so many of it, or of its piece, to come.
+    /// Starts a stream after the first `start` bytes of its message. `left` bytes of it, or of its piece,
+    /// follow.
     pub(crate) fn enter_stream(&mut self, start: usize, left: usize, more: bool) {
         self.stream = Some(Box::new(Stream {
             left,
@@ -150,7 +155,7 @@ impl Receiver {
         }));
     }
 
-    /// Says how many octets the stream has, where that is not known: of one that comes in pieces.
+    /// Sets the number of bytes of a stream that is received in pieces, whose size is not known otherwise.
     pub(crate) fn expect_stream(&mut self, octets: u64) {
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.more) {
             stream.all = stream.all.max(octets);
@@ -158,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// The number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
+    /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     pub(crate) fn stream_rest(&self) -> u64 {
         match &self.stream {
             Some(stream) if stream.more && stream.is_open_ended => u64::MAX,
@@ -168,39 +173,40 @@ impl Receiver {
         }
     }
 
-    /// Says that the stream is of elements that are aligned to eight octets or less, and that its first octet is that far behind
-    /// the start of one.
+    /// Sets that the stream consists of elements that are aligned to eight bytes or less, and that its first
+    /// byte is at offset `phase` of an element.
     pub(crate) fn align_stream(&mut self, phase: usize) {
         if let Some(stream) = &mut self.stream {
             stream.phase = Some(phase % ELEMENT_ALIGN);
         }
     }
 
-    /// Whether a stream is not at its end, or not all taken.
+    /// Returns whether a stream has not ended, or is not completely taken.
     #[inline]
     pub(crate) fn has_stream(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// Octets of the stream's message, or piece, that are still to come from the socket.
+    /// Returns the number of bytes of the stream's message, or piece, that are still to be received from the
+    /// socket.
     #[inline]
     pub(super) fn stream_left(&self) -> usize {
         self.stream.as_ref().map_or(0, |stream| stream.left)
     }
 
-    /// Whether not all of a stream has come.
+    /// Returns whether a stream is partly received.
     #[inline]
     pub(crate) fn is_mid_stream(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| !stream.is_whole())
     }
 
-    /// The size of the stream under way, of which not all has come; else 0.
+    /// Returns the size of the stream that is partly received, or 0 if there is none.
     pub(crate) fn stream_size(&self) -> usize {
         let stream = self.stream.as_ref().filter(|stream| !stream.is_whole());
         stream.map_or(0, |stream| usize::try_from(stream.all.max(stream.come)).unwrap_or(usize::MAX))
     }
 
-    /// Whether reading has to wait until chunks are taken, or memory is lent.
+    /// Returns whether reading must wait until chunks are taken, or memory is lent.
     #[inline]
     #[must_use]
     pub fn awaits_taker(&self) -> bool {
@@ -213,13 +219,13 @@ impl Receiver {
         })
     }
 
-    /// Whether what has come already has to wait.
+    /// Returns whether received messages must wait.
     #[inline]
     pub(crate) fn holds_messages(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.is_whole() || stream.is_full())
     }
 
-    /// Whether whoever takes the stream has something to take.
+    /// Returns whether there is something to take for the reader of the stream.
     #[must_use]
     pub fn has_chunk(&self) -> bool {
         match self.place {
@@ -231,7 +237,7 @@ impl Receiver {
         }
     }
 
-    /// The next chunk of the stream. `asks`: they are waited for, so more are read.
+    /// Returns the next chunk of the stream. If `asks`, the reader waits for more, so more is read.
     pub fn take_chunk(&mut self, asks: bool) -> Chunk {
         let Some(stream) = &mut self.stream else { return Chunk::Lost };
         stream.demand = if asks { Demand::Chunks } else { Demand::Nothing };
@@ -245,10 +251,11 @@ impl Receiver {
         }
     }
 
-    /// Lends memory for what comes next. It comes back by [`take_loan`](Self::take_loan).
+    /// Lends memory for the next bytes. It is returned by [`take_loan`](Self::take_loan).
     ///
     /// # Errors
-    /// The loan, where it is of no use: there are chunks to be taken, the stream is over, or everything is copied anyway.
+    /// The loan, if it cannot be used: there are chunks to be taken, the stream has ended, or everything is
+    /// copied.
     pub fn lend_place(&mut self, loan: Box<Loan>) -> Result<(), Box<Loan>> {
         match &mut self.stream {
             Some(stream)
@@ -277,13 +284,13 @@ impl Receiver {
         }
     }
 
-    /// Whether what was lent is with the reader.
+    /// Returns whether the lent memory is with the reader of the socket.
     #[inline]
     pub(crate) fn is_place_lent(&self) -> bool {
         matches!(self.place, Place::Lent(_))
     }
 
-    /// What was lent is lost: whoever reads keeps it.
+    /// Notes that the lent memory is lost because the reader of the socket keeps it.
     #[cold]
     pub(crate) fn lose_place(&mut self) {
         if let Place::Lent(_) = self.place {
@@ -291,7 +298,8 @@ impl Receiver {
         }
     }
 
-    /// What was lent is not waited for any more.
+    /// Takes back the lent memory if possible. If it is with the reader of the socket, it is not awaited any
+    /// more.
     pub(crate) fn drop_place(&mut self) -> Option<Box<Loan>> {
         match std::mem::take(&mut self.place) {
             Place::Waiting(loan) | Place::Back(loan) => Some(loan),
@@ -303,7 +311,7 @@ impl Receiver {
         }
     }
 
-    /// Throws what is still to come of the stream away as it comes: what the piece under way has of it.
+    /// Discards the rest of the stream as it is received, as far as the current piece has it.
     pub fn abandon_stream(&mut self) {
         match &mut self.stream {
             Some(stream) if matches!(self.state, State::Lent) && stream.left > 0 => {
@@ -318,14 +326,14 @@ impl Receiver {
 
     fn skip_stream(&mut self) {
         let left = self.stream_left();
-        // Between two of its pieces, one of another message may be under way that is thrown away too.
+        // Between two pieces of the stream, a discarded piece of another message may be in progress.
         if left > 0 {
             (self.skip, self.skip_size) = (left, self.stream_size());
         }
         self.stream = None;
     }
 
-    /// All of the stream has come.
+    /// Records that all of the stream has been received.
     pub(super) fn note_stream(&mut self) {
         let Some(stream) = &self.stream else { return };
         let size = usize::try_from(stream.come).unwrap_or(usize::MAX).saturating_add(stream.start);
@@ -333,7 +341,7 @@ impl Receiver {
         self.after_stream = true;
     }
 
-    /// The connection is at its end, or the caller gave the request up: a stream that is not whole is lost.
+    /// Drops an incomplete stream because the connection has ended or the caller cancelled the request.
     pub(crate) fn end_stream(&mut self) {
         if self.is_mid_stream() {
             self.stream = None;
@@ -348,7 +356,7 @@ impl Receiver {
         };
     }
 
-    /// The memory that the next octets of the stream are read into, where there is some.
+    /// Returns the size of the memory that the next bytes of the stream are read into, if some is lent.
     #[inline]
     pub(super) fn loan_rest(&self) -> usize {
         match &self.place {
@@ -357,13 +365,13 @@ impl Receiver {
         }
     }
 
-    /// A buffer for what is next of the stream: the memory that was lent for it, or a chunk's.
+    /// Returns a buffer for the next bytes of the stream: the memory lent for them, or a chunk.
     #[cold]
     pub(super) fn chunk_buffer(&mut self) -> ReadBuf {
         let Some(stream) = &self.stream else { return self.window_with(&[]) };
         let (left, more) = (stream.left, stream.more);
         let from = stream.next_phase();
-        // Behind a piece the headers of the next one are read, else those of a message.
+        // After a piece, the headers of the next piece are read; otherwise those of a message.
         let version = if self.places_nameless { Version::V1_1 } else { Version::V1_2 };
         let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
         header.more_fragments = more;
@@ -389,7 +397,7 @@ impl Receiver {
         self.lend(buffer, from, to, Some(Deposit { header, total }))
     }
 
-    /// Octets of the stream came, or none.
+    /// Handles received bytes of the stream.
     #[cold]
     pub(super) fn read_chunk(&mut self, mut buf: Box<Lent>, n: usize) {
         self.state = State::Window;
@@ -430,7 +438,7 @@ impl Receiver {
         }
     }
 
-    /// Octets of the stream came by the window of an ORB that copies everything.
+    /// Handles bytes of the stream received through the window, if everything is copied.
     #[cold]
     pub(super) fn read_staged_chunk(&mut self, mut window: Box<Lent>, n: usize) {
         window.from = n.min(window.to);
@@ -454,7 +462,7 @@ impl Receiver {
         }
     }
 
-    /// What was lent comes back from the reader, with `here` octets more.
+    /// Takes back the lent memory from the reader of the socket, with `here` more bytes.
     fn loan_back(&mut self, loan: Option<Box<Loan>>, here: usize, whole: bool) {
         let Some(mut loan) = loan else { return };
         loan.filled += here;
@@ -462,7 +470,7 @@ impl Receiver {
             Place::Lent(true) if whole || loan.is_over() => self.place = Place::Back(loan),
             Place::Lent(true) => self.place = Place::Waiting(loan),
             other => {
-                // Nobody waits for it. It is dropped where its code may run.
+                // It is not awaited any more. It is dropped where its code may run.
                 self.place = other;
                 if let Place::Lent(false) = self.place {
                     self.place = Place::Nowhere;
@@ -472,7 +480,7 @@ impl Receiver {
         }
     }
 
-    /// Octets of the stream are there to be taken.
+    /// Adds bytes of the stream to be taken.
     fn push_chunk(&mut self, octets: Bytes) {
         self.recall_place();
         if let Some(stream) = &mut self.stream
@@ -485,7 +493,7 @@ impl Receiver {
         }
     }
 
-    /// The same for octets in a window that others share. Small ones are copied.
+    /// Adds bytes of the stream in a window that other messages share. Small ones are copied.
     pub(super) fn push_view(&mut self, octets: Bytes) {
         if octets.len() >= TINY {
             return self.push_chunk(octets);
@@ -502,13 +510,13 @@ impl Receiver {
         }
     }
 
-    /// Takes loans for which nobody waits. To drop them runs code of their owners.
+    /// Takes loans that are not awaited any more. Dropping them runs code of their owners.
     #[inline]
     pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
         if self.dead.is_empty() { Vec::new() } else { std::mem::take(&mut self.dead) }
     }
 
-    /// The octets that a message may occupy before they come.
+    /// Returns the number of bytes that a message may occupy before they are received.
     #[must_use]
     pub fn granted(&self) -> usize {
         self.largest

@@ -1,8 +1,9 @@
-//! Streamed messages that come in fragments: their payload is taken piece by piece.
+//! Streamed messages that are received in fragments: their payload is taken piece by piece.
 //!
-//! Of a large piece the rest is read like that of a message in one piece, with the headers of the next one behind it; small ones
-//! are cut from a window. Between two pieces other messages may come. Fragments of GIOP 1.1 do not say what they belong to: while
-//! there may be some of a stream, no other stream begins.
+//! The rest of a large piece is read like that of a message in one piece, with the headers of the next one
+//! after it. Small pieces are taken from a window. Other messages may be received between two pieces.
+//! Fragments of GIOP 1.1 do not identify their message: while there may be some of a stream, no other stream
+//! starts.
 
 use bytes::Bytes;
 use giop_codec::Version;
@@ -12,14 +13,14 @@ use super::pieces::headers_len;
 use super::{DEPOSIT_MIN, Receiver, STREAM_START, State};
 
 impl Receiver {
-    /// Whether a message that comes in pieces may be streamed.
+    /// Returns whether a message that is received in pieces may be streamed.
     pub(super) fn takes_pieces(&self, header: &MessageHeader) -> bool {
         let nameless = header.kind != MessageType::Reply || self.streams_nameless_reply();
         self.deposits && (header.version >= Version::V1_2 || nameless && header.version == Version::V1_1)
     }
 
-    /// Gives the header as which a fragment that has been received whole is handled. The first fragment of a streamed message is handled
-    /// as a message that is followed by its stream.
+    /// Returns the header as which a completely received first fragment is handled. That of a streamed
+    /// message is handled as a message that is followed by its stream.
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
         if self.front().len() >= STREAM_START && self.may_begin_pieces(&header, self.front()) {
@@ -29,29 +30,31 @@ impl Receiver {
         header
     }
 
-    /// Whether the message that begins with these bytes may be handed out before its other fragments have been received.
+    /// Returns whether the message that starts with these bytes may be handed out before its other fragments
+    /// have been received.
     pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, octets: &[u8]) -> bool {
         self.may_stream(header, 0) && self.is_streamed(header, octets)
     }
 
-    /// Whether the message in front is the first piece of a streamed request.
+    /// Returns whether the first message is the first piece of a streamed request.
     #[inline]
     pub(crate) fn front_more(&self) -> bool {
         self.front_more
     }
 
-    /// Whether a small piece behind the one before is read by itself: always, but for small ones of a stream, which are cut from a
-    /// window.
+    /// Returns whether a small piece after the previous one is read separately. This is always so, except for
+    /// small pieces of a stream, which are taken from a window.
     pub(super) fn reads_small_piece(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.after_large)
     }
 
-    /// Octets that have come of the payload of the fragment that waits for a place.
+    /// Returns the received payload of the fragment that waits for its position.
     pub(crate) fn come_of_piece(&self, header: &MessageHeader) -> &[u8] {
         self.come().get(headers_len(header)..).unwrap_or_default()
     }
 
-    /// Takes the fragment that waits for a place out of the window. What has come of its payload is gone; says how much is to come.
+    /// Takes the fragment that waits for its position out of the window, and drops the received part of its
+    /// payload. Returns the number of bytes that are still to be received.
     pub(crate) fn enter_piece(&mut self, header: &MessageHeader) -> usize {
         let size = (header.size as usize).saturating_sub(headers_len(header) - super::HEADER_LEN);
         let left = size.saturating_sub(self.come_of_piece(header).len());
@@ -62,21 +65,21 @@ impl Receiver {
         left
     }
 
-    /// The fragment that waits for a place is the next piece of the stream.
+    /// Uses the fragment that waits for its position as the next piece of the stream.
     #[cold]
     pub(crate) fn begin_piece(&mut self, header: &MessageHeader) {
         let here = match (&self.state, &self.window) {
             (State::Window, Some(window)) => {
                 window.buffer.view(self.to.min(self.from + headers_len(header))..self.to)
             }
-            // What was read with the header.
+            // The bytes read with the header.
             _ => Bytes::copy_from_slice(self.come_of_piece(header)),
         };
         let left = self.enter_piece(header);
         self.next_piece(header, left, here);
     }
 
-    /// The fragment in front is the next piece of the stream, and whole.
+    /// Uses the first message, a whole fragment, as the next piece of the stream.
     #[cold]
     pub(crate) fn stream_front(&mut self, header: &MessageHeader) {
         let octets = self.take_front();

@@ -1,6 +1,7 @@
-//! Which large requests and replies are handed out before their payload has been received.
+//! Selection of large requests and replies that are handed out before their payload has been received.
 //!
-//! The start of such a message, 16 to 64 KiB, is handed out like a whole message. What follows is its stream (`stream.rs`).
+//! The start of such a message, 16 to 64 KiB, is handed out like a whole message. The rest is its stream
+//! (`stream.rs`).
 
 use std::fmt;
 
@@ -10,24 +11,27 @@ use super::{DEPOSIT_MIN, Receiver};
 use crate::message::{ReplyHead, RequestHead};
 use crate::pool::WINDOW;
 
-/// The bytes of a message that must have been received before it is handed out: its header and all values before the payload.
+/// The number of bytes of a message that must have been received before it is handed out: its header and all
+/// values before the payload.
 pub const STREAM_START: usize = DEPOSIT_MIN;
 
-/// Tells which requests are handed out before their payload has been received, and which are passed on without being decoded.
+/// Selects requests that are handed out before their payload has been received, and requests that are
+/// forwarded without being decoded.
 pub trait Streams: fmt::Debug + Send + Sync {
-    /// Whether there may be any. If not, no request is inspected before it has been received whole.
+    /// Returns whether there may be any. If not, no request is inspected before it has been received whole.
     fn any(&self) -> bool;
 
-    /// Whether the operation of the object with that key takes its last argument as a stream.
+    /// Returns whether the operation of the object with that key takes its last argument as a stream.
     fn streams(&self, key: &[u8], operation: &[u8]) -> bool;
 
-    /// Whether there may be objects whose requests are passed on as bytes.
+    /// Returns whether there may be objects whose requests are forwarded in encoded form.
     fn any_passed(&self) -> bool {
         false
     }
 
-    /// Whether the requests of the object with that key are passed on as bytes. The bytes of a large one that are received with its header
-    /// then stay where they were read, and the rest gets a buffer of its own.
+    /// Returns whether the requests of the object with that key are forwarded in encoded form. The bytes of a
+    /// large one that are received with its header then stay where they were read, and the rest gets a buffer
+    /// of its own.
     fn passes(&self, key: &[u8]) -> bool {
         let _ = key;
         false
@@ -38,11 +42,11 @@ pub trait Streams: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyStream {
     id: RequestId,
-    /// Also in GIOP 1.1 fragments. Each of these may align its values by itself.
+    /// True if results in GIOP 1.1 fragments are streamed too. Each of these may align its values separately.
     nameless: bool,
 }
 
-/// How a large request or reply is received, as far as its first bytes tell.
+/// The way in which a large request or reply is received, as far as its first bytes show.
 pub(super) enum Decision {
     /// More bytes are needed to decide.
     Wait,
@@ -51,7 +55,7 @@ pub(super) enum Decision {
 }
 
 impl Receiver {
-    /// What becomes of the message that begins with `bytes`.
+    /// Decides how the message that starts with `bytes` is received.
     #[inline]
     pub(super) fn decide(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> Decision {
         if total <= WINDOW || !self.may_stream(header, total) {
@@ -65,7 +69,7 @@ impl Receiver {
         }
     }
 
-    /// Whether a message of that size may be handed out before it has been received whole.
+    /// Returns whether a message of that size may be handed out before it has been received whole.
     #[inline]
     pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
         let wanted = match header.kind {
@@ -73,7 +77,7 @@ impl Receiver {
                 total as u64 <= self.max_stream.saturating_add(DEPOSIT_MIN as u64)
                     && self.streams.as_ref().is_some_and(|streams| streams.any())
             }
-            // The caller refuses what is too large for it.
+            // The caller rejects a payload that is too large for it.
             MessageType::Reply => self.reply_stream.is_some(),
             _ => false,
         };
@@ -83,7 +87,7 @@ impl Receiver {
             && (!header.more_fragments || self.takes_pieces(header))
     }
 
-    /// Whether a message that begins with these bytes has a payload that is taken as a stream.
+    /// Returns whether a message that starts with these bytes has a payload that is taken as a stream.
     pub(super) fn is_streamed(&self, header: &MessageHeader, octets: &[u8]) -> bool {
         if header.kind == MessageType::Reply {
             return self.reply_stream.is_some_and(|wanted| {
@@ -97,17 +101,17 @@ impl Receiver {
         }
     }
 
-    /// Streams the results of the reply with that id; `nameless`: also from GIOP 1.1 fragments.
+    /// Streams the results of the reply with that id. `nameless` includes GIOP 1.1 fragments.
     pub(crate) fn stream_reply(&mut self, id: RequestId, nameless: bool) {
         self.reply_stream = Some(ReplyStream { id, nameless });
     }
 
-    /// Whether a reply in GIOP 1.1 fragments is streamed.
+    /// Returns whether a reply in GIOP 1.1 fragments is streamed.
     pub(super) fn streams_nameless_reply(&self) -> bool {
         self.reply_stream.is_some_and(|wanted| wanted.nameless)
     }
 
-    /// Forgets what was noted of the reply with that id: its call has ended.
+    /// Forgets the settings for the reply with that id, because its call has ended.
     #[inline]
     pub(crate) fn forget_reply(&mut self, id: RequestId) {
         if self.reply_stream.is_some_and(|wanted| wanted.id == id) {

@@ -1,4 +1,4 @@
-//! Machines that send large messages in fragments, and what they send.
+//! Machines that send large messages in fragments, and the messages that they send.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use giop_proto::{BufferPool, Config, Connection, Limits, Role};
 
 use super::{Cut, Pair, Side};
 
-/// A pair of which both sides send in fragments of so many octets.
+/// Returns a pair in which both sides send in fragments of this size in bytes.
 pub fn pair_cutting(cut: Cut, size: usize) -> Pair {
     let pool = Arc::new(BufferPool::new(64 << 20));
     let config = |role| {
@@ -20,7 +20,7 @@ pub fn pair_cutting(cut: Cut, size: usize) -> Pair {
     Pair::with_configs(cut, config(Role::Client), config(Role::Server))
 }
 
-/// Writes up to `most` octets to a socket that takes no more.
+/// Writes up to `most` bytes to a socket that accepts no more.
 pub fn write_some(conn: &mut Connection, most: usize, now: std::time::Instant) -> Vec<u8> {
     let mut written = Vec::new();
     while written.len() < most {
@@ -36,12 +36,12 @@ pub fn write_some(conn: &mut Connection, most: usize, now: std::time::Instant) -
     written
 }
 
-/// Writes all that is queued, and gives it cut into messages.
+/// Writes all that is queued, and returns its messages.
 pub fn write_all(side: &mut Side, now: std::time::Instant) -> Vec<Vec<u8>> {
     messages(&write_some(&mut side.conn, usize::MAX, now))
 }
 
-/// The messages of a stream.
+/// Returns the messages of a stream.
 pub fn messages(mut stream: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while let Some(start) = stream.first_chunk() {
@@ -53,7 +53,7 @@ pub fn messages(mut stream: &[u8]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// Lets a machine read octets, and nothing else.
+/// Makes a machine read bytes, and nothing else.
 pub fn read(side: &mut Side, mut octets: &[u8], now: std::time::Instant) {
     while !octets.is_empty() {
         let mut buf = side.conn.take_read_buf();

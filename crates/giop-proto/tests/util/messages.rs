@@ -1,4 +1,4 @@
-//! Messages as a stub, a skeleton or a stranger would write them.
+//! Messages as written by a stub, a skeleton or another implementation.
 
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
@@ -66,7 +66,7 @@ impl Ask {
     }
 }
 
-/// A request in GIOP 1.2 without arguments, to a target of any form.
+/// Returns a GIOP 1.2 request without arguments, to a target of any form.
 pub fn request_to(id: RequestId, target: TargetAddress<'_>) -> Encoder {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     let size_at = put_message_header(&mut e, MessageType::Request);
@@ -115,12 +115,12 @@ pub fn cancel(version: Version, id: u32) -> Vec<u8> {
     octets
 }
 
-/// A message that is nothing but a header.
+/// Returns a message that consists of a header only.
 pub fn bare(version: Version, kind: MessageType) -> Vec<u8> {
     MessageHeader::new(version, ByteOrder::NATIVE, kind).encode().to_vec()
 }
 
-/// The message as its first piece of `at` octets, flagged, and a rest in fragments of `step` octets.
+/// Splits the message into a first piece of `at` bytes, with the flag set, and fragments of `step` bytes.
 pub fn fragmented(message: &[u8], at: usize, step: usize) -> Vec<Vec<u8>> {
     let header = MessageHeader::decode(message.first_chunk().unwrap()).unwrap();
     let id = &message[12..16];
@@ -158,7 +158,7 @@ impl Pair {
         call
     }
 
-    /// Takes the oldest request that the server got.
+    /// Takes the oldest request that the server received.
     pub fn request(&mut self) -> IncomingRequest {
         self.server.requests.pop_front().expect("the server has a request")
     }
@@ -173,8 +173,8 @@ impl Pair {
     }
 }
 
-/// The start of a request `put`, up to where its arguments begin. `coming`: so many octets of them follow what the encoder has by then,
-/// and `before` puts what stands in front of those.
+/// Returns the start of a request `put`, up to its arguments. `coming` bytes of these follow what the encoder
+/// has then. `before` appends what precedes them.
 pub fn start_of_put(
     id: RequestId,
     version: Version,

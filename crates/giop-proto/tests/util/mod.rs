@@ -1,6 +1,6 @@
-//! Two machines joined in memory, with simulated time, and the messages they exchange.
+//! Two machines joined in memory, with simulated time, and the messages that they exchange.
 #![allow(dead_code, unreachable_pub, missing_docs)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // each test file uses its part
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // used in part
 
 pub mod cutting;
 pub mod messages;
@@ -17,12 +17,12 @@ use giop_proto::{
     Role, ServeToken,
 };
 
-/// How the octets of a stream arrive.
+/// The portions in which the bytes of a stream arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// As they were written.
     Whole,
-    /// In two parts: no read goes past this octet of the stream.
+    /// In two parts: no read goes beyond this byte of the stream.
     At(usize),
     /// One at a time, and written one at a time.
     Octets,
@@ -31,15 +31,15 @@ pub enum Cut {
 /// One end of the pair.
 pub struct Side {
     pub conn: Connection,
-    /// Octets on their way to this side.
+    /// Bytes on their way to this side.
     pub wire: VecDeque<u8>,
-    /// How many of them were read so far.
+    /// The number of bytes read so far.
     pub read: usize,
-    /// In how many reads.
+    /// The number of reads.
     pub reads: usize,
     /// The peer has closed its side.
     pub eof: bool,
-    /// Whether this side takes part: `false` leaves its input and output alone.
+    /// False if the input and output of this side are left alone.
     pub awake: bool,
     pub requests: VecDeque<IncomingRequest>,
     pub locates: VecDeque<IncomingLocate>,
@@ -76,18 +76,18 @@ impl Side {
         }
     }
 
-    /// The outcome of a call, which must be there.
+    /// Returns the outcome of a call, which must be available.
     pub fn outcome(&mut self, call: CallId) -> Result<Reply, CallError> {
         assert!(self.answered.contains(&call), "the call was not announced");
         self.conn.take_outcome(call).expect("the call has an outcome")
     }
 
-    /// Puts octets on the wire to this side, as a peer that is no machine would.
+    /// Puts bytes on the wire to this side, as if sent by another implementation.
     pub fn inject(&mut self, octets: &[u8]) {
         self.wire.extend(octets);
     }
 
-    /// Polls everything that happened.
+    /// Polls all events.
     pub fn poll(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.conn.poll_event() {
@@ -104,7 +104,7 @@ impl Side {
         any
     }
 
-    /// One round of the driver's loop; says whether anything happened.
+    /// Performs one round of the driver's loop. Returns whether anything happened.
     fn step(&mut self, peer: &mut Self, cut: Cut, now: Instant) -> bool {
         if !self.awake {
             return false;
@@ -207,7 +207,7 @@ impl Pair {
         self.drive();
     }
 
-    /// Moves octets to and fro until nothing moves any more.
+    /// Transfers bytes in both directions until nothing changes any more.
     pub fn drive(&mut self) {
         let mut rounds = 0;
         loop {
@@ -222,12 +222,12 @@ impl Pair {
     }
 }
 
-/// Runs a scenario with its streams whole, cut at every octet, and octet by octet.
+/// Runs a scenario with its streams whole, cut at every byte, and byte by byte.
 pub fn every_cut(scenario: impl Fn(&mut Pair)) {
     every_cut_with(Limits::default(), Limits::default(), scenario);
 }
 
-/// [`every_cut`] with limits of their own for client and server.
+/// Runs [`every_cut`] with separate limits for client and server.
 pub fn every_cut_with(client: Limits, server: Limits, scenario: impl Fn(&mut Pair)) {
     let run = |cut| {
         let mut pair = Pair::with_limits(cut, client.clone(), server.clone());
@@ -236,7 +236,7 @@ pub fn every_cut_with(client: Limits, server: Limits, scenario: impl Fn(&mut Pai
     };
     let octets = run(Cut::Whole);
     run(Cut::Octets);
-    let step = (octets / 2048).max(1); // long streams at every so many
+    let step = (octets / 2048).max(1); // cuts long streams at intervals
     for at in (1..octets).step_by(step) {
         run(Cut::At(at));
     }

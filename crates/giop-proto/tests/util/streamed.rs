@@ -44,7 +44,7 @@ pub fn ask(id: u32, len: usize) -> Ask {
     Ask { id, key: b"streamed".to_vec(), body: body(len), ..Ask::default() }
 }
 
-/// What is next that was asked for: `ping` without arguments.
+/// Sends the next request, `ping` without arguments, and serves it.
 pub fn next(pair: &mut Pair, id: u32) {
     pair.server.inject(&Ask { id, ..Ask::default() }.octets());
     pair.drive();
@@ -53,12 +53,13 @@ pub fn next(pair: &mut Pair, id: u32) {
     pair.server.conn.finish_request(request.token());
 }
 
-/// Memory for so many octets.
+/// Returns memory for `len` bytes.
 pub fn loan(len: usize) -> Box<Loan> {
     Loan::new(Box::new(vec![0u8; len]), 0, len as u64).map_err(|(_, error)| error).unwrap()
 }
 
-/// Lends memory in blocks for as long as something comes into it. Gives what came, and how it ended.
+/// Lends memory in blocks while bytes are received into it. Returns the received bytes, and the end of the
+/// stream.
 pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usize) -> (Vec<u8>, Chunk) {
     let (token, mut come) = (request.token(), Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! All kinds of findings, in one place: what [`crate::Diagnostic::code`] may be.
+//! All kinds of findings: the possible values of [`crate::Diagnostic::code`].
 
 use super::Severity;
 
@@ -7,15 +7,16 @@ use super::Severity;
 pub struct Kind {
     /// Its name, in kebab case.
     pub code: &'static str,
-    /// How bad the worst finding of this kind is in files: some are errors where it matters, and warnings elsewhere.
+    /// The highest severity of findings of this kind in files. Some kinds are errors in some contexts and
+    /// warnings in others.
     pub worst: Severity,
-    /// What is found where.
+    /// The stage that finds it.
     pub stage: Stage,
-    /// What such a finding says.
+    /// The meaning of such a finding.
     pub meaning: &'static str,
 }
 
-/// What finds a kind.
+/// The stage of the compiler that finds a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
     /// Opening files, and the end of a compilation.
@@ -34,17 +35,17 @@ pub enum Stage {
     Constants,
     /// Annotations, pragmas and repository ids.
     Annotations,
-    /// What only Rust code of the IDL has: `idlc check` does not look.
+    /// Problems of the Rust code that is generated from the IDL. `idlc check` does not report them.
     Rust,
 }
 
 impl Kind {
-    /// All of them, each once.
+    /// Returns all kinds, each once.
     pub fn all() -> &'static [Kind] {
         ALL
     }
 
-    /// The kind of this code.
+    /// Returns the kind with this code.
     pub fn of(code: &str) -> Option<&'static Kind> {
         ALL.iter().find(|kind| kind.code == code)
     }

@@ -1,18 +1,19 @@
-//! Diagnostics for people.
+//! Rendering of diagnostics for terminals.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, Title};
 
 use super::{Diagnostic, Diagnostics, Label, Severity};
 use crate::source::{File, Span};
 
-/// Longer lines are shown only around the place, and places farther apart in excerpts of their own.
+/// Maximum bytes of an excerpt. Of longer lines only the surroundings of the location are shown, and
+/// locations farther apart have separate excerpts.
 const MAX_EXCERPT: usize = 2000;
 
-/// So many macros and files that led to a place are named.
+/// Maximum number of macros and files that are named as the origin of a location.
 const MAX_ORIGINS: usize = 8;
 
 impl Diagnostics {
-    /// All findings with excerpts of the source, `colour` by terminal escapes.
+    /// Renders all findings with excerpts of the source. `colour` enables terminal escapes.
     pub fn render(&self, colour: bool) -> String {
         let mut text = String::new();
         for diagnostic in &self.items {
@@ -22,7 +23,7 @@ impl Diagnostics {
         text
     }
 
-    /// One of these findings as [`Diagnostics::render`] shows it, without a line end behind it.
+    /// Renders one of these findings as [`Diagnostics::render`] does, without a line end after it.
     pub fn rendered(&self, diagnostic: &Diagnostic, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let level = match diagnostic.severity {
@@ -33,7 +34,8 @@ impl Diagnostics {
         renderer.render(&[self.report(diagnostic, title)])
     }
 
-    /// One finding with excerpts, without colour, and without the word that says how bad it is: rustc puts its own.
+    /// Renders one finding with excerpts, without colour and without the severity, because rustc adds its
+    /// own.
     pub(super) fn render_one(&self, diagnostic: &Diagnostic) -> String {
         let title = Level::ERROR.no_name().primary_title(printable(&diagnostic.message));
         Renderer::plain().render(&[self.report(diagnostic, title)])
@@ -74,7 +76,7 @@ impl Diagnostics {
         group
     }
 
-    /// The macros that brought what stands at the place, and the files that include it.
+    /// Adds the macros that the location's token comes from, and the files that include it.
     fn origins<'a>(&'a self, mut group: Group<'a>, span: Span) -> Group<'a> {
         for (name, body) in self.sources.expanded_from(span).into_iter().take(MAX_ORIGINS) {
             let Some(file) = self.sources.file(body.file) else { continue };
@@ -97,24 +99,26 @@ impl Diagnostics {
     }
 }
 
-/// The text of a message as it may stand on a terminal: what is in IDL, such as the name of a file that it includes, may be anything.
-/// Control characters but line breaks, bidirectional overrides and what has no glyph are escaped, as `{:?}` does it.
+/// Returns the text of a message in a form that is safe for terminals. Names in IDL, such as that of an
+/// included file, can contain any character. Control characters except line breaks, bidirectional overrides
+/// and characters without a glyph are escaped, as `{:?}` does.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | ' '..='~' => out.push(c),
-            // A mark that combines with the character before it stays: the first character of a text alone is escaped for that.
+            // The prefix keeps combining marks: `escape_debug` escapes one only if it is the first character
+            // of a text.
             c => out.extend(format!("a{c}").escape_debug().skip(1)),
         }
     }
     out
 }
 
-/// Labels near each other, shown in one excerpt, with their positions in the finding.
+/// Labels near each other, shown in one excerpt, with their indices in the finding.
 type Cluster<'a> = Vec<(usize, &'a Label)>;
 
-/// Puts labels near each other together, so that no excerpt spans a whole text.
+/// Groups labels that are near each other, so that no excerpt spans a whole text.
 fn clusters(labels: &[Label]) -> Vec<Cluster<'_>> {
     let mut clusters: Vec<Cluster<'_>> = Vec::new();
     for (index, label) in labels.iter().enumerate() {
@@ -130,14 +134,15 @@ fn clusters(labels: &[Label]) -> Vec<Cluster<'_>> {
     clusters
 }
 
-/// The part of a text that the labels of a finding need.
+/// The part of a text that contains the labels of a finding.
 struct Window<'a> {
     text: &'a str,
     start: usize,
 }
 
 impl<'a> Window<'a> {
-    /// Whole lines around all places; in a text of one endless line, some characters to both sides.
+    /// Creates the window of whole lines around all locations. In a text of one very long line, it has some
+    /// characters on both sides.
     fn around(text: &'a str, places: impl Iterator<Item = std::ops::Range<usize>>) -> Self {
         let (mut from, mut to) = (usize::MAX, 0);
         for place in places {
@@ -154,7 +159,8 @@ impl<'a> Window<'a> {
         Window { text: text.get(start..end).unwrap_or(""), start }
     }
 
-    /// File and number of the window's first line, such that the number of the line with this place is right.
+    /// Returns the file and the number of the window's first line, chosen such that the line of this location
+    /// has its right number.
     fn line(&self, file: &'a File, place: usize) -> (&'a str, usize) {
         let (name, line) = file.line(place);
         let before = file.text.as_bytes().get(self.start..place).unwrap_or(&[]);
@@ -163,13 +169,13 @@ impl<'a> Window<'a> {
     }
 
     fn place(&self, range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-        // A place that is cut ends where the excerpt does.
+        // A location that is cut off ends at the end of the excerpt.
         let at = |offset: usize| boundary(self.text, offset.saturating_sub(self.start));
         at(range.start)..at(range.end)
     }
 }
 
-/// The last place not after this one where a character starts or the text ends.
+/// Returns the last character boundary that is not after this offset.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

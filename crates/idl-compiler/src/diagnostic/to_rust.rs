@@ -5,11 +5,12 @@ use quote::quote;
 
 use super::{Diagnostic, Diagnostics, Severity};
 
-/// Warnings of what other IDL compilers may refuse, and this one does not mind.
+/// Warnings about IDL that other IDL compilers may reject and this one accepts.
 const PORTABILITY: &[&str] = &["use-then-define", "enclosing-scope-name", "keyword-collision"];
 
 impl Diagnostics {
-    /// All errors as one `syn::Error`, each at its token, without the warnings: [`Diagnostics::to_warnings`] shows those. `None` if there is no error.
+    /// Returns all errors as one `syn::Error`, each at its token; `None` if there is no error. Warnings are
+    /// not included: see [`Diagnostics::to_warnings`].
     pub fn to_syn_error(&self) -> Option<syn::Error> {
         let errors = self.items.iter().filter(|item| item.severity == Severity::Error);
         errors.map(|item| self.one_error(item)).reduce(|mut all, error| {
@@ -18,18 +19,20 @@ impl Diagnostics {
         })
     }
 
-    /// All errors as `compile_error!` invocations; nothing if there is no error.
+    /// Returns all errors as `compile_error!` invocations; empty if there is no error.
     pub fn to_compile_errors(&self) -> TokenStream {
         self.to_syn_error().map(|error| error.to_compile_error()).unwrap_or_default()
     }
 
-    /// The warnings as Rust items for which rustc prints them, each at its token.
+    /// Returns the warnings as Rust items that make rustc print them, each at its token.
     ///
-    /// Macros can give errors on stable Rust, and no warnings of their own. A use of a deprecated item is a warning with a text, at
-    /// a place, that editors show, that `#[allow(deprecated)]` around the macro silences, and that `-D warnings` makes an error. (What
-    /// a macro prints is seen on the terminal of the first build only.)
+    /// On stable Rust, macros can report errors, but no warnings of their own. A use of a deprecated item is
+    /// a warning with a text and a location. Editors show it, `#[allow(deprecated)]` around the macro
+    /// silences it, and `-D warnings` turns it into an error. (Output that a macro prints appears only on the
+    /// terminal of the first build.)
     ///
-    /// `portable`: the IDL is a file, which other IDL compilers may read; else what only these refuse is left out.
+    /// Set `portable` if the IDL is a file, which other IDL compilers may read. Otherwise warnings about
+    /// portability are left out.
     pub fn to_warnings(&self, portable: bool) -> TokenStream {
         let shown = |item: &&Diagnostic| {
             item.severity == Severity::Warning && (portable || !PORTABILITY.contains(&item.code))
@@ -41,10 +44,10 @@ impl Diagnostics {
         let (message, span) = match item.span() {
             None => (item.message.clone(), proc_macro2::Span::call_site()),
             Some(span) if self.is_exact(span) => (self.plain(item), self.sources.rust_spans(span).0),
-            // On lines of its own, since rustc indents nothing.
+            // On separate lines, because rustc does not indent.
             Some(span) => (format!("\n{}\n", self.render_one(item)), self.sources.rust_spans(span).0),
         };
-        // Named so that the line says what it is: "use of deprecated constant `_::IDL_WARNING`: ...".
+        // The name is part of rustc's message: "use of deprecated constant `_::IDL_WARNING`: ...".
         let used = Ident::new("IDL_WARNING", span);
         quote! {
             const _: () = {
@@ -55,7 +58,8 @@ impl Diagnostics {
         }
     }
 
-    /// The place is one of Rust tokens: rustc shows it. Where a macro brought the token, people must see the macro as well.
+    /// Returns whether rustc shows the location itself, because it is one of Rust tokens. A token from a
+    /// macro expansion needs the rendered text, which shows the macro as well.
     fn is_exact(&self, span: crate::source::Span) -> bool {
         self.sources.exact_subspan(span) && span.expansion == 0
     }
@@ -70,7 +74,7 @@ impl Diagnostics {
         syn::Error::new_spanned(quote!(#first #last), message)
     }
 
-    /// Message, notes and helps as lines; other places by file, line and column.
+    /// Returns the message, notes and helps as lines. Other locations are given by file, line and column.
     fn plain(&self, item: &Diagnostic) -> String {
         let mut text = item.message.clone();
         for (index, label) in item.labels.iter().enumerate().filter(|(_, label)| !label.text.is_empty()) {

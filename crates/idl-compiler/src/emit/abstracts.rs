@@ -1,7 +1,8 @@
-//! Abstract interfaces: a handle that holds an object reference or a value, and calls of either.
+//! Abstract interfaces: a handle that holds an object reference or a value, and the calls of both.
 //!
-//! An abstract interface has the traits of any other interface, for those that derive from it, and a trait of operations, for
-//! the values that support it. What other interfaces have as reference is here the handle. Nothing is activated as one.
+//! An abstract interface has the traits of any other interface, for interfaces that derive from it, and a
+//! trait of operations, for values that support it. The handle takes the place of the reference type of other
+//! interfaces. No object is activated as an abstract interface.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -13,23 +14,23 @@ use super::passing::Side;
 use crate::model::{Def, DefId, Flavour};
 
 impl Cx<'_> {
-    /// The definition is an abstract interface.
+    /// Returns whether the definition is an abstract interface.
     pub(super) fn is_abstract(&self, id: DefId) -> bool {
         self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
     }
 
-    /// Path of what stands for the values that support an abstract interface.
+    /// Returns the path of the type that represents the values that support an abstract interface.
     pub(super) fn supporters(&self, depth: usize, id: DefId) -> TokenStream {
         let hidden = self.hidden_path(depth, id);
         quote!(#hidden::Values)
     }
 
-    /// The abstract interfaces that an interface derives from, or a value type supports.
+    /// Returns the abstract interfaces that an interface derives from, or a value type supports.
     pub(super) fn abstract_bases(&self, id: DefId) -> Vec<DefId> {
         self.model.all_bases(id).into_iter().filter(|base| self.is_abstract(*base)).collect()
     }
 
-    /// The handle with its conversions; its methods stand elsewhere.
+    /// Emits the handle with its conversions. Its methods are emitted separately.
     pub(super) fn abstract_reference(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let name = &self.names[def.id].reference;
@@ -129,7 +130,8 @@ impl Cx<'_> {
         }
     }
 
-    /// From values that support the interface, and `Into` each base with the optional forms that parameters take.
+    /// Emits conversions from values that support the interface, and `Into` each base with the optional forms
+    /// that parameters take.
     fn abstract_conversions(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let path = self.reference(depth, def.id);
@@ -189,7 +191,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A state becomes a value where a handle to an abstract interface is wanted that it supports.
+    /// Emits the conversions of a state to a value, to handles of the abstract interfaces that it supports.
     pub(super) fn state_conversions(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let path = self.item(depth, def.id);
@@ -212,8 +214,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The hidden module of an abstract interface: calls, the object-safe trait that those of derived interfaces include, what
-    /// stands for values. `depth` is that of the module's inside.
+    /// Emits the hidden module of an abstract interface: calls, the object-safe trait that those of derived
+    /// interfaces include, and the type that represents values. `depth` is that of the module's inside.
     pub(super) fn hidden_abstract_module(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let name = self.hidden(def.id);
@@ -253,12 +255,13 @@ impl Cx<'_> {
         }
     }
 
-    /// Name of the function that calls whatever a handle holds.
+    /// Returns the name of the function that calls the object or value that a handle holds.
     pub(super) fn either_name(method: &Method) -> super::ident::RustName {
         super::ident::RustName::verbatim(&format!("either_{}", method.name))
     }
 
-    /// The function behind a method of a handle: the call of the object, or that of the value's own operation.
+    /// Emits the function that a method of a handle calls: a call of the object, or of the value's own
+    /// operation.
     fn either(&self, depth: usize, def: &Def, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let (function, call) = (Self::either_name(method), method.call_name());

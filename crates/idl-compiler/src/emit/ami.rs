@@ -1,4 +1,5 @@
-//! Handlers of replies (the callback model of CORBA Messaging): their traits, and the methods that send and return.
+//! Handlers of replies (the callback model of CORBA Messaging): their traits, and the methods that send a
+//! request and return.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,8 @@ use super::passing::{Form, Side};
 use crate::model::{Def, DefId, DefKind, Flavour};
 
 impl Cx<'_> {
-    /// The interface has a handler: it was asked for, is written here, and its objects can be elsewhere.
+    /// Returns whether the interface has a handler: it was requested, the interface is emitted here, and its
+    /// objects can be remote.
     pub(super) fn has_handler(&self, id: DefId) -> bool {
         let is_plain = |kind: &DefKind| matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain);
         is_plain(&self.model.def(id).kind)
@@ -20,7 +22,7 @@ impl Cx<'_> {
             && self.options.handles(self.model, id)
     }
 
-    /// The trait of the handler, and the methods of the reference that take one.
+    /// Emits the trait of the handler, and the methods of the reference that take a handler.
     pub(super) fn handlers(&self, depth: usize, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
         if !self.has_handler(def.id) {
             return None;
@@ -67,12 +69,13 @@ impl Cx<'_> {
         }
     }
 
-    /// The methods with replies that an interface declares, with the names of both methods of its handler.
+    /// Returns the methods with replies that an interface declares, with the names of both methods of its
+    /// handler.
     fn replies(&self, id: DefId) -> Vec<(&Method, RustName, RustName)> {
         let mut lineage = self.model.all_bases(id);
         lineage.push(id);
         let all = || lineage.iter().flat_map(|owner| &self.methods[owner]).filter(|method| !method.oneway);
-        // What the IDL spells comes first; attributes and exceptions give way.
+        // Names in the IDL have priority. Names of attributes and exceptions are changed if they clash.
         let is_get = |method: &Method| method.wire.starts_with("_get_");
         let mut taken: HashSet<String> =
             all().filter(|method| !is_get(method)).map(|method| method.name.as_str().to_owned()).collect();
@@ -89,7 +92,7 @@ impl Cx<'_> {
         with_exceptions.filter(|(method, ..)| method.owner == id).collect()
     }
 
-    /// `sendc_` methods of the reference, for its own and all inherited operations.
+    /// Emits the `sendc_` methods of the reference, for its own and all inherited operations.
     fn senders(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let v1 = &self.v1;
         let path = self.reference(depth, def.id);
@@ -159,7 +162,7 @@ impl Cx<'_> {
         quote!(impl #path { #(#senders)* })
     }
 
-    /// The statement that makes an argument the call's own, and how it is passed on.
+    /// Returns the statement that converts an argument to an owned one, and the expression that passes it on.
     fn kept(&self, param: &Parameter) -> (TokenStream, TokenStream) {
         let v1 = &self.v1;
         let name = &param.name;
@@ -184,7 +187,7 @@ impl Cx<'_> {
     }
 }
 
-/// A name that nothing else has: `ami_` stands before the stem as often as that takes.
+/// Returns an unused name, with as many `ami_` before the stem as necessary.
 fn free(taken: &mut HashSet<String>, prefix: &str, stem: &str, suffix: &str) -> String {
     let mut ami = String::new();
     loop {

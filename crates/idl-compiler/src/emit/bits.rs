@@ -8,10 +8,10 @@ use super::docs::doc;
 use super::hybrid::Traits;
 use crate::model::{Bitmask, Bitset, Def, Primitive};
 
-/// What both have.
+/// Traits that both implement.
 const HAS: &[&str] = &["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
 
-/// What both derive.
+/// Returns the derives of both.
 fn always_derived() -> TokenStream {
     quote! {
         #[derive(
@@ -29,7 +29,7 @@ fn always_derived() -> TokenStream {
 }
 
 impl Cx<'_> {
-    /// A bitmask: a set of flags.
+    /// Emits a bitmask: a set of flags.
     pub(super) fn bitmask(&self, depth: usize, def: &Def, body: &Bitmask) -> TokenStream {
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
         let path = self.item(depth, def.id);
@@ -182,7 +182,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A bitset: numbers that share an integer.
+    /// Emits a bitset: numbers that share an integer.
     pub(super) fn bitset(&self, depth: usize, def: &Def, body: &Bitset) -> TokenStream {
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
         let path = self.item(depth, def.id);
@@ -256,7 +256,7 @@ impl Cx<'_> {
         }
     }
 
-    /// All fields of a bitset, those of its bases first, with their names.
+    /// Returns all fields of a bitset, those of its bases first, with their names.
     fn bit_fields(&self, def: &Def) -> Vec<(&crate::model::BitField, Option<proc_macro2::Ident>)> {
         let base = |id| self.model.bitset(id).and_then(|body| body.base);
         let mut owners: Vec<_> = std::iter::successors(Some(def.id), |id| base(*id)).collect();
@@ -273,7 +273,7 @@ impl Cx<'_> {
         fields
     }
 
-    /// Reading a field, replacing it, setting it.
+    /// Emits the methods that read, replace and set a field.
     fn accessors(
         &self,
         field: &crate::model::BitField,
@@ -358,7 +358,7 @@ impl Cx<'_> {
         }
     }
 
-    /// An integer as another; nothing where it is the same.
+    /// Returns the cast of an integer to another type, or the expression itself if the types are equal.
     fn cast(&self, expression: TokenStream, from: Primitive, to: Primitive) -> TokenStream {
         let same = |p: Primitive| if p == Primitive::Octet { Primitive::UInt8 } else { p };
         if same(from) == same(to) {
@@ -368,7 +368,7 @@ impl Cx<'_> {
         quote!(#expression as #to)
     }
 
-    /// Encoding of a type that is an integer inside.
+    /// Emits the encoding of a type that consists of an integer.
     fn cdr_as_integer(&self, path: &TokenStream, bits: Primitive) -> TokenStream {
         let v1 = &self.v1;
         let size = Literal::usize_unsuffixed(bits.size());

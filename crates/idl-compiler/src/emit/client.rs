@@ -1,4 +1,5 @@
-//! The client's side of an interface: methods of the reference, the trait for generic code, the calls behind both.
+//! The client's side of an interface: methods of the reference, the trait for generic code, and the
+//! call functions that both use.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,7 +11,7 @@ use super::passing::Side;
 use crate::model::{Def, DefId};
 
 impl Cx<'_> {
-    /// Inherent methods of the reference: the interface's own and all inherited ones.
+    /// Emits the inherent methods of the reference: the interface's own and all inherited ones.
     pub(super) fn inherent_methods(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let path = self.reference(depth, def.id);
         let methods = lineage.iter().flat_map(|owner| &self.methods[owner]).map(|method| {
@@ -29,7 +30,7 @@ impl Cx<'_> {
         quote!(impl #path { #(#methods)* })
     }
 
-    /// The trait for generic client code.
+    /// Emits the trait for generic client code.
     pub(super) fn client_trait(&self, depth: usize, def: &Def) -> TokenStream {
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
         let first = format!(
@@ -44,7 +45,8 @@ impl Cx<'_> {
             let parameters = self.parameters(depth, method, Side::Client);
             let wide = self.wide_generics(method);
             let future = self.future(depth, method);
-            // The whole signature is located at the name: rustc shows it for missing and wrong methods.
+            // The whole signature has the span of the name, because rustc shows it for missing and wrong
+            // methods.
             quote_spanned!(name.span()=> #docs fn #name #wide(&self, #(#parameters),*) -> #future;)
         });
         quote! {
@@ -55,7 +57,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The reference type implements the traits of its interface and of all its bases.
+    /// Emits the reference type's implementations of the traits of its interface and of all its bases.
     pub(super) fn client_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let path = self.reference(depth, def.id);
         let impls = lineage.iter().map(|owner| {
@@ -73,16 +75,16 @@ impl Cx<'_> {
         quote!(#(#impls)*)
     }
 
-    /// The bases of a trait, each with a plus sign after it.
+    /// Returns the bases of a trait, each followed by a plus sign.
     pub(super) fn super_traits(&self, def: &Def, path: impl Fn(DefId) -> TokenStream) -> TokenStream {
         let bases = self.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
         let paths = bases.iter().map(|base| path(*base));
         quote!(#(#paths +)*)
     }
 
-    /// The call of the function behind a method, from inside of the method.
+    /// Returns the call of a method's call function, for the body of the method.
     fn call(&self, depth: usize, def: &Def, method: &Method) -> TokenStream {
-        // A local object has calls of its own for what it inherits too.
+        // A local object has its own calls for inherited operations too.
         let local = self.is_local(def.id);
         let hidden = self.hidden_path(depth, if local { def.id } else { method.owner });
         let either = self.is_abstract(def.id);
@@ -104,7 +106,7 @@ impl Cx<'_> {
         quote!(#hidden::#function(#target, #(#arguments),*))
     }
 
-    /// The function that makes the call: to a servant of the same process, or by a message.
+    /// Emits the function that makes the call: directly to a servant of the same process, or by a message.
     pub(super) fn call_function(&self, depth: usize, index: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let function = method.call_name();
@@ -119,7 +121,7 @@ impl Cx<'_> {
         let arguments = self.local_arguments(method);
         let name = &method.name;
         let encode = self.encode_arguments(depth, method);
-        // A stream is the last argument: what encodes the others does not know of it.
+        // A stream is the last argument. The code that encodes the other arguments does not include it.
         let source = method.sent().find(|param| param.stream).map(|param| &param.name);
         let (invoke, send_oneway) = match source {
             Some(_) => (quote!(invoke_from), quote!(send_oneway_from)),
@@ -144,7 +146,7 @@ impl Cx<'_> {
             let raised = self.decode_raised(depth, method);
             let whole = quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await);
             match method.flows {
-                // Values may refer to others in items before theirs.
+                // Values may refer to values in preceding elements, so the result is decoded as a whole.
                 true => quote!(::core::result::Result::map(#whole, ::core::convert::From::from)),
                 false => whole,
             }
@@ -166,7 +168,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The interface as the functions of its calls name it; nothing where there are none.
+    /// Emits the static description of the interface that its call functions use; nothing if there are none.
     pub(super) fn interface_static(&self, def: &Def) -> Option<TokenStream> {
         let v1 = &self.v1;
         let id = &def.repository_id;
@@ -175,7 +177,7 @@ impl Cx<'_> {
             .then(|| quote!(static INTERFACE: #v1::Interface = #v1::Interface::new(#id, &[#(#wires),*]);))
     }
 
-    /// What a local servant is called with.
+    /// Returns the arguments of a call to a local servant.
     pub(super) fn local_arguments(&self, method: &Method) -> Vec<TokenStream> {
         let argument = |param: &super::method::Parameter| {
             let name = &param.name;
@@ -184,7 +186,8 @@ impl Cx<'_> {
         method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
     }
 
-    /// Bounded arguments come in as plain ones: too long ones are refused before anything is sent.
+    /// Emits the checks of bounded arguments, which are passed as unbounded ones. Too long ones are rejected
+    /// before anything is sent.
     pub(super) fn bound_checks(&self, method: &Method) -> TokenStream {
         let sent = method.sent().filter(|param| !param.is_inout());
         let checks = sent.filter_map(|param| {
@@ -200,7 +203,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Keeps only those properties of the context that the operation names.
+    /// Emits the statement that keeps only those properties of the context that the operation names.
     pub(super) fn named_properties(&self, method: &Method) -> Option<TokenStream> {
         let v1 = &self.v1;
         let (context, patterns) = (method.context_name()?, &method.context);
@@ -259,7 +262,7 @@ impl Cx<'_> {
     fn decode_raised(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         if method.raises.is_empty() {
-            // What a native type stands for has no description here.
+            // Exceptions that a native type stands for have no description to decode them by.
             return quote!(|_, _| ::core::option::Option::None);
         }
         let error = self.error_type(depth, method);

@@ -1,4 +1,4 @@
-//! What each interface says of itself at run time: its operations, attributes and bases as constant data.
+//! Descriptions of interfaces at run time: their operations, attributes and bases as constant data.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,7 +7,7 @@ use super::Cx;
 use crate::model::{Attribute, Def, DefId, DefKind, Direction, Flavour, Interface, Operation};
 
 impl Cx<'_> {
-    /// The description of an interface, which is reached by a function as those of types are.
+    /// Emits the description of an interface. Like that of types, it is accessed by a function.
     pub(super) fn interface_desc(&self, depth: usize, def: &Def) -> TokenStream {
         let DefKind::Interface(body) = &def.kind else { return TokenStream::new() };
         let v1 = &self.v1;
@@ -41,7 +41,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The kind of the type codes of references to an interface.
+    /// Returns the kind of the type codes of references to an interface.
     pub(super) fn interface_kind(&self, interface: &Interface) -> TokenStream {
         let v1 = &self.v1;
         match interface.flavour {

@@ -1,4 +1,4 @@
-//! Comments of the IDL as rustdoc, and a line for what has none.
+//! Conversion of IDL comments to rustdoc, and default documentation of items without a comment.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,11 +6,12 @@ use quote::quote;
 use super::Cx;
 use crate::model::{Annotation, Docs, Member};
 
-/// Annotations that say something of a member's values.
+/// Annotations about a member's values, which are part of its documentation.
 const TOLD: &[&str] = &["optional", "default", "range", "min", "max", "unit"];
 
 impl Cx<'_> {
-    /// Documentation of a member: the IDL's comment, or what it is, and what annotations say of its values.
+    /// Returns the documentation of a member: the IDL's comment or a default, and the annotations about its
+    /// values.
     pub(super) fn member_docs(&self, what: &str, member: &Member) -> TokenStream {
         let text = format!("{what} `{}`: IDL `{}`.", member.name, self.model.describe(member.ty));
         let told = member.annotations.0.iter().filter(|annotation| TOLD.contains(&annotation.name.as_str()));
@@ -21,7 +22,7 @@ impl Cx<'_> {
         }
     }
 
-    /// An annotation as it was written.
+    /// Returns an annotation as it was written.
     fn annotation_text(&self, annotation: &Annotation) -> String {
         let args = annotation.args.iter().map(|arg| {
             let value =
@@ -38,7 +39,7 @@ impl Cx<'_> {
     }
 }
 
-/// `#[doc]` attributes: the IDL's comment, or `default` where it has none.
+/// Returns `#[doc]` attributes: the IDL's comment, or `default` if there is none.
 pub(super) fn doc(docs: &Docs, default: &str) -> TokenStream {
     let mut lines = comment_lines(docs);
     if lines.iter().all(|line| line.trim().is_empty()) {
@@ -47,14 +48,14 @@ pub(super) fn doc(docs: &Docs, default: &str) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// `#[doc]` attributes: the IDL's comment, or `default`, and a paragraph after it.
+/// Returns `#[doc]` attributes: the IDL's comment or `default`, followed by another paragraph.
 pub(super) fn doc_and(docs: &Docs, default: &str, more: &str) -> TokenStream {
     let first = doc(docs, default);
     let more = format!(" {more}");
     quote!(#first #[doc = ""] #[doc = #more])
 }
 
-/// `#[doc]` attributes: a line that says what the item is, and the IDL's comment after it.
+/// Returns `#[doc]` attributes: a line that describes the item, followed by the IDL's comment.
 pub(super) fn doc_after(first: &str, docs: &Docs) -> TokenStream {
     let first = format!(" {first}");
     let lines = comment_lines(docs);
@@ -62,8 +63,8 @@ pub(super) fn doc_after(first: &str, docs: &Docs) -> TokenStream {
     quote!(#[doc = #first] #gap #(#[doc = #lines])*)
 }
 
-/// The lines of a comment such that rustdoc takes nothing in them for Rust code to compile and run: fenced blocks
-/// without a language are text, and no line outside of one is indented so far that it becomes code.
+/// Returns the lines of a comment such that rustdoc treats none of them as Rust code to test. Fenced blocks
+/// without a language become text, and indentation outside of fences is limited.
 fn comment_lines(docs: &Docs) -> Vec<String> {
     let mut fence: Option<&str> = None;
     let mut lines = Vec::with_capacity(docs.lines.len());
@@ -94,7 +95,7 @@ fn comment_lines(docs: &Docs) -> Vec<String> {
     lines
 }
 
-/// Width of the white space that a line begins with; a tab counts four.
+/// Returns the width of the leading white space of a line. A tab counts as four.
 fn indentation(line: &str) -> usize {
     line.chars().take_while(|c| c.is_whitespace()).map(|c| if c == '\t' { 4 } else { 1 }).sum()
 }

@@ -8,7 +8,7 @@ use super::docs::doc;
 use crate::model::{Def, Enum};
 
 impl Cx<'_> {
-    /// An enum with all its implementations.
+    /// Emits an enum with all its implementations.
     pub(super) fn enumeration(&self, depth: usize, def: &Def, body: &Enum) -> TokenStream {
         let v1 = &self.v1;
         let names = &self.names[def.id];

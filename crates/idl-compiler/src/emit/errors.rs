@@ -1,4 +1,4 @@
-//! What stands in an interface's module for its operations: error enums and structs of results.
+//! Types in an interface's module for its operations: error enums and structs of results.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,9 @@ use crate::model::{DefId, Docs};
 const SYSTEM: &str = "System";
 
 impl Cx<'_> {
-    /// The variants of a method's error enum, one for each exception in order: the exception's name, with as much of
-    /// its scope before it as makes it different from the others and from what is reserved.
+    /// Returns the variants of a method's error enum, one for each exception in order. A variant has the
+    /// exception's name, prefixed with as much of its scope as is necessary to distinguish it from the others
+    /// and from reserved names.
     pub(super) fn error_variants(&self, method: &Method) -> Vec<RustName> {
         let scopes: Vec<Vec<String>> = method.raises.iter().map(|id| self.outer_names(*id)).collect();
         let mut used = vec![0; scopes.len()];
@@ -53,7 +54,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The variant of any user exception, if the method may raise that.
+    /// Returns the variant for any user exception, if the method can raise arbitrary ones.
     pub(super) fn any_variant(&self, method: &Method) -> Option<RustName> {
         let others = self.error_variants(method);
         let mut name = RustName::verbatim("User");
@@ -63,7 +64,7 @@ impl Cx<'_> {
         method.raises_any.then_some(name)
     }
 
-    /// Names of the scopes around a definition, outermost first, as types are spelled.
+    /// Returns the names of the scopes that contain a definition, outermost first, in the case of types.
     fn outer_names(&self, id: DefId) -> Vec<String> {
         let mut path = self.model.path(id);
         path.pop();
@@ -72,7 +73,7 @@ impl Cx<'_> {
             .collect()
     }
 
-    /// The error enum of a method that raises exceptions.
+    /// Emits the error enum of a method that raises exceptions.
     pub(super) fn error_enum(&self, depth: usize, method: &Method) -> TokenStream {
         let Some(name) = &method.error else { return TokenStream::new() };
         let v1 = &self.v1;
@@ -151,7 +152,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The struct of a method's results, if they are too many for a tuple.
+    /// Emits the struct of a method's results, if they are too many for a tuple.
     pub(super) fn reply_struct(&self, depth: usize, method: &Method) -> TokenStream {
         let Some(name) = &method.reply else { return TokenStream::new() };
         let item = name.at(method.span);

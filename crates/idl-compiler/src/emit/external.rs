@@ -1,4 +1,5 @@
-//! Definitions of included files whose Rust is elsewhere: what is left out, and the paths that lead there.
+//! Definitions of included files whose Rust is in another place: which are omitted, and the paths to their
+//! Rust.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,14 +13,15 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::work;
 
-/// Where the Rust of definitions is.
+/// The locations of the Rust of definitions.
 pub(super) struct External {
-    /// By definition: the path of an outer module, and how many modules of the definition's own scope it stands for.
+    /// For each definition: the path of an outer module, and the number of modules of the definition's own
+    /// scope that this path replaces.
     places: Vec<Option<(TokenStream, usize)>>,
-    /// By definition: the last part of the path of an entry that names it.
+    /// For each definition: the last part of the path of an entry that names it.
     names: Vec<Option<String>>,
     emitted: Vec<bool>,
-    /// The Rust types that entries give native types, by definition.
+    /// The Rust types that entries specify for native types, by definition.
     natives: HashMap<DefId, TokenStream>,
     /// Definitions of the standard that have no Rust.
     internal: HashSet<DefId>,
@@ -34,7 +36,7 @@ impl External {
             if let Some((entry, named)) = cover(model, options, def.id) {
                 let (path, depth) = match named {
                     None => (entry.clone(), 0),
-                    // Every scope is a module.
+                    // The number of modules that the entry's path replaces. Every scope is a module.
                     Some(id) if is_module(model, id) => (entry.clone(), model.path(id).len()),
                     Some(id) => (outer(entry), model.path(id).len() - 1),
                 };
@@ -49,44 +51,46 @@ impl External {
         }
         let internal = standard::settle(model, options, &mut places, &mut emitted);
         add_predeclared(model, &places, &mut emitted);
-        // What an entry says of a native type by its own name is the type, not where its alias is.
+        // An entry with the name of a native type specifies the type, not the location of its alias.
         let mut natives = HashMap::new();
         for def in model.defs().iter().filter(|def| matches!(def.kind, DefKind::Native)) {
             let path = native(model, options, def.id);
-            // One that nothing uses need not be anything: `native ValueFactory;` stands in every orb.idl.
+            // An unused native type needs no entry: every orb.idl contains `native ValueFactory;`.
             emitted[def.id.index()] = path.is_some();
             natives.extend(path.map(|path| (def.id, path.clone())));
         }
-        // A module is written if anything in it is. Children come after their parents.
+        // A module is emitted if anything in it is. Children come after their parents.
         for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
         External { places, names, emitted, natives, internal }
     }
 
-    /// The definition is part of the output.
+    /// Returns whether the definition is part of the output.
     pub(super) fn emitted(&self, id: DefId) -> bool {
         self.emitted[id.index()]
     }
 
-    /// The Rust type of a native type, where an entry says so, from `up` modules below the user's.
+    /// Returns the Rust type that an entry specifies for a native type, seen from `up` modules below the
+    /// user's.
     pub(super) fn native(&self, up: usize, id: DefId) -> Option<TokenStream> {
         self.natives.get(&id).map(|path| placed(path, up))
     }
 
-    /// The path of the module in which a definition lies that is elsewhere, from `up` modules below the user's.
+    /// Returns the path of the module that contains the Rust of an external definition, seen from `up`
+    /// modules below the user's.
     pub(super) fn scope(&self, up: usize, id: DefId, names: &Names) -> Option<TokenStream> {
         let (path, levels) = self.places[id.index()].as_ref().filter(|_| !self.emitted(id))?;
         let (path, scope) = (placed(path, up), names[id].scope.iter().skip(*levels));
         Some(quote!(#path #(::#scope)*))
     }
 
-    /// The Rust name that the path of an entry gives the definition itself.
+    /// Returns the Rust name that the path of an entry specifies for the definition itself.
     pub(super) fn name(&self, id: DefId) -> Option<&str> {
         self.names[id.index()].as_deref().filter(|_| !self.emitted(id))
     }
 
-    /// Reports definitions that the output needs and that are nowhere.
+    /// Reports definitions that the output needs and whose Rust has no known location.
     pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
         let mut reported = vec![false; model.defs().len()];
         for def in model.defs().iter().filter(|def| self.emitted(def.id)) {
@@ -123,7 +127,7 @@ impl External {
     }
 }
 
-/// A native type that something uses, and of which nothing says what it is.
+/// Returns the error about a used native type without a specified Rust type.
 fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
     let name = model.scoped_name(native);
     let message = format!("nothing says which Rust type the native type `{name}` is");
@@ -133,8 +137,8 @@ fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
         .help(format!("say it with `extern(\"::{name}\" = ::path::Type)`"))
 }
 
-/// What the compiler knows by itself is nobody's file to compile: it is written where it is needed and nothing says that it
-/// is elsewhere.
+/// Marks the predeclared definitions for emission if any is needed, unless an entry specifies their location.
+/// They do not belong to a file of the user.
 fn add_predeclared(model: &Model, places: &[Option<(TokenStream, usize)>], emitted: &mut [bool]) {
     let known =
         |id: DefId| places[id.index()].is_none() && model.sources().is_predeclared(model.def(id).span);
@@ -147,7 +151,7 @@ fn add_predeclared(model: &Model, places: &[Option<(TokenStream, usize)>], emitt
     }
 }
 
-/// What is wrong with the entry of [`Options::external`] at a position.
+/// Checks the entry of [`Options::external`] at an index.
 pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<OptionProblem> {
     let (idl, _) = options.external.get(index)?;
     let wanted = idl.trim_start_matches("::");
@@ -159,14 +163,15 @@ pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<
     (!covers).then_some(OptionProblem::NothingExternal(index))
 }
 
-/// The Rust type that an entry gives a native type by its own name.
+/// Returns the Rust type that an entry with the native type's own name specifies.
 fn native<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<&'o TokenStream> {
     let name = model.scoped_name(id);
     let entry = options.external.iter().find(|(idl, _)| idl.trim_start_matches("::") == name);
     entry.map(|(_, path)| path)
 }
 
-/// The entry that says where the Rust of a definition is, the longest that fits, and what it names; `None` for all.
+/// Returns the entry that specifies the location of a definition's Rust, and the definition that it names;
+/// `None` for all. If several entries match, the longest one is used.
 pub(super) fn cover<'o>(
     model: &Model,
     options: &'o Options,
@@ -183,7 +188,8 @@ pub(super) fn cover<'o>(
     fitting.max_by_key(|(length, _, _)| *length).map(|(_, path, named)| (path, named))
 }
 
-/// What an entry names, if that is the definition or one around it; `::` names everything.
+/// Returns the definition that an entry names, if it is this definition or contains it. `::` names
+/// everything.
 fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
     let wanted = idl.trim_start_matches("::");
     if wanted.is_empty() {
@@ -197,7 +203,7 @@ fn is_module(model: &Model, id: DefId) -> bool {
     matches!(model.def(id).kind, DefKind::Module(_))
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn last(path: &TokenStream) -> Option<String> {
     match path.clone().into_iter().last() {
         Some(proc_macro2::TokenTree::Ident(word)) => Some(word.to_string()),
@@ -205,7 +211,7 @@ fn last(path: &TokenStream) -> Option<String> {
     }
 }
 
-/// A path without its last part.
+/// Returns a path without its last part.
 fn outer(path: &TokenStream) -> TokenStream {
     let mut trees: Vec<_> = path.clone().into_iter().collect();
     while let Some(tree) = trees.pop() {
@@ -217,7 +223,7 @@ fn outer(path: &TokenStream) -> TokenStream {
     trees.into_iter().collect()
 }
 
-/// Definitions that the output of one names.
+/// Returns the definitions that the output of a definition names.
 pub(super) fn used(model: &Model, id: DefId) -> Vec<DefId> {
     let mut used = Vec::new();
     let mut types: Vec<TypeId> = model.member_types(id);
@@ -231,7 +237,7 @@ pub(super) fn used(model: &Model, id: DefId) -> Vec<DefId> {
         }
         DefKind::Struct(_) => used.extend(model.struct_bases(id)),
         DefKind::Bitset(bitset) => used.extend(bitset.base),
-        // A reference has the operations of its bases too, a value the state of its bases.
+        // A reference also has the operations of its bases, and a value the state of its bases.
         DefKind::Interface(_) | DefKind::Value(_) => {
             used.extend(model.all_bases(id));
             for base in model.all_bases(id) {

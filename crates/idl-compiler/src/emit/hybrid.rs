@@ -1,4 +1,5 @@
-//! `@interpretive` and `@adaptive`: types that show their parts to the interpreter in place of, or beside, code of their own.
+//! `@interpretive` and `@adaptive`: types that expose their parts to the interpreter, instead of or in
+//! addition to their own marshalling code.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,33 +16,33 @@ use crate::model::{
     Union,
 };
 
-/// Who marshals a type.
+/// How a type is marshalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The interpreter.
+    /// By the interpreter.
     Interpretive,
-    /// The interpreter so many times, then code of the type's own.
+    /// By the interpreter for this number of uses, then by the type's own code.
     Adaptive(u32),
 }
 
-/// What is interpreted.
+/// The types and calls that are interpreted.
 #[derive(Debug, Default)]
 pub(super) struct Hybrid {
     modes: HashMap<DefId, Mode>,
-    /// Types that show their parts: those with a mode, and what calls need.
+    /// Types that expose their parts: those with a mode, and those that calls need.
     shown: HashSet<DefId>,
     /// Interfaces whose calls interpret their parameters and results.
     calls: HashSet<DefId>,
 }
 
-/// The traits of marshalling code that a type has itself.
+/// The traits that a type's own marshalling code implements.
 pub(super) struct Traits {
     pub(super) encode: TokenStream,
     pub(super) decode: TokenStream,
 }
 
 impl Hybrid {
-    /// What annotations and options ask for.
+    /// Evaluates annotations and options.
     pub(super) fn new(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) -> Hybrid {
         let mut hybrid = Hybrid::default();
         for def in cx.model.defs().iter().filter(|def| cx.external.emitted(def.id)) {
@@ -68,7 +69,7 @@ impl Hybrid {
                     let message = format!("`@{}` on a {why}", annotation.name);
                     problems.push(refused(annotation, &message).and(def.span, "of this"));
                 }
-                // A pattern takes what it can have.
+                // A pattern applies only to types that can be interpreted.
                 (Some(_), None) => {}
             }
         }
@@ -80,7 +81,7 @@ impl Hybrid {
                 waiting.extend(method.results.iter().map(|result| result.ty.ty));
             }
         }
-        // Through typedefs, sequences and members, each type once.
+        // Follow typedefs, sequences and members, visiting each type once.
         let mut seen = HashSet::new();
         while let Some(ty) = waiting.pop() {
             if !seen.insert(ty) {
@@ -97,18 +98,18 @@ impl Hybrid {
         hybrid
     }
 
-    /// How a type is marshalled, if not by its own code alone.
+    /// Returns how a type is marshalled, if not only by its own code.
     pub(super) fn mode(&self, id: DefId) -> Option<Mode> {
         self.modes.get(&id).copied()
     }
 
-    /// The calls of an interface interpret what they send.
+    /// Returns whether the calls of an interface interpret their parameters and results.
     pub(super) fn calls(&self, id: DefId) -> bool {
         self.calls.contains(&id)
     }
 }
 
-/// Types that can be interpreted.
+/// Returns whether types of this kind can be interpreted.
 pub(super) fn is_type(kind: &DefKind) -> bool {
     matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
 }
@@ -124,7 +125,8 @@ impl Cx<'_> {
             || self.options.interpretive.iter().any(|pattern| matches_name(pattern, &scoped))
     }
 
-    /// What is asked for a type: what stands in the IDL comes first, then `adaptive`, which says more.
+    /// Returns the requested mode of a type. Annotations in the IDL have priority over options, and
+    /// `adaptive` over `interpretive`.
     fn wanted(&self, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
         if !is_type(&def.kind) {
             return None;
@@ -163,7 +165,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What keeps a type from being filled member by member.
+    /// Returns the reason why a type cannot be filled member by member, if there is one.
     fn obstacle(&self, def: &Def) -> Option<&'static str> {
         let has_default = match &def.kind {
             DefKind::Union(body) => {
@@ -180,7 +182,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The traits that a type's own marshalling code implements; `None`: it has none.
+    /// Returns the traits that a type's own marshalling code implements; `None` if it has no such code.
     pub(super) fn own_code(&self, id: DefId) -> Option<Traits> {
         let v1 = &self.v1;
         match self.hybrid.mode(id) {
@@ -192,7 +194,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The Rust type of a member or element shows its parts, or is one that writes and reads itself.
+    /// Returns whether the Rust type of a member or element exposes its parts, or reads and writes itself.
     fn reflects(&self, u: Use) -> bool {
         let (ty, non_nil) = self.strip(u);
         match self.model.ty(ty) {
@@ -212,7 +214,7 @@ impl Cx<'_> {
         }
     }
 
-    /// There is code of its own in the marshalling of this type that the interpreter can do without.
+    /// Returns whether the interpreter can replace code of this type's own marshalling.
     fn shows(&self, u: Use) -> bool {
         let (ty, _) = self.strip(u);
         match self.model.ty(ty) {
@@ -224,12 +226,12 @@ impl Cx<'_> {
         }
     }
 
-    /// The calls of the interface interpret values of this type.
+    /// Returns whether the calls of the interface interpret values of this type.
     pub(super) fn is_interpreted(&self, owner: DefId, u: Use) -> bool {
         self.hybrid.calls(owner) && !u.optional && self.shows(u) && self.reflects(u)
     }
 
-    /// The expression that decodes a value in a call.
+    /// Returns the expression that decodes a value in a call.
     pub(super) fn decode_value(&self, depth: usize, owner: DefId, u: Use, ty: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
         if self.is_interpreted(owner, u) {
@@ -239,7 +241,8 @@ impl Cx<'_> {
         quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d))
     }
 
-    /// What stands for a part where it is written and where it is read; `place` is the value itself.
+    /// Returns the expressions for a part when it is written and when it is read. `place` is the value
+    /// itself.
     fn part(&self, u: Use, place: &TokenStream) -> (TokenStream, TokenStream) {
         let v1 = &self.v1;
         if u.optional {
@@ -251,7 +254,8 @@ impl Cx<'_> {
         }
     }
 
-    /// All that a type has for the interpreter; nothing where it is not interpreted. `least` is the least number of octets.
+    /// Emits all implementations of a type for the interpreter; nothing if it is not interpreted. `least` is
+    /// the minimum number of bytes.
     pub(super) fn hybrid(&self, depth: usize, def: &Def, least: &TokenStream) -> Option<TokenStream> {
         if !self.hybrid.shown.contains(&def.id) {
             return None;
@@ -263,7 +267,7 @@ impl Cx<'_> {
         Some(quote!(#parts #uses #cdr))
     }
 
-    /// `Written`, `Filled` and `Blank`.
+    /// Emits `Written`, `Filled` and `Blank`.
     fn shown_parts(&self, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
         let (write, read) = match &def.kind {
@@ -326,7 +330,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The members of a struct or exception, those of bases first, as the type code has them.
+    /// Returns the members of a struct or exception, those of bases first, as in the type code.
     fn owned_members(&self, def: &Def) -> impl Iterator<Item = (Use, &RustName)> {
         let mut owners = self.model.struct_bases(def.id);
         owners.push(def.id);
@@ -337,7 +341,7 @@ impl Cx<'_> {
         })
     }
 
-    /// One arm a case. A case is known by the number of its first label in the type code.
+    /// Returns one arm for each case. A case is identified by the number of its first label in the type code.
     fn union_parts(&self, depth: usize, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
         let (bits, of_bits) = self.label_casts(depth, body.discriminator);
         let (mut writes, mut blanks, mut reads) = (Vec::new(), Vec::new(), Vec::new());
@@ -378,7 +382,7 @@ impl Cx<'_> {
             blanks.push(quote!(_ => Self::#other(#of_bits),));
             reads.push(quote!(Self::#other(_) => ::core::result::Result::Ok(()),));
         } else {
-            // All labels are those of a case.
+            // Every label belongs to a case.
             blanks.push(quote!(_ => return ::core::result::Result::Ok(()),));
         }
         let read = quote! {
@@ -388,7 +392,8 @@ impl Cx<'_> {
         (quote!(match self { #(#writes)* }), read)
     }
 
-    /// The bits of the discriminator `__zorb_l`, and the discriminator of the label that was read.
+    /// Returns the expressions for the bits of the discriminator `__zorb_l`, and for the discriminator of the
+    /// label that was read.
     fn label_casts(&self, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
         let v1 = &self.v1;
         let wide = quote!(::core::primitive::i64);
@@ -418,7 +423,7 @@ impl Cx<'_> {
         }
     }
 
-    /// `Adaptive`.
+    /// Emits `Adaptive`.
     fn uses_of(&self, def: &Def, path: &TokenStream) -> Option<TokenStream> {
         let Some(Mode::Adaptive(uses)) = self.hybrid.mode(def.id) else { return None };
         let v1 = &self.v1;
@@ -433,7 +438,8 @@ impl Cx<'_> {
         })
     }
 
-    /// `CdrEncode` and `CdrDecode` by the interpreter, or by whoever's turn it is; nothing for types that only calls need.
+    /// Emits `CdrEncode` and `CdrDecode` that use the interpreter, for adaptive types only until they are
+    /// compiled; nothing for types that only calls need.
     fn interpreted_cdr(&self, def: &Def, path: &TokenStream, least: &TokenStream) -> Option<TokenStream> {
         let v1 = &self.v1;
         let mode = self.hybrid.mode(def.id)?;
@@ -492,7 +498,7 @@ impl Cx<'_> {
         })
     }
 
-    /// The function that the option `uses` asks for.
+    /// Emits the function that the option `uses` requests.
     pub(super) fn all_uses(&self) -> Option<TokenStream> {
         let name = self.options.uses.as_ref()?;
         let v1 = &self.v1;

@@ -1,4 +1,4 @@
-//! Rust identifiers from IDL names: heck's conversions, keywords, spans.
+//! Conversion of IDL names to Rust identifiers: heck's conversions, keywords, spans.
 
 use heck::{ToShoutySnakeCase, ToSnakeCase, ToUpperCamelCase};
 use proc_macro2::{Ident, Span};
@@ -8,19 +8,19 @@ use quote::{ToTokens, TokenStreamExt};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RustName(String);
 
-/// Which convention a name follows.
+/// The naming convention of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
-    /// Modules, members, operations, parameters.
+    /// For modules, members, operations, parameters.
     Snake,
-    /// Types, traits, variants.
+    /// For types, traits, variants.
     Camel,
-    /// Constants.
+    /// For constants.
     Shouty,
 }
 
 impl RustName {
-    /// The Rust name of an IDL name.
+    /// Converts an IDL name to a Rust name.
     pub(crate) fn convert(idl: &str, case: Case) -> Self {
         let name = match case {
             Case::Snake => idl.to_snake_case(),
@@ -30,7 +30,7 @@ impl RustName {
         RustName::verbatim(&name)
     }
 
-    /// A name taken as it is, but for the four keywords that have no raw form: those get an underscore.
+    /// Uses a name unchanged, except that the four keywords without a raw form get an underscore.
     pub(crate) fn verbatim(name: &str) -> Self {
         match name {
             "self" | "Self" | "super" | "crate" => RustName(format!("{name}_")),
@@ -38,24 +38,24 @@ impl RustName {
         }
     }
 
-    /// The same name with an underscore more.
+    /// Returns the name with an additional underscore.
     pub(crate) fn underscored(&self) -> Self {
         RustName(format!("{}_", self.0))
     }
 
-    /// The name without `r#`.
+    /// Returns the name without `r#`.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// An identifier, raw where the name is a keyword of any edition. Located at `span`, but resolved as if written
-    /// where the macro is called: lints of the user's crate then leave it alone.
+    /// Returns an identifier, raw if the name is a keyword of any edition. It is located at `span`, but
+    /// resolved at the macro's call site, so that lints of the user's crate ignore it.
     pub(crate) fn at(&self, span: Span) -> Ident {
         let span = span.resolved_at(Span::call_site());
         if is_keyword(&self.0) { Ident::new_raw(&self.0, span) } else { Ident::new(&self.0, span) }
     }
 
-    /// An identifier without a place in the IDL.
+    /// Returns an identifier without a location in the IDL.
     pub(crate) fn ident(&self) -> Ident {
         self.at(Span::call_site())
     }
@@ -73,7 +73,7 @@ impl std::fmt::Display for RustName {
     }
 }
 
-/// `name` can be an identifier, raw or not: what `rename` accepts.
+/// Returns whether `name` can be an identifier, raw or not, as `rename` requires.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let mut octets = name.bytes();
     let first = octets.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_');

@@ -1,4 +1,4 @@
-//! The frame: the hidden module, modules of scopes, typedefs, constants, re-exports.
+//! The structure of the output: the hidden module, modules of scopes, typedefs, constants, re-exports.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::model::{Const, Def, DefId, DefKind, Docs, Flavour, Type};
 use crate::work;
 
 impl Cx<'_> {
-    /// The whole output.
+    /// Emits the whole output.
     pub(super) fn whole(&self) -> TokenStream {
         let roots: Vec<DefId> =
             self.model.roots().iter().copied().filter(|id| self.external.emitted(*id)).collect();
@@ -49,10 +49,10 @@ impl Cx<'_> {
         }
     }
 
-    /// A name for the hidden module that differs from those of other IDL in the same Rust scope, whose file-level
-    /// names must differ anyway.
+    /// Returns a name for the hidden module that differs from those of other IDL in the same Rust scope.
+    /// Their file-level names must be different anyway, so the name is a hash of these.
     fn hidden_name(&self, roots: &[DefId]) -> Ident {
-        // FNV-1a: the same names on every host and in every version of Rust.
+        // FNV-1a gives the same names on every host and in every version of Rust.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for id in roots {
             for octet in self.model.def(*id).name.bytes().chain([0]) {
@@ -62,7 +62,7 @@ impl Cx<'_> {
         format_ident!("__zorb_idl_{hash:016x}")
     }
 
-    /// The items of definitions that stand in one scope, whose module is `depth` levels below the hidden root.
+    /// Emits the items of definitions in one scope, whose module is `depth` levels below the hidden root.
     pub(super) fn items(&self, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
         let emitted = ids.iter().filter(|id| self.external.emitted(**id));
         emitted.map(|id| self.definition(depth, self.model.def(*id))).collect()
@@ -95,7 +95,7 @@ impl Cx<'_> {
         quote!(#item #typed #scope)
     }
 
-    /// `pub mod` for what is declared inside of a type, if anything is.
+    /// Emits `pub mod` for the definitions inside a type, if there are any.
     fn scope_module(&self, def: &Def, inside: Vec<TokenStream>) -> TokenStream {
         if !self.has_module(def.id) {
             return TokenStream::new();
@@ -114,7 +114,7 @@ impl Cx<'_> {
     }
 
     fn interface(&self, depth: usize, def: &Def, flavour: Flavour) -> TokenStream {
-        // Bases first, each after its own; the interface last.
+        // Bases come first, each after its own bases. The interface itself is last.
         let mut lineage = self.model.all_bases(def.id);
         lineage.push(def.id);
         let (reference, hidden) = match flavour {
@@ -145,7 +145,8 @@ impl Cx<'_> {
         quote!(#reference #typed #described #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
     }
 
-    /// Names of the bases' modules that are names of this interface's as well: IDL scoping finds them there.
+    /// Re-exports the names of the bases' modules, because IDL scoping makes them names of this interface as
+    /// well.
     fn inherited(&self, depth: usize, def: &Def) -> TokenStream {
         let bases = self.model.all_bases(def.id);
         let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| self.inside(*base)).collect();
@@ -157,7 +158,7 @@ impl Cx<'_> {
         all.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
         let uses = all.iter().filter_map(|(id, name)| {
             work::step();
-            // What two bases declare is ambiguous: the name is left to code that says which.
+            // A name that two bases declare is ambiguous, so it is not re-exported.
             if own.contains(name) || counts.get(name).is_some_and(|count| *count > 1) {
                 return None;
             }
@@ -167,7 +168,7 @@ impl Cx<'_> {
         quote!(#(#uses)*)
     }
 
-    /// Every public name in an interface's module, with the definition it comes from.
+    /// Returns every public name in an interface's module, with the definition it comes from.
     fn inside(&self, interface: DefId) -> Vec<(DefId, Ident)> {
         let children = self.model.children(interface).iter();
         let mut names: Vec<(DefId, Ident)> =
@@ -179,7 +180,7 @@ impl Cx<'_> {
         names
     }
 
-    /// The public names that a definition puts into its scope, hidden modules included.
+    /// Returns the public names that a definition adds to its scope, including hidden modules.
     pub(super) fn exported(&self, id: DefId) -> Vec<Ident> {
         let names = &self.names[id];
         let def = self.model.def(id);
@@ -223,7 +224,7 @@ impl Cx<'_> {
         exported
     }
 
-    /// Something stands in the definition's module.
+    /// Returns whether the definition's module has any content.
     fn has_module(&self, id: DefId) -> bool {
         self.facts.modules.of(id, || self.find_module(id))
     }
@@ -280,7 +281,7 @@ impl Cx<'_> {
         }
         let item = names.item.at(span);
         let ty = match self.model.ty(u.ty) {
-            // Whether a reference can be nil is for each use to say.
+            // Whether a reference can be nil depends on each use of the typedef.
             Type::Object => quote!(#v1::ObjectRef),
             Type::ValueBase => quote!(#v1::ValueBase),
             Type::Named(alias) if self.model.is_reference(u.ty) || self.model.is_value(u.ty) => {
@@ -302,7 +303,7 @@ impl Cx<'_> {
         quote!(#docs pub const #item: #ty = #value;)
     }
 
-    /// Documentation of an item: the IDL's comment, or what it is.
+    /// Returns the documentation of an item: the IDL's comment, or a default.
     pub(super) fn item_docs(&self, def: &Def, kind: &str) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         if let (DefKind::Module(_), true) = (&def.kind, !def.docs.is_empty()) {

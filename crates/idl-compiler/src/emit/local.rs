@@ -1,8 +1,9 @@
 //! Local interfaces, whose objects are called without an ORB and never leave the process; native types.
 //!
-//! A local interface has the traits of any other. Its reference is a counted pointer to the object-safe form of the servant
-//! trait, through which calls inside of a process go anyway. An interface that it inherits is part of its traits, but its
-//! reference does not become one of a base that is not local: those may be sent.
+//! A local interface has the traits of any other. Its reference is a counted pointer to the object-safe form
+//! of the servant trait, which calls within a process use in any case. An inherited interface is part of its
+//! traits. However, its reference does not convert to that of a base that is not local, because those can be
+//! sent.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,12 +15,12 @@ use super::passing::Side;
 use crate::model::{Def, DefId, Flavour};
 
 impl Cx<'_> {
-    /// The definition is a local interface.
+    /// Returns whether the definition is a local interface.
     pub(super) fn is_local(&self, id: DefId) -> bool {
         self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Local)
     }
 
-    /// The type that a native type is, under its IDL name.
+    /// Emits the alias of a native type's Rust type, under its IDL name.
     pub(super) fn native(&self, depth: usize, def: &Def) -> TokenStream {
         let Some(path) = self.external.native(self.up(depth), def.id) else { return TokenStream::new() };
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
@@ -27,7 +28,7 @@ impl Cx<'_> {
         quote!(#docs pub type #item = #path;)
     }
 
-    /// The reference type with its conversions; its methods stand elsewhere.
+    /// Emits the reference type with its conversions. Its methods are emitted separately.
     pub(super) fn local_reference(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let name = &self.names[def.id].reference;
@@ -154,8 +155,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The hidden module of a local interface: calls, the object-safe trait, the object around a servant. `depth` is that of
-    /// the module's inside.
+    /// Emits the hidden module of a local interface: calls, the object-safe trait, and the object around a
+    /// servant. `depth` is that of the module's inside.
     pub(super) fn hidden_local_module(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let v1 = &self.v1;
         let name = self.hidden(def.id);
@@ -199,7 +200,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The function behind a method of the reference: the object's own method, once the arguments fit.
+    /// Emits the function that a method of the reference calls. It calls the object's own method after
+    /// checking the arguments.
     fn local_call(&self, depth: usize, def: &Def, method: &Method) -> TokenStream {
         let function = method.call_name();
         let parameters = self.parameters(depth, method, Side::Call);

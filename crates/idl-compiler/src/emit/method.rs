@@ -1,4 +1,4 @@
-//! Operations and attributes brought to one form: what is called, with what, and what comes back.
+//! The common form of operations and attributes: name, arguments and results.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
@@ -16,24 +16,24 @@ use crate::work;
 pub(super) struct Method {
     /// The interface or value type that declares it.
     pub(super) owner: DefId,
-    /// The operation or attribute; of a factory its owner.
+    /// The operation or attribute; for a factory its owner.
     pub(super) def: DefId,
-    /// Name on the wire.
+    /// The operation name in requests.
     pub(super) wire: String,
     /// Rust name.
     pub(super) name: RustName,
-    /// Where it is declared.
+    /// The location of its declaration.
     pub(super) span: Span,
     pub(super) oneway: bool,
     pub(super) params: Vec<Parameter>,
     pub(super) results: Vec<ResultValue>,
-    /// `@stream`: the result is sent while it is made.
+    /// `@stream`: the result is sent while it is produced.
     pub(super) flows: bool,
-    /// Patterns of the properties that are sent behind the arguments, if there are any.
+    /// Patterns of the properties that are sent after the arguments, if there are any.
     pub(super) context: Vec<String>,
     /// Exceptions in order.
     pub(super) raises: Vec<DefId>,
-    /// Any other user exception as well.
+    /// Any other user exception can be raised as well.
     pub(super) raises_any: bool,
     /// Name of the error type in the owner's module, if there are exceptions.
     pub(super) error: Option<RustName>,
@@ -41,7 +41,7 @@ pub(super) struct Method {
     pub(super) reply: Option<RustName>,
     /// Comment of the IDL.
     docs: Docs,
-    /// The declaration as IDL.
+    /// The declaration in IDL.
     pub(super) idl: String,
 }
 
@@ -53,21 +53,21 @@ pub(super) struct Parameter {
     pub(super) span: Span,
     pub(super) ty: Use,
     pub(super) direction: Direction,
-    /// `@stream`: its octets are taken while they come.
+    /// `@stream`: its bytes are received incrementally.
     pub(super) stream: bool,
 }
 
-/// A value that comes back.
+/// A result value.
 pub(super) struct ResultValue {
-    /// Field of the result struct.
+    /// The field of the result struct.
     pub(super) name: RustName,
     pub(super) ty: Use,
-    /// What it is, for documentation.
+    /// Its description, for documentation.
     pub(super) what: String,
 }
 
 impl Parameter {
-    /// The client sends it.
+    /// Returns whether the client sends it.
     pub(super) fn is_sent(&self) -> bool {
         self.direction != Direction::Out
     }
@@ -82,22 +82,22 @@ impl Parameter {
 }
 
 impl Method {
-    /// The identifier at the place of its declaration.
+    /// Returns the identifier, located at its declaration.
     pub(super) fn ident(&self) -> Ident {
         self.name.at(self.span)
     }
 
-    /// Name of the function behind the methods of the reference types.
+    /// Returns the name of the call function, which the methods of the reference types use.
     pub(super) fn call_name(&self) -> RustName {
         RustName::verbatim(&format!("call_{}", self.name))
     }
 
-    /// What the client sends, in order.
+    /// Returns the parameters that the client sends, in order.
     pub(super) fn sent(&self) -> impl Iterator<Item = &Parameter> {
         self.params.iter().filter(|param| param.is_sent())
     }
 
-    /// The parameter behind all others, if a context is sent.
+    /// Returns the name of the additional last parameter, if a context is sent.
     pub(super) fn context_name(&self) -> Option<RustName> {
         let mut name = RustName::verbatim("context");
         while self.params.iter().any(|param| param.name == name) {
@@ -106,29 +106,29 @@ impl Method {
         (!self.context.is_empty()).then_some(name)
     }
 
-    /// The `@stream` result.
+    /// Returns the `@stream` result.
     pub(super) fn flowing(&self) -> Option<&ResultValue> {
         self.results.first().filter(|_| self.flows)
     }
 
-    /// Names of the parameters of a method of a trait, in order.
+    /// Returns the names of the parameters of a trait's method, in order.
     pub(super) fn arguments(&self) -> Vec<RustName> {
         self.sent().map(|param| param.name.clone()).chain(self.context_name()).collect()
     }
 
-    /// Documentation: the IDL's comment, and the declaration.
+    /// Returns the documentation: the IDL's comment, and the declaration.
     pub(super) fn docs(&self) -> TokenStream {
         doc_and(&self.docs, &format!("Operation `{}`.", self.wire), &format!("IDL: `{}`", self.idl))
     }
 
-    /// Short documentation for a type that belongs to it.
+    /// Returns short documentation for a type that belongs to the method.
     pub(super) fn docs_of(&self, default: &str) -> TokenStream {
         doc(&Docs::default(), default)
     }
 }
 
 impl Cx<'_> {
-    /// The operations and attributes that an interface or value type declares itself.
+    /// Returns the operations and attributes that an interface or value type declares itself.
     pub(super) fn methods(&self, interface: DefId) -> Vec<Method> {
         let members = self.model.children(interface).iter().map(|id| self.model.def(*id));
         members.flat_map(|def| self.methods_of(interface, def)).collect()
@@ -235,7 +235,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A factory, without its result.
+    /// Returns a factory as a method without a result.
     pub(super) fn factory(&self, owner: &Def, factory: &Factory, names: &FactoryNames) -> Method {
         let scoped = format!("{}::{}", self.model.scoped_name(owner.id), factory.name);
         let params = (factory.params.iter().zip(&names.params)).map(|(param, name)| Parameter {
@@ -266,7 +266,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The declaration of an operation as IDL.
+    /// Returns the declaration of an operation in IDL.
     fn idl_of(&self, def: &Def, operation: &Operation) -> String {
         let oneway = if operation.oneway { "oneway " } else { "" };
         let stream = if def.annotations.get("stream").is_some() { "@stream " } else { "" };
@@ -278,7 +278,7 @@ impl Cx<'_> {
         format!("{stream}{oneway}{result} {}{params}{context}", def.name)
     }
 
-    /// Parameters and exceptions as IDL.
+    /// Returns parameters and exceptions in IDL.
     fn idl_of_params(&self, params: &[Param], raises: &[DefId]) -> String {
         let params: Vec<String> = params
             .iter()
@@ -298,18 +298,18 @@ impl Cx<'_> {
         format!("({}){raises}", params.join(", "))
     }
 
-    /// Path of a type that belongs to a method.
+    /// Returns the path of a type that belongs to a method.
     pub(super) fn type_of(&self, depth: usize, method: &Method, name: &RustName) -> TokenStream {
         if method.def != method.owner {
             return self.path(depth, method.def, name);
         }
-        // Of a factory, which is no definition: in the module of its value type.
+        // A factory is not a definition. Its type is in the module of its value type.
         let scope = self.scope_path(depth, method.owner);
         let module = &self.names[method.owner].module;
         quote!(#scope::#module::#name)
     }
 
-    /// The parameters of a method as `name: Type`.
+    /// Returns the parameters of a method as `name: Type`.
     pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
         work::step();
         let v1 = &self.v1;
@@ -332,18 +332,19 @@ impl Cx<'_> {
             .collect()
     }
 
-    /// The lifetime of a client's wide text, which its method is generic over: `'w,`, or nothing.
+    /// Returns the lifetime of a client's wide text, which its method is generic over: `'w,`, or nothing.
     pub(super) fn wide_lifetime(&self, method: &Method) -> Option<TokenStream> {
         let is_wide = |param: &Parameter| !param.is_inout() && self.passing(param.ty).form == Form::WStr;
         method.sent().any(is_wide).then(|| quote!('w,))
     }
 
-    /// The generics of a client's method, if it has some.
+    /// Returns the generics of a client's method, if there are any.
     pub(super) fn wide_generics(&self, method: &Method) -> Option<TokenStream> {
         self.wide_lifetime(method).map(|wide| quote!(<#wide>))
     }
 
-    /// The type of the results at a client: none, one, a tuple or a struct; a `@stream` result is one.
+    /// Returns the type of the results in a client: none, one, a tuple or a struct; a stream for a `@stream`
+    /// result.
     pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
         if let Some(reply) = &method.reply {
             return self.path(depth, method.def, reply);
@@ -358,7 +359,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The type of the errors.
+    /// Returns the type of the errors.
     pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         match &method.error {
@@ -367,13 +368,14 @@ impl Cx<'_> {
         }
     }
 
-    /// `Result<results, errors>`.
+    /// Returns `Result<results, errors>`.
     pub(super) fn output(&self, depth: usize, method: &Method) -> TokenStream {
         let (result, error) = (self.result_type(depth, method), self.error_type(depth, method));
         quote!(::core::result::Result<#result, #error>)
     }
 
-    /// What a servant's method gives in place of [`output`](Self::output): a `@stream` result is what it is read from.
+    /// Returns the result type of a servant's method. It differs from [`output`](Self::output) for a
+    /// `@stream` result, which is the source of the stream.
     pub(super) fn given(&self, depth: usize, method: &Method) -> TokenStream {
         match method.flowing() {
             Some(result) => {
@@ -385,24 +387,24 @@ impl Cx<'_> {
         }
     }
 
-    /// What an asynchronous method of a servant returns.
+    /// Returns the return type of an asynchronous method of a servant.
     pub(super) fn served(&self, output: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
         quote!(impl #v1::ServantFuture<Output = #output> + ::core::marker::Send)
     }
 
-    /// What an asynchronous method of a trait returns.
+    /// Returns the return type of an asynchronous method of a trait.
     pub(super) fn future(&self, depth: usize, method: &Method) -> TokenStream {
         let output = self.output(depth, method);
         quote!(impl ::core::future::Future<Output = #output> + ::core::marker::Send)
     }
 
-    /// The interface's module that holds what only generated code uses.
+    /// Returns the interface's module for items that only generated code uses.
     pub(super) fn hidden(&self, interface: DefId) -> RustName {
         RustName::verbatim(&format!("__zorb_{}", self.names[interface].module))
     }
 
-    /// Path of a name in that module.
+    /// Returns the path of a name in that module.
     pub(super) fn hidden_path(&self, depth: usize, interface: DefId) -> TokenStream {
         self.path(depth, interface, &self.hidden(interface))
     }

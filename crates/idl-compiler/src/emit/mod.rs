@@ -1,12 +1,13 @@
-//! From a resolved [`Model`] to Rust: types, references, servants and all that moves them over the wire.
+//! Conversion of a resolved [`Model`] to Rust: types, references, servants and their marshalling.
 //!
-//! The mapping of IDL to Rust is decided here and nowhere else; `docs/IDL-MAPPING.md` says it in words. The output is one
-//! hidden module and re-exports of what the IDL declares at file level, so that it can stand in a module or in a function
-//! alike. Every path in it is absolute or leads through that module's root, every local name begins with `__zorb_`, which
-//! no IDL name can, and no name of the prelude is used, so that the IDL may call its types `Option` or `Result`.
+//! The mapping of IDL to Rust is defined only here; `docs/IDL-MAPPING.md` describes it. The output consists
+//! of one hidden module and re-exports of the IDL's file-level declarations, so that it can be used in a
+//! module or in a function. Every path in it is absolute or starts at that module's root. Every local name
+//! begins with `__zorb_`, which no IDL name can. No name of the prelude is used, so the IDL may call its
+//! types `Option` or `Result`.
 //!
-//! Parts: `ident` and `names` (what things are called), `types`, `passing` and `typed` (what they are), then one file for each kind
-//! of item.
+//! Parts: `ident` and `names` (names of items), `types`, `passing` and `typed` (their types), then one file
+//! for each kind of item.
 
 mod abstracts;
 mod ami;
@@ -62,24 +63,25 @@ use names::Names;
 /// The Rust of a model.
 #[derive(Debug)]
 pub struct Emitted {
-    /// All of it.
+    /// All generated code.
     pub tokens: TokenStream,
-    /// Names that are not what they would be alone, since two are the same in Rust though they differ in IDL.
+    /// Names that were changed, because two different IDL names would be the same in Rust.
     pub warnings: Diagnostics,
 }
 
-/// Rust for all that a model defines.
+/// Generates the Rust of all definitions in a model.
 ///
 /// # Errors
-/// Names that were chosen and that are the same, each clash with both places and the way out; `@zero_copy`
-/// structs of more than 64 KiB; included definitions that are needed and of which nothing says where they are.
+/// * Names chosen by the user that clash, each with both locations and a fix.
+/// * `@zero_copy` structs of more than 64 KiB.
+/// * Included definitions that are needed and whose Rust has no known location.
 pub fn emit(model: &Model, options: &Options) -> Result<Emitted, Diagnostics> {
     let mut cx = context(model, options)?;
     let warnings = Diagnostics::new(std::mem::take(&mut cx.warnings), Rc::clone(&model.sources));
     Ok(Emitted { tokens: cx.whole(), warnings })
 }
 
-/// What the emitter needs to know of a model, checked.
+/// Computes and checks the data that the emitter needs about a model.
 fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnostics> {
     let mut problems = Vec::new();
     let external = External::new(model, options);
@@ -116,7 +118,7 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
     Ok(cx)
 }
 
-/// What every part of the emitter needs.
+/// The data that every part of the emitter needs.
 struct Cx<'a> {
     model: &'a Model,
     options: &'a Options,
@@ -124,40 +126,40 @@ struct Cx<'a> {
     external: External,
     /// Path of the private runtime API.
     v1: TokenStream,
-    /// The methods that each interface and value type declares itself.
+    /// The methods that each interface and value type itself declares.
     methods: HashMap<DefId, Vec<Method>>,
-    /// What is interpreted.
+    /// The types and calls that are interpreted.
     hybrid: Hybrid,
-    /// The code stands beside the output, not in it: the path of the module that has the output.
+    /// The path of the module with the output, for code that is emitted outside of it.
     outside: Option<TokenStream>,
-    /// The file-level module that is being written, if it is not inside of a hidden module.
+    /// The file-level module that is being emitted, if it is not inside a hidden module.
     direct: Cell<Option<DefId>>,
-    /// Something in a file-level module names something outside of it.
+    /// An item in a file-level module names an item outside of the module.
     left_root: Cell<bool>,
     facts: Facts,
     warnings: Vec<Diagnostic>,
 }
 
-/// What was found out about definitions. A struct may hold another one twice, which may hold a third one twice: without this the work would
-/// double with each level.
+/// Cached facts about definitions. A struct may contain another one twice, which may contain a third one
+/// twice: without the cache, the work would double with each level.
 #[derive(Default)]
 struct Facts {
-    /// How large an array of it is taken to be.
+    /// The size by which an array of it is measured.
     sizes: Found<u64>,
     /// Whether its Rust type has a fixed layout.
     fixed: Found<bool>,
     /// Whether its Rust type has a default.
     defaults: Found<bool>,
-    /// Whether something stands in its module.
+    /// Whether its module has any content.
     modules: Found<bool>,
 }
 
-/// Answers to one question, by definition.
+/// The cached answers to one question, by definition.
 #[derive(Default)]
 struct Found<T>(RefCell<HashMap<DefId, T>>);
 
 impl<T: Copy> Found<T> {
-    /// The answer, which is computed once.
+    /// Returns the answer, which is computed once.
     fn of(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
         work::step();
         let known = self.0.borrow().get(&id).copied();

@@ -1,7 +1,8 @@
-//! Every Rust name of the output, decided before anything is written.
+//! Every Rust name of the output, determined before anything is emitted.
 //!
-//! Names that the IDL spells come first. Where two are the same in Rust, the later one in the IDL gets an underscore at its end, with a
-//! warning, unless it was chosen by `rename` or `@rust_name`. Names derived from them (`AccountRef`, `WithdrawError`, the module of an interface) give way to them.
+//! Names in the IDL have priority. If two are the same in Rust, the later one in the IDL gets a trailing
+//! underscore, with a warning, unless it was chosen by `rename` or `@rust_name`. Derived names (`AccountRef`,
+//! `WithdrawError`, the module of an interface) are changed if they clash with names in the IDL.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -16,42 +17,42 @@ use crate::model::{
 use crate::source::Span;
 use crate::work;
 
-/// Rust names of one definition; what does not apply is empty or `None`.
+/// Rust names of one definition. Names that do not apply are empty or `None`.
 #[derive(Clone, Debug)]
 pub(super) struct DefNames {
-    /// Modules, from the hidden root, in which the definition's items lie.
+    /// Modules, from the hidden root, that contain the definition's items.
     pub(super) scope: Rc<[RustName]>,
     /// The item itself: type, trait, constant, method, or the module of an IDL module.
     pub(super) item: RustName,
-    /// The module of what is declared inside.
+    /// The module of the definitions inside.
     pub(super) module: RustName,
-    /// Of an interface: the reference type.
+    /// For an interface: the reference type.
     pub(super) reference: RustName,
-    /// Of an interface: the servant trait.
+    /// For an interface: the servant trait.
     pub(super) servant: RustName,
-    /// Of an interface: the trait that takes its replies.
+    /// For an interface: the trait that receives its replies.
     pub(super) handler: RustName,
-    /// Of a value type or abstract interface: the trait of the operations of values.
+    /// For a value type or abstract interface: the trait of the operations of values.
     pub(super) ops: RustName,
-    /// Of a value type: the trait of its factories.
+    /// For a value type: the trait of its factories.
     pub(super) init: RustName,
-    /// Of a value type: the field of its base.
+    /// For a value type: the field of its base.
     pub(super) base: RustName,
-    /// Of a value type: its factories in order.
+    /// For a value type: its factories in order.
     pub(super) factories: Vec<FactoryNames>,
-    /// Of an operation or attribute: the error type, if it raises anything.
+    /// For an operation or attribute: the error type, if it raises anything.
     pub(super) error: RustName,
-    /// Of an attribute: the error type of its set operation.
+    /// For an attribute: the error type of its set operation.
     pub(super) set_error: RustName,
-    /// Of an operation: the struct of its results.
+    /// For an operation: the struct of its results.
     pub(super) reply: RustName,
-    /// Of a typedef: the function that returns its type code.
+    /// For a typedef: the function that returns its type code.
     pub(super) type_code: RustName,
-    /// Of an attribute: the method that sets it.
+    /// For an attribute: the method that sets it.
     pub(super) setter: RustName,
     /// Members, enumerators, cases or parameters in order.
     pub(super) members: Vec<RustName>,
-    /// Of a union: the variant of the implicit default.
+    /// For a union: the variant of the implicit default.
     pub(super) other: RustName,
 }
 
@@ -76,11 +77,12 @@ impl std::ops::Index<DefId> for Names {
     }
 }
 
-/// How many values an operation returns at most as a tuple.
+/// Maximum number of values that an operation returns as a tuple.
 pub(super) const MAX_TUPLE: usize = 3;
 
 impl Names {
-    /// Decides all names. Chosen names that are taken go to `problems`; others that were changed to `warnings`.
+    /// Determines all names. Clashes of chosen names are added to `problems`, other changed names to
+    /// `warnings`.
     pub(super) fn new(
         model: &Model,
         options: &Options,
@@ -109,7 +111,7 @@ impl Names {
         };
         let names = vec![blank; model.defs().len()];
         let mut namer = Namer { model, options, external, problems, warnings, names, chosen: HashSet::new() };
-        // Those of base structs before those of structs derived from them.
+        // Definitions are in source order, so base structs come before the structs derived from them.
         model.defs().iter().for_each(|def| namer.members(def));
         let _ = namer.scope(model.roots(), &Rc::from([]));
         let called = |def: &&Def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_));
@@ -118,18 +120,18 @@ impl Names {
     }
 }
 
-/// The Rust namespaces that matter: a unit struct is in both.
+/// The relevant Rust namespaces. A unit struct is in both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Space {
     Types,
     Values,
 }
 
-/// Names taken in one Rust scope, with the place and the IDL name of who has it; `None` for derived names.
+/// Names taken in one Rust scope, with the location and IDL name of their owner; `None` for derived names.
 #[derive(Default)]
 struct Taken {
     names: HashMap<(Space, RustName), Option<(Span, String)>>,
-    /// What is changed is not reported: it is where the Rust is written.
+    /// Changed names are not reported, because the Rust is emitted in another place.
     quiet: bool,
 }
 
@@ -148,10 +150,10 @@ struct Namer<'a> {
 struct Chosen(RustName, bool);
 
 impl Namer<'_> {
-    /// Names what is declared in one IDL scope, which is one Rust module.
+    /// Names the definitions of one IDL scope, which is one Rust module.
     fn scope(&mut self, ids: &[DefId], path: &Rc<[RustName]>) -> Taken {
         let model = self.model;
-        // What is elsewhere has another module, and its clashes are for that one to report.
+        // External definitions are in another module, and their clashes are reported there.
         let mut taken = [Taken { quiet: true, ..Taken::default() }, Taken::default()];
         for &id in ids {
             let def = model.def(id);
@@ -219,7 +221,7 @@ impl Namer<'_> {
         self.names[def.id.index()].factories = all;
     }
 
-    /// Names that follow from a definition's own, moved out of the way of those already there.
+    /// Derives names from a definition's own name, such that they do not clash with existing ones.
     fn derived(&mut self, def: &Def, taken: &mut Taken) {
         let stem = self.names[def.id.index()].item.as_str().trim_end_matches('_').to_owned();
         let names = &mut self.names[def.id.index()];
@@ -239,7 +241,7 @@ impl Namer<'_> {
             DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
             }
-            // An alias of an interface has its names as well, for re-export.
+            // An alias of an interface has the same kinds of names, for re-export.
             DefKind::Typedef(_) => {
                 let function = format!("{}_type_code", RustName::convert(&stem, Case::Snake).as_str());
                 names.type_code = taken.derive_in(Space::Values, &function, None);
@@ -356,7 +358,7 @@ impl Namer<'_> {
         }
     }
 
-    /// No field of a bitset has the name of a method that another one brings.
+    /// Ensures that no field of a bitset has the name of a method for another field.
     fn accessors(&mut self, def: &Def, members: &mut [RustName]) {
         let Some(body) = self.model.bitset(def.id) else { return };
         let mut taken: HashSet<String> = ["bits", "from_bits"].map(str::to_owned).into();
@@ -384,7 +386,7 @@ impl Namer<'_> {
         }
     }
 
-    /// The methods of a reference or value, inherited ones included, get different names.
+    /// Makes the names of the methods of a reference or value distinct, including inherited ones.
     fn methods(&mut self, interface: &Def) {
         let mut taken: HashMap<RustName, (&Def, String)> = HashMap::new();
         for def in self.model.all_members(interface.id) {
@@ -398,7 +400,7 @@ impl Namer<'_> {
                 let names = &mut self.names[def.id.index()];
                 let name = if is_setter { &mut names.setter } else { &mut names.item };
                 let before = name.clone();
-                // What is elsewhere has its names there.
+                // Names of external definitions are fixed.
                 let is_ours = self.external.emitted(def.id) || !self.external.emitted(interface.id);
                 if is_ours && taken.contains_key(&before) && !self.chosen.contains(&def.id) {
                     while taken.contains_key(name) {
@@ -409,7 +411,7 @@ impl Namer<'_> {
                 let clash = taken.get(&before).cloned();
                 taken.entry(name.clone()).or_insert((def, what.clone()));
                 let Some((earlier, earlier_what)) = clash else { continue };
-                // It is said where the interface's own Rust is written.
+                // Clashes are reported where the interface's own Rust is emitted.
                 if !self.external.emitted(interface.id) {
                     continue;
                 }
@@ -428,7 +430,7 @@ impl Namer<'_> {
         }
     }
 
-    /// The Rust name of an IDL name: what the user chose, else the converted one.
+    /// Returns the Rust name of an IDL name: the one chosen by the user, or else the converted one.
     fn rename(&mut self, scoped: &str, idl: &str, case: Case, annotations: &Annotations) -> Chosen {
         if let Some((_, name)) =
             self.options.rename.iter().find(|(idl, _)| idl.trim_start_matches("::") == scoped)
@@ -450,7 +452,7 @@ impl Namer<'_> {
         converted
     }
 
-    /// Takes a name that the IDL spells, or where that is taken one with underscores at its end.
+    /// Reserves a name from the IDL. If it is taken, underscores are appended.
     fn claim(
         &mut self,
         taken: &mut Taken,
@@ -491,7 +493,7 @@ impl Namer<'_> {
 }
 
 impl Taken {
-    /// Takes a derived type or module name: `name` if it is free, else `second`, else with underscores.
+    /// Reserves a derived type or module name: `name` if it is free, else `second`, else with underscores.
     fn derive(&mut self, name: &str, second: Option<&str>) -> RustName {
         self.derive_in(Space::Types, name, second)
     }
@@ -508,7 +510,7 @@ impl Taken {
         name
     }
 
-    /// What the IDL spells at another place and has this name.
+    /// Returns the item at another location in the IDL that has this name.
     fn claimed(&self, space: Space, name: &RustName, span: Span) -> Option<&(Span, String)> {
         self.names.get(&(space, name.clone()))?.as_ref().filter(|(earlier, _)| *earlier != span)
     }
@@ -518,7 +520,7 @@ impl Taken {
     }
 }
 
-/// In which namespaces a definition's item is.
+/// Returns the namespaces of a definition's item.
 fn spaces(def: &Def) -> &'static [Space] {
     match &def.kind {
         DefKind::Operation(_) | DefKind::Attribute(_) => &[],
@@ -536,7 +538,7 @@ fn is_abstract(model: &Model, id: DefId) -> bool {
     model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
 }
 
-/// The interface that a typedef is another name of.
+/// Returns the interface that a typedef is an alias of.
 pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     let alias = model.typedef(id)?;
     match model.stripped(alias.ty) {
@@ -545,7 +547,7 @@ pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     }
 }
 
-/// Every scoped name that can be given another Rust name: definitions, members, enumerators, cases, parameters.
+/// Returns every scoped name that can be renamed: definitions, members, enumerators, cases, parameters.
 pub(super) fn renamable(model: &Model) -> HashSet<String> {
     let mut known = HashSet::new();
     for def in model.defs() {

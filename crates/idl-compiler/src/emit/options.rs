@@ -1,4 +1,4 @@
-//! What users can choose, and what it means for one definition.
+//! Options of the user, and their application to definitions.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
@@ -9,50 +9,55 @@ use super::types::matches_name;
 use super::{Cx, external, ident, names};
 use crate::model::{Def, DefId, DefKind, Flavour, Model, ValueModifier};
 
-/// What can be chosen about the output.
+/// Options of the output.
 ///
-/// Rust paths are absolute (`::common::money`, `crate::money`, `serde::Serialize`), or start with `self` or `super` for
-/// the module in which the output stands. A *pattern* is a scoped name, or a beginning of such names followed by `*`.
+/// Rust paths are absolute (`::common::money`, `crate::money`, `serde::Serialize`), or start with `self` or
+/// `super`, relative to the module that contains the output. A *pattern* is a scoped name, or a prefix of
+/// such names followed by `*`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Path of the runtime crate, `::zorb` by default; not one that starts with `self` or `super`.
+    /// Path of the runtime crate, by default `::zorb`. It must not start with `self` or `super`.
     pub runtime: TokenStream,
-    /// Rust names in place of the converted ones: scoped IDL name, Rust name. Members, enumerators and parameters are
-    /// named through what they belong to (`M::S::member`, `M::I::op::parameter`).
+    /// Rust names that replace the converted ones: scoped IDL name, Rust name. Members, enumerators and
+    /// parameters are named relative to their owner (`M::S::member`, `M::I::op::parameter`).
     pub rename: Vec<(String, String)>,
-    /// Where references are never nil: patterns of members, parameters, operations, attributes and typedefs.
+    /// References that are never nil: patterns of members, parameters, operations, attributes and typedefs.
     pub non_nil: Vec<String>,
-    /// Where the Rust of included definitions is: scoped name of a module or definition (`::` for all), and its Rust path.
-    /// They are not written again, whatever [`Options::include_policy`] says. The last part of a definition's path is its
-    /// Rust name.
+    /// Locations of the Rust of included definitions: scoped name of a module or definition (`::` for all),
+    /// and its Rust path. These definitions are not emitted, regardless of [`Options::include_policy`]. The
+    /// last part of a definition's path is its Rust name.
     pub external: Vec<(String, TokenStream)>,
-    /// What becomes of other included definitions.
+    /// The treatment of other included definitions.
     pub include_policy: IncludePolicy,
-    /// Traits that structs, exceptions, unions and enums derive beside those that all have: patterns of types (`*` for
-    /// all), and the paths of the derive macros. What a type has anyway is not derived again.
+    /// Traits that structs, exceptions, unions and enums derive in addition to the default ones: patterns of
+    /// types (`*` for all), and the paths of the derive macros. Traits that a type has already are not
+    /// derived again.
     pub derive: Vec<(String, TokenStream)>,
-    /// What servants need not implement: patterns of interfaces, operations and attributes (`*` for all). These answer
-    /// `NO_IMPLEMENT` (completion No) then, so that a new operation breaks no server.
+    /// Methods that servants need not implement: patterns of interfaces, operations and attributes (`*` for
+    /// all). Their default is to raise `NO_IMPLEMENT` (completion No), so that a new operation breaks no
+    /// server.
     pub default_bodies: Vec<String>,
-    /// Interfaces whose references get `sendc_` methods, and a trait for the handlers of the replies: patterns of interfaces (`*` for
-    /// all).
+    /// Interfaces whose references get `sendc_` methods, and a trait for the handlers of the replies:
+    /// patterns of interfaces (`*` for all).
     pub ami: Vec<String>,
-    /// What the interpreter marshals, in place of code of its own, as behind `@interpretive`: patterns of structs, exceptions,
-    /// unions, enums, and of interfaces for what their calls send (`*` for all). Types that cannot be interpreted are left out.
+    /// Types and calls that the interpreter marshals instead of their own code, as with `@interpretive`:
+    /// patterns of structs, exceptions, unions, enums, and of interfaces for the values in their calls (`*`
+    /// for all). Types that cannot be interpreted are ignored.
     pub interpretive: Vec<String>,
-    /// Types that are interpreted so many times and compiled then, as behind `@adaptive`: patterns, and numbers of uses from 1 on.
+    /// Types that are interpreted for a number of uses and then compiled, as with `@adaptive`: patterns, and
+    /// numbers of uses, at least 1.
     pub adaptive: Vec<(String, u32)>,
-    /// Name of a function that gives the use counts of all adaptive types.
+    /// Name of a function that returns the use counts of all adaptive types.
     pub uses: Option<String>,
 }
 
-/// What becomes of definitions in files that are included and not among those that the compiler was given.
+/// The treatment of definitions in included files that are not input files of the compiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IncludePolicy {
-    /// They are written like all others.
+    /// They are emitted like all others.
     #[default]
     Compile,
-    /// They are not written. Those that others use need an entry of [`Options::external`].
+    /// They are not emitted. Those that other definitions use need an entry of [`Options::external`].
     Extern,
 }
 
@@ -74,36 +79,39 @@ impl Default for Options {
     }
 }
 
-/// Why an option cannot be obeyed.
+/// The reason why an option is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionProblem {
-    /// The entry of [`Options::rename`] at this position names nothing in the IDL.
+    /// The entry of [`Options::rename`] at this index names nothing in the IDL.
     UnknownName(usize),
-    /// The Rust name of the entry at this position is no identifier.
+    /// The Rust name of the entry at this index is not an identifier.
     NotAnIdentifier(usize),
-    /// The entry of [`Options::external`] at this position covers no included definition.
+    /// The entry of [`Options::external`] at this index covers no included definition.
     NothingExternal(usize),
-    /// The pattern of the entry of [`Options::derive`] at this position covers no struct, exception, union, enum or state
-    /// of a value.
+    /// The pattern of the entry of [`Options::derive`] at this index covers no struct, exception, union, enum
+    /// or state of a value.
     NothingDerives(usize),
-    /// The entry of [`Options::default_bodies`] at this position covers no operation or attribute.
+    /// The entry of [`Options::default_bodies`] at this index covers no operation or attribute.
     NoBodies(usize),
-    /// The pattern of the entry of [`Options::ami`] at this position covers no interface that can have handlers.
+    /// The pattern of the entry of [`Options::ami`] at this index covers no interface that can have handlers.
     NoHandler(usize),
-    /// The pattern of the entry of [`Options::interpretive`] at this position covers no struct, exception, union, enum or interface.
+    /// The pattern of the entry of [`Options::interpretive`] at this index covers no struct, exception,
+    /// union, enum or interface.
     NothingInterpreted(usize),
-    /// The pattern of the entry of [`Options::adaptive`] at this position covers no struct, exception, union or enum.
+    /// The pattern of the entry of [`Options::adaptive`] at this index covers no struct, exception, union or
+    /// enum.
     NothingAdapts(usize),
-    /// The number of the entry of [`Options::adaptive`] at this position is 0.
+    /// The number of the entry of [`Options::adaptive`] at this index is 0.
     NoUses(usize),
-    /// [`Options::uses`] is no identifier.
+    /// [`Options::uses`] is not an identifier.
     UsesName,
-    /// [`Options::runtime`] starts with `self` or `super`, which mean another module in each module of the output.
+    /// [`Options::runtime`] starts with `self` or `super`, which have another meaning in each module of the
+    /// output.
     RelativeRuntime,
 }
 
 impl Options {
-    /// What is wrong with these options for this model, in the order of the entries.
+    /// Returns the invalid options for this model, in the order of the entries.
     pub fn check(&self, model: &Model) -> Vec<OptionProblem> {
         let known = names::renamable(model);
         let check = |(index, (idl, rust)): (usize, &(String, String))| {
@@ -113,7 +121,7 @@ impl Options {
             (!ident::is_identifier(rust)).then_some(OptionProblem::NotAnIdentifier(index))
         };
         let external = (0..self.external.len()).filter_map(|index| external::problem(model, self, index));
-        // That all of nothing derive something is no mistake.
+        // `*` may cover nothing.
         let covered = |pattern: &str, is_one: fn(&DefKind) -> bool| {
             let mut defs = model.defs().iter().filter(|def| is_one(&def.kind));
             pattern == "*" || defs.any(|def| covers(model, pattern, def.id))
@@ -148,13 +156,13 @@ impl Options {
 }
 
 impl Options {
-    /// Replies of the interface can go to handlers.
+    /// Returns whether replies of the interface can be delivered to handlers.
     pub(super) fn handles(&self, model: &Model, id: DefId) -> bool {
         self.ami.iter().any(|pattern| matches_name(pattern, &model.scoped_name(id)))
     }
 }
 
-/// Types on which derives stand.
+/// Returns whether derives apply to definitions of this kind.
 fn derives(kind: &DefKind) -> bool {
     match kind {
         DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_) => true,
@@ -165,27 +173,27 @@ fn derives(kind: &DefKind) -> bool {
     }
 }
 
-/// A pattern names the definition or the one that it is a member of.
+/// Returns whether a pattern names the definition or the one that it is a member of.
 fn covers(model: &Model, pattern: &str, id: DefId) -> bool {
     let is_owner = |owner: &DefId| model.interface(*owner).is_some() || model.value(*owner).is_some();
     let owner = model.def(id).parent.filter(is_owner);
     [Some(id), owner].into_iter().flatten().any(|id| matches_name(pattern, &model.scoped_name(id)))
 }
 
-/// A path that starts with `self` or `super`.
+/// Returns whether a path starts with `self` or `super`.
 fn starts_with(path: &TokenStream) -> bool {
     matches!(path.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "self" || word == "super")
 }
 
-/// A path of the user's as it is `up` modules below the module that the user sees: what starts with `self` or `super` starts
-/// from there.
+/// Returns a path of the user as seen from `up` modules below the user's module. Paths that start with `self`
+/// or `super` are relative to the user's module.
 pub(super) fn placed(path: &TokenStream, up: usize) -> TokenStream {
     if up == 0 || !starts_with(path) {
         return path.clone();
     }
     let supers = std::iter::repeat_n(quote!(super), up);
     let mut rest = path.clone().into_iter().peekable();
-    // `self` is where the way up leads.
+    // `self` is the user's module.
     if rest.next_if(|tree| matches!(tree, TokenTree::Ident(word) if word == "self")).is_some() {
         let rest: TokenStream = rest.collect();
         return quote!(#(#supers)::* #rest);
@@ -193,7 +201,8 @@ pub(super) fn placed(path: &TokenStream, up: usize) -> TokenStream {
     quote!(#(#supers)::* :: #path)
 }
 
-/// Derive macros that every Rust knows, with the paths of their traits: paths, since IDL may use the names.
+/// Derive macros of the standard library, with the modules of their traits. Full paths are needed because IDL
+/// may use the names.
 const KNOWN: &[(&str, &str)] = &[
     ("Clone", "clone"),
     ("Copy", "marker"),
@@ -207,7 +216,7 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 
 impl Cx<'_> {
-    /// What the user wants a type to derive, `has` left out, which it has.
+    /// Returns the derives that the user requested for a type, except for those that it `has` already.
     pub(super) fn derives(&self, depth: usize, def: &Def, has: &[&str]) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         let mut seen = Vec::new();
@@ -238,7 +247,7 @@ impl Cx<'_> {
         if paths.is_empty() { TokenStream::new() } else { quote!(#[derive(#(#paths),*)]) }
     }
 
-    /// What a struct, exception or union has without being asked.
+    /// Returns the traits that a struct, exception or union has by default.
     pub(super) fn derived(&self, id: DefId) -> &'static [&'static str] {
         match (self.model.is_hashable_def(id), self.def_has_default(id)) {
             (true, true) => &["Clone", "Debug", "PartialEq", "Default", "Eq", "Hash"],
@@ -248,7 +257,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The servant need not implement the method.
+    /// Returns whether the servant need not implement the method.
     pub(super) fn has_default_body(&self, method: &Method) -> bool {
         self.options.default_bodies.iter().any(|pattern| covers(self.model, pattern, method.def))
     }

@@ -1,4 +1,5 @@
-//! How parameters travel through Rust: what a client method takes, what a servant is given, how each is encoded.
+//! The passing of parameters in Rust: the types that a client method and a servant take, and the encoding of
+//! each.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -38,18 +39,18 @@ pub(super) struct Passing {
 
 /// The types of a `@stream` result.
 pub(super) struct ResultStream {
-    /// What a servant gives.
+    /// The type that a servant returns.
     pub(super) source: TokenStream,
-    /// What a client gets.
+    /// The type that a client receives.
     pub(super) stream: TokenStream,
 }
 
-/// For whom a signature is.
+/// The kind of method that a signature belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// A method of the reference: takes whatever converts.
+    /// A method of the reference. It takes everything that converts.
     Client,
-    /// The call behind the client's method.
+    /// The call function that the client's method uses.
     Call,
     /// A method of the servant.
     Servant,
@@ -58,7 +59,7 @@ pub(super) enum Side {
 }
 
 impl Cx<'_> {
-    /// How an `in` parameter of this type is passed.
+    /// Returns how an `in` parameter of this type is passed.
     pub(super) fn passing(&self, u: Use) -> Passing {
         let plain = |form| Passing { form, bound: None };
         match self.model.stripped(u.ty) {
@@ -83,7 +84,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The type is native: it has no form in a message.
+    /// Returns whether the type is native: it has no encoding.
     pub(super) fn is_native(&self, u: Use) -> bool {
         match self.model.stripped(u.ty) {
             Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Native),
@@ -91,7 +92,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The type of an `in` parameter.
+    /// Returns the type of an `in` parameter.
     pub(super) fn in_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
         let Passing { form, bound } = self.passing(u);
         let lifetime = (side == Side::Local).then(|| quote!('l));
@@ -127,7 +128,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The type of a `@stream` parameter.
+    /// Returns the type of a `@stream` parameter.
     pub(super) fn stream_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
         let v1 = &self.v1;
         let item = self.streamed_element(depth, u);
@@ -139,7 +140,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What a servant gives for a `@stream` result, and what a client takes it as.
+    /// Returns the types of a `@stream` result in a servant and in a client.
     pub(super) fn result_stream(&self, depth: usize, u: Use) -> ResultStream {
         let v1 = &self.v1;
         let (stripped, non_nil) = self.strip(u);
@@ -158,7 +159,7 @@ impl Cx<'_> {
         ResultStream { source, stream }
     }
 
-    /// The type of the elements of a `@stream` parameter; `None` for octets.
+    /// Returns the type of the elements of a `@stream` parameter; `None` for bytes.
     pub(super) fn streamed_element(&self, depth: usize, u: Use) -> Option<TokenStream> {
         match self.model.stripped(u.ty) {
             Type::Sequence { element, .. } if self.seq_form(*element) != SeqForm::Bytes => {
@@ -168,7 +169,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The type of an `inout` parameter: owned.
+    /// Returns the type of an `inout` parameter, which is owned.
     pub(super) fn inout_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
         let ty = self.ty(depth, u);
         let Passing { form, bound } = self.passing(u);
@@ -178,7 +179,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A client's method converts this parameter on its first line.
+    /// Returns whether a client's method converts this parameter in its first line.
     pub(super) fn converts(&self, u: Use, inout: bool) -> bool {
         let Passing { form, bound } = self.passing(u);
         match form {
@@ -188,7 +189,8 @@ impl Cx<'_> {
         }
     }
 
-    /// A `Result` that is an error if an `in` parameter is too long to be sent; `idl` is its name in messages.
+    /// Returns an expression of type `Result` that is an error if an `in` parameter is too long. `idl` is its
+    /// name in messages.
     pub(super) fn bound_check(&self, u: Use, name: &TokenStream, idl: &str) -> Option<TokenStream> {
         let v1 = &self.v1;
         let Passing { form, bound } = self.passing(u);
@@ -200,7 +202,7 @@ impl Cx<'_> {
         Some(quote!(#v1::check_argument(#content, #bound, #idl)))
     }
 
-    /// The statement that encodes an `in` parameter, or an `inout` one, which is owned.
+    /// Returns the statement that encodes an `in` parameter, or an `inout` one, which is owned.
     pub(super) fn encode_argument(
         &self,
         depth: usize,
@@ -225,7 +227,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The type that an argument is decoded as.
+    /// Returns the type that an argument is decoded as.
     pub(super) fn decoded(&self, depth: usize, owner: DefId, u: Use, inout: bool) -> TokenStream {
         let v1 = &self.v1;
         let Passing { form, bound } = self.passing(u);
@@ -249,7 +251,7 @@ impl Cx<'_> {
         self.ty(depth, u)
     }
 
-    /// A decoded `in` parameter as the servant takes it.
+    /// Returns the expression that converts a decoded `in` parameter to the servant's parameter type.
     pub(super) fn to_servant(&self, u: Use, name: &TokenStream) -> TokenStream {
         let Passing { form, bound } = self.passing(u);
         match form {
@@ -257,9 +259,10 @@ impl Cx<'_> {
             Form::Value | Form::Reference => quote!(#name),
             Form::Shared if bound.is_some() => quote!(#name.into_inner()),
             Form::Shared => quote!(#name),
-            // Through `Bounded`, or without.
+            // The value may be wrapped in `Bounded`.
             Form::WStr => quote!(#name.as_wstr()),
-            // Through `Bounded` or `String` down to `str`; through `Bounded` or `Vec` down to a slice.
+            // The dereferences lead through `Bounded` or `String` to `str`, or through `Bounded` or `Vec` to
+            // a slice.
             Form::Str | Form::Slice if bound.is_some() => quote!(&**#name),
             Form::Str | Form::Slice | Form::Boxed => quote!(&*#name),
             Form::Borrow => quote!(&#name),

@@ -1,8 +1,9 @@
-//! Where the output is: paths from any of its modules to any of its definitions.
+//! Paths from any module of the output to any of its definitions.
 //!
-//! Usually everything lies in one hidden module, so that a path can lead from one file-level definition to another also where the macro
-//! stands in a function, whose items no path names. A file-level module that names nothing outside of itself needs none, and is
-//! written as it is: then messages of rustc say `bank::Account`, as users do.
+//! By default, everything is in one hidden module. A path can then lead from one file-level definition to
+//! another even if the macro is in a function, whose items have no path. A file-level module that names
+//! nothing outside of itself does not need this. It is emitted directly, so that messages of rustc say
+//! `bank::Account`, as users do.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,7 +12,7 @@ use super::Cx;
 use crate::model::{DefId, DefKind};
 
 impl Cx<'_> {
-    /// Path of the module in which a definition's items lie.
+    /// Returns the path of the module that contains a definition's items.
     pub(super) fn scope_path(&self, depth: usize, id: DefId) -> TokenStream {
         if let Some(path) = self.external.scope(self.up(depth), id, &self.names) {
             return path;
@@ -21,7 +22,7 @@ impl Cx<'_> {
             let scope = scope.iter();
             return quote!(#at #(::#scope)*);
         }
-        // From the inside of a file-level module the way up ends there.
+        // Inside a file-level module, relative paths cannot lead out of it.
         let is_direct = match self.direct.get() {
             Some(root) if self.file_level(id) == root && id != root => true,
             Some(_) => {
@@ -35,7 +36,7 @@ impl Cx<'_> {
         quote!(#root #(::#scope)*)
     }
 
-    /// How many modules of the output are around a place `depth` levels below its root.
+    /// Returns the number of modules of the output that enclose a location `depth` levels below its root.
     pub(super) fn up(&self, depth: usize) -> usize {
         match (&self.outside, self.direct.get()) {
             (Some(_), _) => 0,
@@ -44,7 +45,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The output without a hidden module, if there are only modules and none names what is outside of it.
+    /// Returns the output without a hidden module, if it consists of modules only and none names anything
+    /// outside of itself.
     pub(super) fn modules_alone(&self, roots: &[DefId]) -> Option<TokenStream> {
         let is_module = |id: &DefId| matches!(self.model.def(*id).kind, DefKind::Module(_));
         if self.options.uses.is_some() || !roots.iter().all(is_module) {
@@ -60,14 +62,14 @@ impl Cx<'_> {
         (!self.left_root.get()).then_some(modules)
     }
 
-    /// The file-level definition that a definition is, or is part of.
+    /// Returns the file-level definition that a definition is, or is part of.
     fn file_level(&self, id: DefId) -> DefId {
         let around = std::iter::successors(Some(id), |id| self.model.def(*id).parent);
         around.last().unwrap_or(id)
     }
 }
 
-/// From a module so many levels up.
+/// Returns the path to the module this many levels up.
 fn up(levels: usize) -> TokenStream {
     if levels == 0 {
         return quote!(self);

@@ -1,4 +1,4 @@
-//! The reference type of an interface: a typed wrapper of `ObjectRef`, and what it converts into.
+//! The reference type of an interface: a typed wrapper of `ObjectRef`, and its conversions.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,7 +8,7 @@ use super::docs::doc_after;
 use crate::model::Def;
 
 impl Cx<'_> {
-    /// The reference type with its conversions; its methods stand elsewhere.
+    /// Emits the reference type with its conversions. Its methods are emitted separately.
     pub(super) fn reference_type(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let name = &self.names[def.id].reference;
@@ -90,7 +90,8 @@ impl Cx<'_> {
         }
     }
 
-    /// `Into` each base, `ObjectRef`, and the optional forms that parameters take, by value and by reference.
+    /// Emits `Into` each base, `ObjectRef`, and the optional forms that parameters take, by value and by
+    /// reference.
     fn conversions(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let path = self.reference(depth, def.id);

@@ -9,30 +9,30 @@ use super::method::Method;
 use super::passing::Side;
 use crate::model::{Def, DefId};
 
-/// Operations that are served by one future, where there are more than twice as many.
+/// Number of operations that one future serves, if there are more than twice as many.
 const GROUP: usize = 32;
 
-/// How a method of a servant trait is declared.
+/// The declaration of a method of a servant trait.
 pub(super) struct Signature {
     /// `name: Type` for each parameter.
     pub(super) parameters: Vec<TokenStream>,
-    /// What the method's future resolves to.
+    /// The output type of the method's future.
     pub(super) output: TokenStream,
 }
 
 impl Cx<'_> {
-    /// The signature of a method of a servant trait, but for its name.
+    /// Returns the signature of a method of a servant trait, without its name.
     pub(super) fn servant_signature(&self, depth: usize, method: &Method) -> Signature {
         let parameters = self.parameters(depth, method, Side::Servant);
         Signature { parameters, output: self.given(depth, method) }
     }
 
-    /// Path of an interface's servant trait.
+    /// Returns the path of an interface's servant trait.
     pub(super) fn servant(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].servant)
     }
 
-    /// The trait that servants implement, and its forwarding through `Arc`.
+    /// Emits the trait that servants implement, and its forwarding through `Arc`.
     pub(super) fn servant_trait(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let names = &self.names[def.id];
@@ -49,7 +49,8 @@ impl Cx<'_> {
             let (docs, name) = (method.docs(), method.ident());
             let Signature { parameters, output } = self.servant_signature(depth, method);
             let future = self.served(&output);
-            // The whole signature is located at the name: rustc shows it for missing and wrong methods.
+            // The whole signature has the span of the name, because rustc shows it for missing and wrong
+            // methods.
             let body = match self.has_default_body(method) {
                 true => self.default_body(method),
                 false => quote_spanned!(name.span()=> ;),
@@ -69,7 +70,7 @@ impl Cx<'_> {
         });
         let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
         let serves = match self.is_local(def.id) {
-            // An object of an abstract interface is one of an interface derived from it.
+            // An object of an abstract interface is always an object of a derived interface.
             false if self.is_abstract(def.id) => TokenStream::new(),
             false => quote! {
                 impl<S: #path> #v1::Serves<S> for #reference {
@@ -102,7 +103,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What rustc says where a type that does not implement the trait is used as a servant.
+    /// Emits the message of rustc for a type that is used as a servant but does not implement the trait.
     fn missing_servant(&self, def: &Def) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         let names = &self.names[def.id];
@@ -116,7 +117,7 @@ impl Cx<'_> {
         quote!(#[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)])
     }
 
-    /// The body of a method that the servant need not implement.
+    /// Returns the body of a method that the servant need not implement.
     fn default_body(&self, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let arguments = method.arguments();
@@ -140,7 +141,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The interface's hidden module: calls, local calls, skeleton. `depth` is that of the module's inside.
+    /// Emits the interface's hidden module: calls, local calls, skeleton. `depth` is that of the module's
+    /// inside.
     pub(super) fn hidden_module(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let v1 = &self.v1;
         let name = self.hidden(def.id);
@@ -205,7 +207,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The operations with a `@stream` parameter, inherited ones included.
+    /// Emits the list of operations with a `@stream` parameter, including inherited ones.
     fn streamed(&self, lineage: &[DefId]) -> TokenStream {
         let methods = lineage.iter().flat_map(|owner| &self.methods[owner]);
         let names: Vec<_> = methods
@@ -222,7 +224,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The operations by their numbers, and how many are of each interface.
+    /// Emits the operations by their numbers, and the number of operations of each interface.
     fn numbered(&self, lineage: &[DefId]) -> Option<TokenStream> {
         let v1 = &self.v1;
         let counts: Vec<usize> = lineage.iter().map(|owner| self.methods[owner].len()).collect();
@@ -237,7 +239,7 @@ impl Cx<'_> {
         })
     }
 
-    /// Path of the local trait of `of` from inside the hidden module of `def`.
+    /// Returns the path of the local trait of `of` from inside the hidden module of `def`.
     pub(super) fn local_path(&self, depth: usize, def: &Def, of: DefId) -> TokenStream {
         if of == def.id {
             return quote!(Local);
@@ -246,7 +248,7 @@ impl Cx<'_> {
         quote!(#hidden::Local)
     }
 
-    /// The object-safe form of the servant trait, through which calls inside of a process go.
+    /// Emits the object-safe form of the servant trait, which calls within a process use.
     pub(super) fn local_trait(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let supers = self.super_traits(def, |base| self.local_path(depth, def, base));
@@ -270,7 +272,7 @@ impl Cx<'_> {
         quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
     }
 
-    /// The skeleton is a local object of its interface and of all bases.
+    /// Emits the skeleton's implementations of the local traits of its interface and of all bases.
     pub(super) fn local_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let servant = self.servant(depth, def.id);
         let impls = lineage.iter().map(|owner| {
@@ -288,13 +290,14 @@ impl Cx<'_> {
         quote!(#(#impls)*)
     }
 
-    /// The future that serves one request: one `match` over all operations, inherited ones included. Where there are
-    /// many, each `GROUP` of them is a future of its own, since rustc's work on one grows with the square of its arms.
+    /// Emits the future that serves one request: one `match` over all operations, including inherited ones.
+    /// If there are many, each `GROUP` of them has its own future, because rustc's work on a future grows
+    /// with the square of its arms.
     fn dispatch(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
         let v1 = &self.v1;
         let bound = self.servant(depth, def.id);
         let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &self.methods[owner]).collect();
-        // Decoding changes the request.
+        // The request is mutable only if arguments are decoded.
         let head = |name: Ident, served: &[&Method], servant: TokenStream, more: TokenStream| {
             let decodes = served.iter().any(|method| !method.arguments().is_empty());
             let mutable = decodes.then(|| quote!(mut));
@@ -308,7 +311,7 @@ impl Cx<'_> {
         };
         let is_grouped = methods.len() > 2 * GROUP;
         let served = if is_grouped { &[] } else { methods.as_slice() };
-        // It holds the servant itself: a future around it would be moved with it once more.
+        // The future owns the skeleton. Another future around it would move it once more.
         let skeleton = quote!(__zorb_skeleton: ::std::sync::Arc<Skeleton<S>>);
         let dispatch = head(format_ident!("dispatch"), served, skeleton, TokenStream::new());
         if methods.is_empty() {
@@ -345,7 +348,7 @@ impl Cx<'_> {
                 })
             });
             let groups = quote!(#(#heads { #arms })*);
-            // By a division: ranges would be compared one by one.
+            // A division selects the group. Ranges would be compared one by one.
             let (size, indices) = (Literal::usize_unsuffixed(GROUP), numbers.iter().take(names.len()));
             let matched = quote! {
                 ::core::option::Option::Some(__zorb_n) => match __zorb_n / #size {
@@ -370,7 +373,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Serves one operation: decode, call, encode.
+    /// Emits the code that serves one operation: decode, call, encode.
     fn serve(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let servant = self.servant(depth, method.owner);
@@ -428,7 +431,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Decodes the arguments into variables of their names.
+    /// Emits the code that decodes the arguments into variables of their names.
     fn decode_arguments(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let names = method.arguments();
@@ -470,7 +473,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The pattern of the results, and the closure that encodes them.
+    /// Returns the pattern of the results, and the closure that encodes them.
     fn encode_results(&self, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
         let v1 = &self.v1;
         let variables: Vec<_> =

@@ -1,9 +1,9 @@
-//! Paths as people write them: what generated code names in full, shortened for code that is read.
+//! Shortening of paths: generated code uses full paths, and code for people to read uses short ones.
 
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 use quote::{TokenStreamExt, quote};
 
-/// Paths that every Rust module can name by their last part, or by less than all.
+/// Paths that every Rust module can name by their last part, or by a shorter path.
 const KNOWN: &[(&str, &str)] = &[
     ("::core::result::Result", "Result"),
     ("::core::option::Option", "Option"),
@@ -13,13 +13,13 @@ const KNOWN: &[(&str, &str)] = &[
     ("::std::collections::BTreeMap", "std::collections::BTreeMap"),
 ];
 
-/// Words that stand before paths and are no part of them.
+/// Keywords that precede paths and are not part of them.
 const KEYWORDS: &[&str] = &[
     "as", "async", "const", "dyn", "else", "fn", "for", "if", "impl", "in", "let", "match", "move", "mut",
     "pub", "ref", "return", "static", "struct", "unsafe", "use", "where",
 ];
 
-/// Names of the runtime's prelude that stand in signatures.
+/// Names of the runtime's prelude that occur in signatures.
 pub(super) const PRELUDE: &[&str] = &[
     "Any",
     "Bounded",
@@ -40,21 +40,22 @@ pub(super) const PRELUDE: &[&str] = &[
     "WString",
 ];
 
-/// How paths are shortened.
+/// The rules for shortening paths.
 pub(super) struct Shortener {
     /// The path of the runtime crate.
     runtime: String,
-    /// Names that mean something else where the code stands.
+    /// Names that have another meaning in the module of the code.
     taken: Vec<String>,
 }
 
 impl Shortener {
-    /// The output names the runtime by this path, and stands where these names are taken.
+    /// Creates a shortener for output that names the runtime by this path, in a module where these names are
+    /// taken.
     pub(super) fn new(runtime: &TokenStream, taken: Vec<String>) -> Self {
         Shortener { runtime: runtime.to_string().replace(' ', ""), taken }
     }
 
-    /// The same code with shorter paths.
+    /// Returns the code with shorter paths.
     pub(super) fn shorten(&self, tokens: TokenStream) -> TokenStream {
         let trees: Vec<TokenTree> = tokens.into_iter().collect();
         let mut out = TokenStream::new();
@@ -74,7 +75,7 @@ impl Shortener {
                 at += 1;
                 continue;
             }
-            // An absolute path starts with an empty segment; between two segments are two colons.
+            // An absolute path starts with an empty segment. Two colons separate the segments.
             let count = segments.iter().filter(|segment| !segment.is_empty()).count();
             let absolute = segments.first().is_some_and(String::is_empty);
             let len = count + 2 * (count - usize::from(!absolute));
@@ -87,7 +88,7 @@ impl Shortener {
         out
     }
 
-    /// A shorter path that means the same.
+    /// Returns a shorter path with the same meaning.
     fn short(&self, segments: &[String]) -> Option<String> {
         let whole = segments.join("::");
         let free = |name: &str| !self.taken.iter().any(|taken| taken == name);
@@ -114,7 +115,8 @@ impl Shortener {
     }
 }
 
-/// The segments of the path that these tokens start with; an absolute one starts with an empty segment.
+/// Returns the segments of the path at the start of these tokens. An absolute path starts with an empty
+/// segment.
 fn path(trees: &[TokenTree]) -> Vec<String> {
     let is_scope = |at: usize| {
         matches!(trees.get(at), Some(TokenTree::Punct(first)) if first.as_char() == ':' && first.spacing() == Spacing::Joint)
@@ -140,7 +142,7 @@ fn path(trees: &[TokenTree]) -> Vec<String> {
     Vec::new()
 }
 
-/// `use` of the names that shortened paths need.
+/// Returns the `use` of the names that shortened paths need.
 pub(super) fn prelude(runtime: &TokenStream) -> TokenStream {
     quote!(use #runtime::prelude::*;)
 }

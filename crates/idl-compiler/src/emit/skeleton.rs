@@ -1,6 +1,6 @@
-//! Servants to begin with: the implementation of each servant trait, with every method answering `NO_IMPLEMENT`.
+//! Initial servants: an implementation of each servant trait, in which every method raises `NO_IMPLEMENT`.
 //!
-//! Signatures are those of the traits: [`Cx::servant_signature`] makes both.
+//! Signatures are those of the traits: [`Cx::servant_signature`] creates both.
 
 use std::collections::HashMap;
 
@@ -17,45 +17,46 @@ use super::{Cx, context};
 use crate::diagnostic::Diagnostics;
 use crate::model::{Def, DefId, DefKind, Flavour, Model};
 
-/// What a skeleton is made of.
+/// The options of a skeleton.
 #[derive(Clone, Debug, Default)]
 pub struct Skeleton {
-    /// The module where the Rust of the IDL is (`crate::idl`); by default the skeleton stands in that module.
+    /// The module with the Rust of the IDL (`crate::idl`). By default, the skeleton is in the same module.
     pub module: Option<TokenStream>,
-    /// The interfaces: scoped names, or beginnings of names and `*`. By default all of the files given, and none of the
-    /// files that these include.
+    /// The interfaces: scoped names, or prefixes of names and `*`. By default all interfaces of the input
+    /// files, and none of the files that these include.
     pub interfaces: Vec<String>,
 }
 
-/// Rust with a servant of each interface: its type, and the implementations of the servant traits of the interface and its bases.
-/// Every method answers `NO_IMPLEMENT`. The code compiles as it is.
+/// Generates a servant of each interface: its type, and the implementations of the servant traits of the
+/// interface and its bases. Every method raises `NO_IMPLEMENT`. The code compiles as it is.
 ///
 /// # Errors
-/// Those of [`emit`](super::emit), of whose output the skeleton implements the traits.
+/// Those of [`emit`](super::emit), because the skeleton implements traits of its output.
 pub fn skeleton(model: &Model, options: &Options, skeleton: &Skeleton) -> Result<TokenStream, Diagnostics> {
     let mut cx = context(model, options)?;
-    // What people read and write names no private module.
+    // Code for users must not name a private module.
     cx.v1 = options.runtime.clone();
     cx.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
     Ok(cx.skeleton(skeleton))
 }
 
-/// What a skeleton calls the servant of an interface, and where its reference type is.
+/// The names of an interface's servant and reference type in a skeleton.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServantNames {
     /// The interface: its scoped name.
     pub interface: String,
     /// Its repository id.
     pub repository_id: String,
-    /// The path of the reference type, from the module that [`Skeleton::module`] names (`idl::bank::AccountRef`).
+    /// The path of the reference type, from the module that [`Skeleton::module`] names
+    /// (`idl::bank::AccountRef`).
     pub reference: String,
     /// The type of the servant (`AccountImpl`).
     pub servant: String,
-    /// The objects of a local interface are not activated.
+    /// The interface is local: its objects are not activated.
     pub is_local: bool,
 }
 
-/// The names of the servants in a skeleton, in order.
+/// Returns the names of the servants in a skeleton, in order.
 ///
 /// # Errors
 /// Those of [`skeleton`].
@@ -78,7 +79,7 @@ pub fn servant_names(
     Ok(names.collect())
 }
 
-/// The interfaces of a model that a servant can have, and that the patterns name, in order.
+/// Returns the interfaces of a model that can have servants and that match the patterns, in order.
 pub fn served_interfaces<'m>(model: &'m Model, patterns: &[String]) -> Vec<&'m Def> {
     let wanted = |def: &&Def| match patterns {
         [] => !model.is_included(def.id) && !model.sources().is_predeclared(def.span),
@@ -87,7 +88,7 @@ pub fn served_interfaces<'m>(model: &'m Model, patterns: &[String]) -> Vec<&'m D
     model.defs().iter().filter(|def| is_served(def)).filter(wanted).collect()
 }
 
-/// An object of exactly this interface can be made.
+/// Returns whether objects of exactly this interface can exist.
 fn is_served(def: &Def) -> bool {
     match &def.kind {
         DefKind::Interface(interface) => interface.flavour != Flavour::Abstract && !interface.only_declared,
@@ -116,7 +117,7 @@ impl Cx<'_> {
             }
         };
         let code = if interfaces.is_empty() { TokenStream::new() } else { code };
-        // Where the IDL's own names are, they win.
+        // In the module of the IDL's Rust, the names of the IDL have priority.
         let taken = match skeleton.module {
             None => self
                 .model
@@ -130,8 +131,8 @@ impl Cx<'_> {
         Shortener::new(&self.options.runtime, taken).shorten(code)
     }
 
-    /// Names of the types of servants, all different: that of the interface and `Impl`, with names of modules before it where
-    /// two interfaces have the same.
+    /// Returns the names of the servants' types, all different: the interface's name and `Impl`, prefixed
+    /// with names of modules if two interfaces have the same name.
     fn servant_names(&self, interfaces: &[&Def]) -> Vec<Ident> {
         let camel =
             |name: &str| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned();

@@ -1,4 +1,4 @@
-//! Definitions of the standard's own files that the compiler has: where their Rust is, and which have none.
+//! Definitions of the compiler's standard files: the locations of their Rust, and those without Rust.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Flavour, Model};
 use crate::standard::{StandardFile, has_rust};
 
-/// Points the definitions of included standard files to the runtime crate, unless an entry says that they are elsewhere, and returns
-/// those that have no Rust, which are not written.
+/// Sets the location of definitions from included standard files to the runtime crate, unless an entry
+/// specifies another one. Returns the definitions without Rust, which are not emitted.
 pub(super) fn settle(
     model: &Model,
     options: &Options,
@@ -23,7 +23,7 @@ pub(super) fn settle(
     if !model.sources().has_standard() {
         return internal;
     }
-    // Modules are written if anything in them is; nothing says what a native type is but an entry.
+    // Modules are emitted if anything in them is. Native types are specified by entries only.
     let has_place = |id: DefId| !matches!(model.def(id).kind, DefKind::Module(_) | DefKind::Native);
     let standard: Vec<(DefId, &StandardFile)> = model
         .defs()
@@ -31,7 +31,7 @@ pub(super) fn settle(
         .filter(|def| has_place(def.id) && cover(model, options, def.id).is_none())
         .filter_map(|def| Some((def.id, file_of(model, def.id)?)))
         .collect();
-    // What is built of something without Rust has none either.
+    // Definitions that depend on one without Rust have none either.
     loop {
         let before = internal.len();
         for (id, file) in &standard {
@@ -57,15 +57,15 @@ pub(super) fn settle(
     internal
 }
 
-/// The standard file that a definition comes from, if it is what the file is for: one that is included inside of a scope
-/// declares other things.
+/// Returns the standard file of a definition, if the definition is in the file's module. A file that is
+/// included inside a scope declares other definitions.
 fn file_of(model: &Model, id: DefId) -> Option<&'static StandardFile> {
     let file = model.sources().standard(model.def(id).span)?;
     let outermost = std::iter::successors(Some(id), |id| model.def(*id).parent).last()?;
     (model.def(outermost).name == file.module && outermost != id).then_some(file)
 }
 
-/// Whether a definition has no Rust, as far as that is known of others.
+/// Returns whether a definition has no Rust, according to the current knowledge about others.
 fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet<DefId>) -> bool {
     let def = model.def(id);
     let itself = match &def.kind {
@@ -82,7 +82,8 @@ fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet
         || used(model, id).iter().any(is_missing)
 }
 
-/// What a definition uses that has no Rust; of a typedef not what it stands for as well.
+/// Returns the definitions without Rust that a definition uses. If one of them is a typedef, the definitions
+/// that it resolves to are not included.
 pub(super) fn misused(model: &Model, internal: &HashSet<DefId>, user: DefId) -> Vec<DefId> {
     if internal.is_empty() {
         return Vec::new();
@@ -93,7 +94,7 @@ pub(super) fn misused(model: &Model, internal: &HashSet<DefId>, user: DefId) -> 
     found.into_iter().filter(|id| !inside.contains(id)).collect()
 }
 
-/// Reports a use of what has no Rust.
+/// Reports a use of a definition without Rust.
 pub(super) fn without_rust(model: &Model, internal: DefId, user: DefId) -> Diagnostic {
     let (name, user_name) = (model.scoped_name(internal), model.scoped_name(user));
     let message = format!("`{user_name}` uses `{name}`, which belongs to an ORB itself and has no Rust");

@@ -10,23 +10,24 @@ use super::types::Use;
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefKind, Model, ZeroCopyLayout};
 
-/// Octets of the largest `@zero_copy` struct.
+/// Maximum size of a `@zero_copy` struct in bytes.
 const MAX_ZERO_COPY: usize = 64 * 1024;
 
-/// A member with everything that is written of it more than once.
+/// A member, with the parts that are emitted several times.
 struct Field {
     name: TokenStream,
     ty: TokenStream,
     default: TokenStream,
     docs: TokenStream,
-    /// It may be missing.
+    /// The member is optional.
     optional: bool,
-    /// Where it lies in a `@zero_copy` struct; `None` for padding.
+    /// The offset in a `@zero_copy` struct; `None` for padding.
     offset: Option<usize>,
 }
 
 impl Cx<'_> {
-    /// A struct or exception with all its implementations, in a module `depth` levels below the hidden root.
+    /// Emits a struct or exception with all its implementations, in a module `depth` levels below the hidden
+    /// root.
     pub(super) fn structure(&self, depth: usize, def: &Def) -> TokenStream {
         let zero_copy = self.is_zero_copy(def.id);
         let layout = if zero_copy { self.model.zero_copy_layout(def.id).ok() } else { None };
@@ -54,7 +55,7 @@ impl Cx<'_> {
         quote!(#declaration #default #cdr #hybrid #element #exception #bases)
     }
 
-    /// The members, those of base structs first.
+    /// Returns the members, those of base structs first.
     fn fields(&self, depth: usize, def: &Def) -> Vec<Field> {
         let mut owners = self.model.struct_bases(def.id);
         owners.push(def.id);
@@ -83,7 +84,7 @@ impl Cx<'_> {
         fields
     }
 
-    /// A derived struct is each of its bases with more members.
+    /// Emits the conversions of a derived struct to each of its bases.
     fn to_bases(&self, depth: usize, def: &Def) -> TokenStream {
         let path = self.item(depth, def.id);
         let mut members = Vec::new();
@@ -91,7 +92,7 @@ impl Cx<'_> {
             let of = self.item(depth, base);
             members.extend(self.names[base].members.iter());
             if self.is_zero_copy(base) != self.is_zero_copy(def.id) {
-                // Large arrays differ between the two.
+                // The types of large arrays differ between the two.
                 return TokenStream::new();
             }
             let layout = self.model.zero_copy_layout(base).ok().filter(|_| self.is_zero_copy(base));
@@ -111,12 +112,12 @@ impl Cx<'_> {
         to_base.collect()
     }
 
-    /// The fields with all padding between them spelled out, so that none is left to the compiler.
+    /// Returns the fields with explicit padding between them, so that the compiler adds none.
     fn with_padding(&self, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLayout) -> Vec<Field> {
         let v1 = &self.v1;
         let owners = self.model.struct_bases(def.id).into_iter().chain([def.id]);
         let taken: Vec<&RustName> = owners.flat_map(|owner| &self.names[owner].members).collect();
-        // No converted name begins with an underscore, but one given by `@rust_name` may.
+        // No converted name begins with an underscore, but a name from `@rust_name` can.
         let mut names =
             (0..).map(|n| RustName::verbatim(&format!("_pad{n}"))).filter(|name| !taken.contains(&name));
         let mut all = Vec::with_capacity(2 * fields.len());
@@ -196,7 +197,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Member by member.
+    /// Emits the encoding member by member.
     fn struct_cdr(&self, depth: usize, def: &Def, fields: &[Field], traits: &Traits) -> TokenStream {
         let v1 = &self.v1;
         let Traits { encode: encodes, decode: decodes } = traits;
@@ -232,7 +233,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The least number of octets, member by member.
+    /// Returns the minimum number of bytes, as a sum over the members.
     fn struct_least(&self, fields: &[Field]) -> TokenStream {
         let v1 = &self.v1;
         let sizes = fields.iter().map(|Field { ty, optional, .. }| match optional {
@@ -242,13 +243,13 @@ impl Cx<'_> {
         quote!(0 #(+ #sizes)*)
     }
 
-    /// The least number of octets of a type that has `FixedLayout`.
+    /// Returns the minimum number of bytes of a type that has `FixedLayout`.
     pub(super) fn fixed_least(&self) -> TokenStream {
         let v1 = &self.v1;
         quote!(<Self as #v1::FixedLayout>::LAYOUT.min_size())
     }
 
-    /// In one pass, by a layout known at compile time.
+    /// Emits the encoding in one pass, by a layout known at compile time.
     fn fixed_struct(
         &self,
         depth: usize,
@@ -261,7 +262,7 @@ impl Cx<'_> {
         let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
         let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
         let memory = self.is_zero_copy(def.id).then(|| self.memory_octets());
-        // True where the target aligns numbers as CDR does.
+        // True if the target aligns numbers as CDR does.
         let viewed = viewed.map(|layout| {
             let size = Literal::usize_unsuffixed(layout.size);
             let offsets = layout.fields.iter().map(|place| Literal::usize_unsuffixed(place.offset));
@@ -295,7 +296,7 @@ impl Cx<'_> {
         }
     }
 
-    /// `CdrEncode` and `CdrDecode`, or what stands for them, of a type that has `FixedLayout`.
+    /// Emits `CdrEncode` and `CdrDecode`, or the equivalent traits, of a type that has `FixedLayout`.
     pub(super) fn cdr_by_layout(&self, path: &TokenStream, traits: &Traits) -> TokenStream {
         let v1 = &self.v1;
         let Traits { encode: encodes, decode: decodes } = traits;
@@ -342,7 +343,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Inside `impl FixedLayout` of a struct whose memory is its encoding: whole runs are copied.
+    /// Emits the part of `impl FixedLayout` for a struct whose memory is its encoding, so that whole runs are
+    /// copied.
     fn memory_octets(&self) -> TokenStream {
         let v1 = &self.v1;
         quote! {
@@ -374,7 +376,8 @@ impl Cx<'_> {
         }
     }
 
-    /// What makes a `@zero_copy` struct an element of `Seq`: that, and a proof that memory is laid out as CDR is.
+    /// Emits the implementation that makes a `@zero_copy` struct an element of `Seq`, with a compile-time
+    /// proof that its memory layout is that of CDR.
     fn element(&self, depth: usize, def: &Def, fields: &[Field], size: usize) -> TokenStream {
         let v1 = &self.v1;
         let path = self.item(depth, def.id);
@@ -393,7 +396,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What makes a struct an exception.
+    /// Emits the implementations that make a struct an exception.
     fn exception(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let path = self.item(depth, def.id);
@@ -414,7 +417,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Writes an exception as a sentence: the IDL name, and each member with its value (`Bank::Broke: missing 3.5, owner "ann"`).
+    /// Emits the display of an exception as a sentence: the IDL name, and each member with its value
+    /// (`Bank::Broke: missing 3.5, owner "ann"`).
     fn exception_display(&self, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let name = self.model.scoped_name(def.id);
@@ -424,7 +428,7 @@ impl Cx<'_> {
                 let before = format!("{} {} ", if index == 0 { ":" } else { "," }, member.name);
                 quote! {
                     __zorb_f.write_str(#before)?;
-                    // Texts in it may come from a peer, and be of any length.
+                    // Strings in it may come from a peer, and have any length.
                     ::core::fmt::Display::fmt(
                         &#v1::OneLine::new(&::core::format_args!("{:?}", self.#field)),
                         __zorb_f,
@@ -439,7 +443,7 @@ impl Cx<'_> {
     }
 }
 
-/// Values of `@zero_copy` structs travel through the stack where they are not in a sequence.
+/// Rejects large `@zero_copy` structs, because outside of sequences their values are passed on the stack.
 pub(super) fn refuse_large(model: &Model, problems: &mut Vec<Diagnostic>) {
     for def in model.defs() {
         let Some(annotation) = def.annotations.get("zero_copy") else { continue };

@@ -1,5 +1,5 @@
-//! The shape of generated code: which items, under which names, by which paths. Whether it works is tested where it is
-//! compiled, in `idl-macros`.
+//! Tests of the structure of generated code: its items, their names and their paths. Whether it works is
+//! tested in `idl-macros`, which compiles it.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,8 @@ fn file(idl: &str, options: &Options) -> syn::File {
     syn::parse2(tokens).expect("generated code parses")
 }
 
-/// What the IDL declares at file level: it is in a hidden module unless there are only modules that name nothing outside.
+/// Returns the items for the IDL's file-level declarations. They are in a hidden module, unless there are
+/// only modules that name nothing outside.
 fn items(file: &syn::File) -> &[syn::Item] {
     match file.items.first() {
         Some(syn::Item::Mod(hidden)) if hidden.ident.to_string().starts_with("__zorb_idl_") => {
@@ -36,7 +37,8 @@ fn items(file: &syn::File) -> &[syn::Item] {
     }
 }
 
-/// Paths of all public items below the hidden module, hidden ones left out; methods and fields as `Type::name`.
+/// Returns the paths of all public items below the hidden module, without hidden ones. Methods and fields are
+/// `Type::name`.
 fn names(idl: &str, options: &Options) -> BTreeSet<String> {
     fn ident(scope: &str, ident: &syn::Ident) -> String {
         format!("{scope}{ident}")
@@ -90,7 +92,7 @@ fn warnings(idl: &str) -> String {
     emit(&model(idl), &Options::default()).expect("code").warnings.render(false)
 }
 
-/// The type of a field or parameter, without blanks.
+/// Returns the type of a field or parameter, without blanks.
 fn type_of(idl: &str, options: &Options, name: &str) -> String {
     struct Find<'a>(&'a str, Option<String>);
     impl Visit<'_> for Find<'_> {
@@ -174,7 +176,7 @@ fn modules_that_name_nothing_outside_are_written_as_they_are() {
     let apart = "module A { struct S { long x; }; }; module B { struct S { long x; }; };";
     assert_eq!(modules(apart, &options), ["a", "b"]);
     let code = emit(&model(apart), &options).expect("code").tokens.to_string();
-    // Nothing leads out of the modules: the macro may stand in a function.
+    // No path leads out of the modules, so the macro can be used in a function.
     assert!(!code.contains("super :: a") && !code.contains("super :: b"), "{code}");
     for crossing in [
         "module A { struct S { long x; }; }; module B { struct T { A::S s; }; };",
@@ -260,7 +262,7 @@ fn every_path_is_absolute_or_starts_at_the_root_and_nothing_is_unsafe() {
                 self.bad.push("unsafe".to_owned());
             }
         }
-        // Built-in attributes have no paths; those of derives are checked by compiling.
+        // Built-in attributes have no paths. Those of derives are checked by compilation.
         fn visit_attribute(&mut self, _: &syn::Attribute) {}
     }
     for (name, idl) in good_texts() {
@@ -270,7 +272,7 @@ fn every_path_is_absolute_or_starts_at_the_root_and_nothing_is_unsafe() {
     }
 }
 
-/// Every text of the UI tests that compiles, as far as its names do not clash in Rust.
+/// Returns every text of the UI tests that compiles and whose names do not clash in Rust.
 fn good_texts() -> Vec<(String, String)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
     let mut texts = vec![("bank".to_owned(), BANK.to_owned())];
@@ -305,7 +307,7 @@ fn names_that_differ_in_idl_but_not_in_rust_get_an_underscore_and_a_warning_with
         ),
         ("module aB { const long x = 1; }; module a_b { const long x = 1; };", ["aB", "a_b"]),
         ("exception fooA { }; struct foo_A { long x; };", ["fooA", "foo_A"]),
-        // An exception without members is a value as well.
+        // An exception without members is also in the namespace of values.
         ("exception x_1 { }; const long x1 = 1;", ["x_1", "x1"]),
     ] {
         let warnings = warnings(idl);
@@ -486,12 +488,12 @@ fn a_native_type_is_what_the_options_name_wherever_it_is_declared() {
     let text = with_base(base, shop, &external(&[("::B::N", "crate::Own"), ("S::M", "::other::Type")]));
     let text = text.expect("code");
     assert!(text.contains("pubtypeN=crate::Own;") && text.contains("pubtypeM=::other::Type;"), "{text}");
-    // The module is elsewhere, and has the alias.
+    // The module is external, and contains the alias.
     let text = with_base(base, shop, &external(&[("::B", "::base::b"), ("::S::M", "crate::M")]));
     let text = text.expect("code");
     assert!(!text.contains("pubtypeN="), "{text}");
     assert!(text.contains("::base::b::N") && text.contains("::base::b::LRef"), "{text}");
-    // Both: the user's type is what counts here.
+    // With both entries, the user's type is used here.
     let both = external(&[("::B", "::base::b"), ("::B::N", "crate::Own"), ("::S::M", "crate::M")]);
     let text = with_base(base, shop, &both).expect("code");
     assert!(text.contains("pubtypeN=crate::Own;") && text.contains("::base::b::LRef"), "{text}");

@@ -1,7 +1,8 @@
-//! What each type says of itself: `Typed` for all that Rust has as a type, and a constant and a function for each typedef.
+//! Run-time descriptions of types: `Typed` for all definitions that are types in Rust, and a constant and a
+//! function for each typedef.
 //!
-//! Descriptions come from the IDL, not from the Rust types, which know no typedefs. What has a name is named by its
-//! constant, so a description is flat, whatever it is of.
+//! Descriptions come from the IDL, not from the Rust types, which do not distinguish typedefs. Named types
+//! are referred to by their constant, so every description is flat.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -15,7 +16,8 @@ use crate::model::{
 };
 
 impl Cx<'_> {
-    /// The type code of a definition: an implementation of `Typed`, or what a typedef has in its place.
+    /// Emits the type code of a definition: an implementation of `Typed`, or the constant and function of a
+    /// typedef.
     pub(super) fn typed(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         if let DefKind::Typedef(_) = def.kind {
@@ -55,13 +57,13 @@ impl Cx<'_> {
         }
     }
 
-    /// The constant that describes a typedef.
+    /// Returns the name of the constant that describes a typedef.
     pub(super) fn alias_desc(&self, id: DefId) -> RustName {
         let function = self.names[id].type_code.as_str().to_uppercase();
         RustName::verbatim(&format!("__ZORB_{function}"))
     }
 
-    /// A description of a definition with this shape.
+    /// Returns the description of a definition with this shape.
     fn defined(&self, def: &Def, shape: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
         let (id, name) = (&def.repository_id, &def.name);
@@ -100,7 +102,8 @@ impl Cx<'_> {
                 quote!(ValueBox(#content))
             }
             DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
-            // No type code knows them: their integer, under their name.
+            // Type codes have no such kinds. They are described as aliases of their integer, under their
+            // name.
             DefKind::Bitset(_) | DefKind::Bitmask(_) => {
                 let integer = self.basic(self.model.bits(def.id));
                 quote!(Alias(#integer))
@@ -179,7 +182,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The description of a type where it is used, as a constant expression.
+    /// Returns the description of a type at its use, as a constant expression.
     pub(super) fn desc(&self, depth: usize, ty: TypeId) -> TokenStream {
         let v1 = &self.v1;
         match self.model.ty(ty) {
@@ -215,7 +218,7 @@ impl Cx<'_> {
             Type::Named(def) if self.model.typedef(*def).is_some() => {
                 self.path(depth, *def, &self.alias_desc(*def))
             }
-            // The Rust type behind a native one is the user's, and says nothing of itself.
+            // The Rust type of a native one belongs to the user, and has no description.
             Type::Named(def) if matches!(self.model.def(*def).kind, DefKind::Native) => {
                 self.defined(self.model.def(*def), &quote!(Opaque(#v1::TcKind::Native)))
             }
@@ -230,7 +233,7 @@ impl Cx<'_> {
     }
 }
 
-/// The constant that describes a basic type; those of eight bits have one kind.
+/// Returns the constant that describes a basic type. Those of eight bits have the same kind.
 fn basic(primitive: Primitive) -> TokenStream {
     match primitive {
         Primitive::Boolean => quote!(BOOLEAN),
@@ -249,7 +252,7 @@ fn basic(primitive: Primitive) -> TokenStream {
     }
 }
 
-/// A label as a number, an `unsigned long long` by its bits.
+/// Returns a label as a number. An `unsigned long long` is represented by its bits.
 pub(super) fn label_bits(value: &ConstValue) -> TokenStream {
     let bits = match value {
         ConstValue::Integer(value) => *value as i64,
@@ -257,7 +260,7 @@ pub(super) fn label_bits(value: &ConstValue) -> TokenStream {
         ConstValue::Char(octet) => i64::from(*octet),
         ConstValue::WChar(unit) => i64::from(*unit),
         ConstValue::Enum { ordinal, .. } => i64::from(*ordinal),
-        // No discriminators.
+        // Values of other types cannot be discriminators.
         _ => 0,
     };
     let digits = Literal::u64_unsuffixed(bits.unsigned_abs());
@@ -277,7 +280,7 @@ mod tests {
     use crate::emit::{Cx, Facts, IncludePolicy, Options};
     use crate::{Compiler, Memory};
 
-    /// What a definition says of its type, without blanks; also of what is not written yet.
+    /// Returns the description of a definition's type, without blanks. The definition need not be emitted.
     fn typed(base: &str, idl: &str, name: &str, options: &Options) -> String {
         let files = Memory::from_iter([("base.idl", base), ("test.idl", idl)]);
         let model = Compiler::default().files(files).compile_files(["test.idl"]);

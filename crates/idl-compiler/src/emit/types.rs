@@ -1,4 +1,4 @@
-//! IDL types as Rust types: the one place where the mapping of types is decided.
+//! The mapping of IDL types to Rust types.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -11,74 +11,74 @@ use crate::model::{
 };
 use crate::work;
 
-/// Arrays of more octets than this do not lie in place.
+/// Maximum size in bytes of an array that is stored inline.
 const MAX_INLINE: u64 = 4096;
 
-/// A type where it is used, with what the place says about references in it.
+/// A use of a type, with the properties of references at this location.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub(super) ty: TypeId,
     /// References here are never nil.
     pub(super) non_nil: bool,
-    /// A member that may be missing.
+    /// The member is optional.
     pub(super) optional: bool,
-    /// The least and the greatest number, as `Ranged` has them.
+    /// The minimum and maximum, in the form that `Ranged` uses.
     pub(super) range: Option<(i128, i128)>,
 }
 
 impl Use {
-    /// A type where nothing more is said of it.
+    /// A use of a type without further properties.
     pub(super) fn plain(ty: TypeId) -> Use {
         Use::of(ty, false)
     }
 
-    /// A type in another.
+    /// A use of a type inside another type.
     pub(super) fn of(ty: TypeId, non_nil: bool) -> Use {
         Use { ty, non_nil, optional: false, range: None }
     }
 }
 
-/// What a sequence becomes.
+/// The Rust form of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeqForm {
     /// `sequence<octet>`.
     Bytes,
-    /// Elements whose memory is their encoding.
+    /// `Seq<T>`, for elements whose memory is their encoding.
     Seq,
-    /// All others.
+    /// `Vec<T>`, for all others.
     Vec,
 }
 
-/// What an array becomes.
+/// The Rust form of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArrayForm {
     /// `[T; N]`.
     Inline,
-    /// `Box<[T; N]>`: large.
+    /// `Box<[T; N]>`, for large arrays.
     Boxed,
-    /// `FixedSeq<T, N>`: large, of elements whose memory is their encoding.
+    /// `FixedSeq<T, N>`, for large arrays of elements whose memory is their encoding.
     Shared,
 }
 
 impl Cx<'_> {
-    /// Path of a name that lies beside the item of `id`.
+    /// Returns the path of a name in the same module as the item of `id`.
     pub(super) fn path(&self, depth: usize, id: DefId, name: &RustName) -> TokenStream {
         work::step();
         let scope = self.scope_path(depth, id);
         quote!(#scope::#name)
     }
 
-    /// Path of the item of `id`.
+    /// Returns the path of the item of `id`.
     pub(super) fn item(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].item)
     }
 
-    /// Path of an interface's reference type, or of an alias of it.
+    /// Returns the path of an interface's reference type, or of an alias of it.
     pub(super) fn reference(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].reference)
     }
 
-    /// The use of a type at a place with these annotations and this scoped name.
+    /// Returns the use of a type for an item with these annotations and this scoped name.
     pub(super) fn place(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
         let listed = self.options.non_nil.iter().any(|pattern| matches_name(pattern, scoped));
         let bounds = self.model.bounds(annotations, ty);
@@ -87,7 +87,7 @@ impl Cx<'_> {
         Use { range, ..Use::of(ty, listed || annotations.has("non_nil")) }
     }
 
-    /// The Rust type of values that are owned: members, elements, results.
+    /// Returns the Rust type of owned values: members, elements, results.
     pub(super) fn ty(&self, depth: usize, u: Use) -> TokenStream {
         work::step();
         let v1 = &self.v1;
@@ -150,7 +150,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A basic type.
+    /// Returns the Rust type of a basic type.
     pub(super) fn primitive(&self, primitive: Primitive) -> TokenStream {
         let v1 = &self.v1;
         match primitive {
@@ -171,7 +171,7 @@ impl Cx<'_> {
         }
     }
 
-    /// An unbounded sequence of this element.
+    /// Returns the Rust type of an unbounded sequence of this element.
     pub(super) fn sequence(&self, depth: usize, element: Use) -> TokenStream {
         let v1 = &self.v1;
         let item = self.ty(depth, element);
@@ -182,7 +182,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What a sequence of this element becomes.
+    /// Returns the form of a sequence of this element.
     pub(super) fn seq_form(&self, element: TypeId) -> SeqForm {
         match self.model.stripped(element) {
             _ if self.model.ranged_typedef(element).is_some() => SeqForm::Vec,
@@ -194,13 +194,13 @@ impl Cx<'_> {
         }
     }
 
-    /// A struct marked `@zero_copy`.
+    /// Returns whether this is a struct with the annotation `@zero_copy`.
     pub(super) fn is_zero_copy(&self, id: DefId) -> bool {
         let def = self.model.def(id);
         matches!(def.kind, DefKind::Struct(_)) && def.annotations.has("zero_copy")
     }
 
-    /// The type of a member of a `@zero_copy` struct: arrays lie in place, however large they are.
+    /// Returns the type of a member of a `@zero_copy` struct, in which arrays of any size are inline.
     pub(super) fn in_place(&self, depth: usize, u: Use) -> TokenStream {
         let (stripped, non_nil) = self.strip(u);
         match self.model.ty(stripped) {
@@ -212,7 +212,7 @@ impl Cx<'_> {
         }
     }
 
-    /// An expression of the default value of what [`in_place`](Self::in_place) gives.
+    /// Returns an expression for the default value of a type from [`in_place`](Self::in_place).
     pub(super) fn default_in_place(&self, u: Use) -> TokenStream {
         let (stripped, non_nil) = self.strip(u);
         match self.model.ty(stripped) {
@@ -224,7 +224,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The layout of a plain struct whose elements are viewed where they were received: memory is as CDR has it.
+    /// Returns the layout of a plain struct whose elements can be viewed in the receive buffer, because its
+    /// memory layout is that of CDR.
     pub(super) fn viewed(&self, id: DefId) -> Option<ZeroCopyLayout> {
         let DefKind::Struct(_) = &self.model.def(id).kind else { return None };
         let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed_member(member));
@@ -242,12 +243,12 @@ impl Cx<'_> {
         }
     }
 
-    /// `[[T; M]; N]` as it is inside of a box, if boxed.
+    /// Returns `[[T; M]; N]`, without the box of a boxed array.
     pub(super) fn array(&self, depth: usize, element: Use, dims: &[u32]) -> TokenStream {
         nested(self.ty(depth, element), dims)
     }
 
-    /// What the array behind this type becomes.
+    /// Returns the form of the array that this type resolves to.
     pub(super) fn array_form(&self, ty: TypeId) -> ArrayForm {
         let Type::Array { element, dims } = self.model.stripped(ty) else { return ArrayForm::Inline };
         if self.inline_size(*element, dims) <= MAX_INLINE {
@@ -259,14 +260,14 @@ impl Cx<'_> {
         }
     }
 
-    /// The size of all elements together.
+    /// Returns the total size of all elements.
     fn inline_size(&self, element: TypeId, dims: &[u32]) -> u64 {
         dims.iter().fold(self.size(element), |size, dim| size.saturating_mul(u64::from(*dim)))
     }
 
-    /// The size by which arrays are measured: the same on every target, and nothing that a codec may change. Basic
-    /// types count their octets in CDR; strings, sequences, references and large arrays 24; a union its largest member
-    /// and 8.
+    /// Returns the size by which arrays are measured. It is the same on every target, and independent of the
+    /// codec. Basic types count their bytes in CDR. Strings, sequences, references and large arrays count 24,
+    /// and a union its largest member plus 8.
     fn size(&self, ty: TypeId) -> u64 {
         const HANDLE: u64 = 24;
         match self.model.stripped(ty) {
@@ -274,7 +275,8 @@ impl Cx<'_> {
             Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE,
             Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE,
             Type::Fixed { .. } => 16,
-            // Asks for the size of its elements once: arrays of arrays would double it with each.
+            // The size of the elements is computed once. Otherwise nested arrays would double the work with
+            // each level.
             Type::Array { element, dims } => match self.inline_size(*element, dims) {
                 size if size <= MAX_INLINE => size,
                 _ => HANDLE,
@@ -283,7 +285,7 @@ impl Cx<'_> {
                 if self.is_zero_copy(*def) {
                     return self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64);
                 }
-                // Not of values, which may hold themselves.
+                // Lazy, because values may contain themselves.
                 let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
                 match &self.model.def(*def).kind {
                     DefKind::Enum(_) => 4,
@@ -296,7 +298,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The Rust type implements `FixedLayout`.
+    /// Returns whether the Rust type implements `FixedLayout`.
     pub(super) fn is_fixed(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
             _ if self.model.ranged_typedef(ty).is_some() => false,
@@ -318,12 +320,13 @@ impl Cx<'_> {
         }
     }
 
-    /// The Rust type of the member implements `FixedLayout`.
+    /// Returns whether the Rust type of the member implements `FixedLayout`.
     pub(super) fn is_fixed_member(&self, member: &Member) -> bool {
         self.model.is_plain(member) && self.is_fixed(member.ty)
     }
 
-    /// The Rust type has a default: all have, but references that are never nil and what holds them.
+    /// Returns whether the Rust type has a default. All types have one, except references that are never nil
+    /// and types that contain them.
     pub(super) fn has_default(&self, u: Use) -> bool {
         let (ty, non_nil) = self.strip(u);
         match self.model.ty(ty) {
@@ -335,7 +338,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The struct, exception or union has a default.
+    /// Returns whether the struct, exception or union has a default.
     pub(super) fn def_has_default(&self, id: DefId) -> bool {
         self.facts.defaults.of(id, || self.find_def_default(id))
     }
@@ -354,7 +357,7 @@ impl Cx<'_> {
         }
     }
 
-    /// An expression of the type's default value: zero, empty, nil, first.
+    /// Returns an expression for the type's default value: zero, empty, nil, first.
     pub(super) fn default(&self, u: Use) -> TokenStream {
         if u.optional {
             return quote!(::core::option::Option::None);
@@ -369,7 +372,8 @@ impl Cx<'_> {
         match form {
             ArrayForm::Shared => quote!(::core::default::Default::default()),
             ArrayForm::Inline => quote!(::core::array::from_fn(|_| #row)),
-            // On the heap from the first row on. The length is right, so there is always an array.
+            // Rows are created on the heap, not on the stack. The conversion cannot fail, because the length
+            // is right.
             ArrayForm::Boxed => {
                 let outer = dims.first().map(|dim| Literal::u32_unsuffixed(*dim));
                 quote! {
@@ -386,8 +390,8 @@ impl Cx<'_> {
         }
     }
 
-    /// The type behind all typedefs, and whether references in it are never nil: what a typedef of a sequence or array
-    /// says holds inside, for a reference itself what the place says.
+    /// Resolves all typedefs, and returns whether references in the type are never nil. For a sequence or
+    /// array, a typedef determines this for the elements. For a reference itself, its use determines it.
     pub(super) fn strip(&self, u: Use) -> (TypeId, bool) {
         let (mut ty, mut non_nil) = (u.ty, u.non_nil);
         if self.model.is_reference(ty) {
@@ -401,14 +405,14 @@ impl Cx<'_> {
         (ty, non_nil)
     }
 
-    /// The type that a typedef names.
+    /// Returns the type that a typedef names.
     pub(super) fn alias(&self, id: DefId) -> Use {
         let def = self.model.def(id);
         let ty = self.model.typedef(id).map_or(TypeId(0), |alias| alias.ty);
         self.place(ty, &def.annotations, &self.model.scoped_name(id))
     }
 
-    /// The type of a member.
+    /// Returns the type of a member.
     pub(super) fn member(&self, id: DefId, member: &Member) -> Use {
         let scoped = format!("{}::{}", self.model.scoped_name(id), member.name);
         Use {
@@ -417,7 +421,7 @@ impl Cx<'_> {
         }
     }
 
-    /// An expression of what a member of this type is by default; there is one.
+    /// Returns an expression for the default value of a member of this type, which must have a default.
     pub(super) fn member_default(&self, depth: usize, u: Use, member: &Member) -> TokenStream {
         let v1 = &self.v1;
         let Some(value) = member.annotations.default_value() else { return self.default(u) };
@@ -429,7 +433,7 @@ impl Cx<'_> {
             _ => constant,
         };
         let owned = match self.model.stripped(u.ty) {
-            // It fits: it was checked.
+            // The value was already checked against the bound.
             Type::String(Some(_)) | Type::WString(Some(_)) => {
                 quote!(#v1::Bounded::new(#owned).unwrap_or_default())
             }
@@ -438,7 +442,8 @@ impl Cx<'_> {
         if u.optional { quote!(::core::option::Option::Some(#owned)) } else { owned }
     }
 
-    /// A bound of a number of this type as an integer: itself, the digits of a decimal number, the bits of a floating one.
+    /// Returns a bound of a number of this type as an integer: the number itself, the digits of a decimal
+    /// number, or the bits of a floating-point number.
     fn bound(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.model.stripped(ty)) {
             (ConstValue::Integer(value), _) => Some(*value),
@@ -450,7 +455,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A constant of this type as an expression.
+    /// Returns a constant of this type as an expression.
     pub(super) fn typed_value(&self, depth: usize, ty: TypeId, value: &ConstValue) -> TokenStream {
         let v1 = &self.v1;
         let number = self.plain_value(depth, ty, value);
@@ -473,13 +478,14 @@ impl Cx<'_> {
         }
     }
 
-    /// A constant or label as an expression, which is a pattern as well.
+    /// Returns a constant or label as an expression that is also a valid pattern.
     pub(super) fn value(&self, depth: usize, value: &ConstValue) -> TokenStream {
         let v1 = &self.v1;
         match value {
             ConstValue::Bool(value) => quote!(#value),
             ConstValue::Integer(value) => integer(*value),
-            // Bits, because clippy would find pi and superfluous digits in decimal constants of the user's IDL.
+            // Bits, because in decimal constants of the user's IDL, clippy would report approximations of pi
+            // and excessive precision.
             ConstValue::Float(value) => {
                 let bits = Literal::u64_unsuffixed(value.to_bits());
                 quote!(::core::primitive::f64::from_bits(#bits))
@@ -497,7 +503,7 @@ impl Cx<'_> {
                 quote!(#v1::WChar(#unit))
             }
             ConstValue::String(text) | ConstValue::WString(text) => quote!(#text),
-            // Of the type `fixed` itself, which has as many digits behind the point as the value.
+            // A constant of type `fixed` itself, which has the scale of the value.
             ConstValue::Fixed { unscaled, .. } => fixed(v1, *unscaled),
             ConstValue::Enum { def, ordinal } => {
                 let item = self.item(depth, *def);
@@ -508,7 +514,7 @@ impl Cx<'_> {
     }
 }
 
-/// A `fixed` of these digits, in the type that is asked for.
+/// Returns a `fixed` with these digits, in the type that the context requires.
 fn fixed(v1: &TokenStream, unscaled: i128) -> TokenStream {
     let digits = integer(unscaled);
     quote!(#v1::Fixed::checked_constant(#digits))
@@ -519,7 +525,7 @@ fn integer(value: i128) -> TokenStream {
     if value < 0 { quote!(-#digits) } else { quote!(#digits) }
 }
 
-/// `[[T; M]; N]`.
+/// Returns `[[T; M]; N]`.
 fn nested(element: TokenStream, dims: &[u32]) -> TokenStream {
     dims.iter().rev().fold(element, |inner, dim| {
         let dim = Literal::u32_unsuffixed(*dim);
@@ -531,7 +537,8 @@ fn optional(path: TokenStream, non_nil: bool) -> TokenStream {
     if non_nil { path } else { quote!(::core::option::Option<#path>) }
 }
 
-/// A pattern of the option `non_nil`: a scoped name, or one that ends in `*` for all that begins so.
+/// Returns whether a scoped name matches a pattern of the option `non_nil`: a scoped name, or a prefix
+/// followed by `*`.
 pub(super) fn matches_name(pattern: &str, scoped: &str) -> bool {
     let pattern = pattern.trim_start_matches("::");
     match pattern.strip_suffix('*') {

@@ -1,4 +1,4 @@
-//! `union`: a Rust enum whose variants know their labels.
+//! `union`: a Rust enum whose variants correspond to the cases.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,16 +9,16 @@ use super::hybrid::Traits;
 use super::types::Use;
 use crate::model::{Case, ConstValue, Def, TypeId, Union};
 
-/// What a variant of a union holds.
+/// The content of a union's variant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// `V(T)`: one label, so the discriminator follows from the variant.
+    /// `V(T)`: one label, so the variant determines the discriminator.
     One,
     /// `V(Disc, T)`: several labels or `default`.
     Many,
 }
 
-/// One variant's arms of the three `match`es.
+/// The arms of one variant in the three `match` expressions.
 struct Arms {
     encode: TokenStream,
     decode: TokenStream,
@@ -26,7 +26,7 @@ struct Arms {
 }
 
 impl Cx<'_> {
-    /// A union with all its implementations.
+    /// Emits a union with all its implementations.
     pub(super) fn union(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
         let declaration = self.union_declaration(depth, def, body);
         let default = self.union_default(depth, def, body);
@@ -81,7 +81,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The labels of a case, for its documentation.
+    /// Returns the labels of a case, for its documentation.
     fn labels(&self, case: &Case) -> String {
         let mut labels: Vec<String> = case
             .labels
@@ -94,7 +94,7 @@ impl Cx<'_> {
         labels.join(", ")
     }
 
-    /// The first case with its first label.
+    /// Emits the default: the first case with its first label.
     fn union_default(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
         let (Some(case), Some(name)) = (body.cases.first(), self.names[def.id].members.first()) else {
             return TokenStream::new();
@@ -121,7 +121,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The least number of octets: of the discriminator.
+    /// Returns the minimum number of bytes: that of the discriminator.
     fn union_least(&self, depth: usize, body: &Union) -> TokenStream {
         let (v1, disc) = (&self.v1, self.discriminator(depth, body.discriminator));
         quote!(<#disc as #v1::CdrDecode>::MIN_SIZE)
@@ -217,7 +217,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The arms of the implicit default, if there is one.
+    /// Returns the arms of the implicit default, if there is one.
     fn other_arms(&self, depth: usize, def: &Def, body: &Union) -> Option<Arms> {
         body.implicit_default.as_ref()?;
         let v1 = &self.v1;
@@ -237,7 +237,7 @@ impl Cx<'_> {
         })
     }
 
-    /// Gives up encoding if the discriminator is one that the variant does not have.
+    /// Emits an encoding error if the variant does not have the discriminator.
     fn refuse(&self, condition: TokenStream) -> TokenStream {
         let v1 = &self.v1;
         quote! {
@@ -249,7 +249,7 @@ impl Cx<'_> {
         }
     }
 
-    /// A pattern of all labels of these cases; `None` where there are none.
+    /// Returns a pattern of all labels of these cases; `None` if there are none.
     fn labels_pattern<'m>(
         &self,
         depth: usize,
@@ -287,7 +287,7 @@ impl Cx<'_> {
     }
 }
 
-/// Whether the discriminator of a case is held beside its value.
+/// Returns the shape of a case, which determines whether the discriminator is stored with the value.
 fn shape(case: &Case) -> Shape {
     if case.is_default || case.labels.len() > 1 { Shape::Many } else { Shape::One }
 }

@@ -1,4 +1,4 @@
-//! Value types: the state as a struct, and what makes it travel.
+//! Value types: the state as a struct, and the implementations for its marshalling.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -12,19 +12,19 @@ use crate::model::{
     Def, DefId, DefKind, Docs, Member, Model, Type, TypeId, Value, ValueModifier, Visibility,
 };
 
-/// What every state has without being asked.
+/// Traits that every state has by default.
 const DERIVED: &[&str] = &["Clone", "Debug", "PartialEq", "Default"];
 
 /// A field of a state.
 pub(super) struct Field {
     name: TokenStream,
     ty: TokenStream,
-    /// A value, or a sequence of values: a part of the state by itself.
+    /// A value, or a sequence of values, which is a separate part of the state.
     is_part: bool,
 }
 
 impl Cx<'_> {
-    /// A value type with all its implementations, in a module `depth` levels below the hidden root.
+    /// Emits a value type with all its implementations, in a module `depth` levels below the hidden root.
     pub(super) fn value_type(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
         let operations = self.operations(depth, def);
         let factories = self.factory_trait(depth, def, value);
@@ -36,7 +36,7 @@ impl Cx<'_> {
         quote!(#state #extends #operations #factories)
     }
 
-    /// An abstract value type: only its name, for handles to values of any type derived from it.
+    /// Emits an abstract value type: a unit struct, for handles to values of any derived type.
     fn abstract_value(&self, depth: usize, def: &Def) -> TokenStream {
         let v1 = &self.v1;
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
@@ -57,7 +57,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The state of a concrete value type.
+    /// Emits the state of a concrete value type.
     fn state(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
         let names = &self.names[def.id];
         let base = self.model.concrete_base(def.id);
@@ -121,7 +121,7 @@ impl Cx<'_> {
         Field { name: quote!(#name), ty, is_part: self.is_part(member.ty) }
     }
 
-    /// The Rust type is a value, or what may be one, or a sequence of these.
+    /// Returns whether the Rust type is a value, a type that can hold one, or a sequence of these.
     fn is_part(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
             Type::Sequence { element, bound: None } => self.holds_value(*element),
@@ -129,7 +129,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The Rust type is a handle to a value, or to what may be one.
+    /// Returns whether the Rust type is a handle to a value, or to a type that can hold one.
     fn holds_value(&self, ty: TypeId) -> bool {
         let is_abstract = match self.model.stripped(ty) {
             Type::Named(def) => self.is_abstract(*def),
@@ -138,7 +138,7 @@ impl Cx<'_> {
         is_abstract || self.model.is_value(ty)
     }
 
-    /// A value box: a value whose state is one thing.
+    /// Emits a value box: a value whose state is a single item.
     pub(super) fn value_box(&self, depth: usize, def: &Def, ty: TypeId) -> TokenStream {
         let item = self.names[def.id].item.at(self.model.rust_span(def.span));
         let path = self.item(depth, def.id);
@@ -173,12 +173,12 @@ impl Cx<'_> {
         }
     }
 
-    /// The type of what is in a box.
+    /// Returns the type of the content of a box.
     fn boxed(&self, def: &Def, ty: TypeId) -> Use {
         self.place(ty, &def.annotations, &self.model.scoped_name(def.id))
     }
 
-    /// What the codec wants of a state.
+    /// Emits the implementation of a state for the codec.
     fn value_implementation(
         &self,
         depth: usize,
@@ -261,8 +261,8 @@ impl Cx<'_> {
         }
     }
 
-    /// How many parts a state has, and how each is written and read: those of the base, then values by themselves and
-    /// members between them together.
+    /// Returns the number of parts of a state, and the code that writes and reads each part. The parts of the
+    /// base come first. Then each value is a part, and the members between values form one part each.
     fn parts(
         &self,
         depth: usize,
@@ -285,7 +285,7 @@ impl Cx<'_> {
             quote!(<#base as #v1::ValueType>::PARTS)
         });
         let field = &self.names[def.id].base;
-        // Parts of the base have the first numbers.
+        // Parts of the base have the lowest numbers.
         let whole = |of_base_part: fn(&TokenStream, &RustName) -> TokenStream, arms: Vec<TokenStream>| {
             let part = match &of_base {
                 Some(of_base) => quote!(__zorb_part - #of_base),
@@ -348,7 +348,7 @@ impl Cx<'_> {
         (count, encode, decode)
     }
 
-    /// The ways from a state to its bases and operations.
+    /// Emits the casts from a state to its bases and operations.
     fn casts(&self, depth: usize, def: &Def) -> TokenStream {
         let mut state = Vec::new();
         let (mut at, mut fields) = (def.id, Vec::new());
@@ -383,12 +383,12 @@ impl Cx<'_> {
         }
     }
 
-    /// All value types that one inherits from.
+    /// Returns all value types that a value type inherits from.
     fn value_bases(&self, id: DefId) -> Vec<DefId> {
         self.model.all_bases(id).into_iter().filter(|base| self.model.value(*base).is_some()).collect()
     }
 
-    /// Handles to a value type are handles to its bases as well.
+    /// Emits the conversions of handles to a value type into handles to its bases.
     fn extends(&self, depth: usize, id: DefId) -> TokenStream {
         let v1 = &self.v1;
         let path = self.item(depth, id);
@@ -397,7 +397,7 @@ impl Cx<'_> {
         quote!(#(impl #v1::Extends<#bases> for #path {})*)
     }
 
-    /// Reports state that has no default: it is there before it is read.
+    /// Reports state without a default, because the state is created before it is decoded.
     pub(super) fn refuse_without_default(&self, problems: &mut Vec<Diagnostic>) {
         let mut refuse = |u: Use, span, what: &str| {
             if self.has_default(u) {
@@ -426,7 +426,8 @@ impl Cx<'_> {
     }
 }
 
-/// The ids of the bases that are left of a value for those who do not know it, nearest first.
+/// Returns the ids of the bases to which a value can be truncated for receivers that do not know its type,
+/// nearest first.
 fn truncatable(model: &Model, id: DefId) -> Vec<String> {
     let truncated = |id: &DefId| {
         model.value(*id).filter(|value| value.truncatable)?;

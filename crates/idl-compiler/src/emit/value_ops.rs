@@ -10,7 +10,7 @@ use super::passing::Side;
 use crate::model::{Def, DefId, DefKind, Value};
 
 impl Cx<'_> {
-    /// The value type, or an interface that values can stand for, has a trait of operations.
+    /// Returns whether the value type, or an interface that values can support, has a trait of operations.
     pub(super) fn has_operations(&self, id: DefId) -> bool {
         match &self.model.def(id).kind {
             DefKind::Value(_) => {
@@ -22,17 +22,18 @@ impl Cx<'_> {
         }
     }
 
-    /// The direct bases, and interfaces it supports, whose traits of operations its own one includes.
+    /// Returns the direct bases and supported interfaces whose traits of operations are supertraits of its
+    /// own.
     fn operation_bases(&self, id: DefId) -> impl Iterator<Item = DefId> {
         self.model.direct_bases(id).filter(|base| self.has_operations(*base))
     }
 
-    /// Path of a trait of operations.
+    /// Returns the path of a trait of operations.
     pub(super) fn operations_path(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].ops)
     }
 
-    /// The trait of a value type's operations, if it has any.
+    /// Emits the trait of a value type's operations, if it has any.
     pub(super) fn operations(&self, depth: usize, def: &Def) -> TokenStream {
         if !self.has_operations(def.id) {
             return TokenStream::new();
@@ -52,7 +53,8 @@ impl Cx<'_> {
                 true => self.default_operation(method),
                 false => quote_spanned!(name.span()=> ;),
             };
-            // The whole signature is located at the name: rustc shows it for missing and wrong methods.
+            // The whole signature has the span of the name, because rustc shows it for missing and wrong
+            // methods.
             quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #output #body)
         });
         let declaration = quote! {
@@ -76,12 +78,13 @@ impl Cx<'_> {
         }
     }
 
-    /// What finds out whether a type implements the operations, in a module beside their trait.
+    /// Emits the probe that determines whether a type implements the operations, in a module beside their
+    /// trait.
     pub(super) fn probe(&self, id: DefId) -> TokenStream {
         let v1 = &self.v1;
         let item = &self.names[id].ops;
-        // Of two methods of one name rustc takes the one that needs no further borrow, if its bounds hold: so a state
-        // whose author implements the trait is found to do so, and others are not.
+        // Of two methods of one name, rustc selects the one that needs fewer borrows, if its bounds are met.
+        // Therefore the probe detects whether the author of a state implements the trait.
         quote! {
             #[derive(::core::fmt::Debug)]
             pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
@@ -107,7 +110,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The body of an operation that the author of a state need not implement.
+    /// Returns the body of an operation that the author of a state need not implement.
     fn default_operation(&self, method: &Method) -> TokenStream {
         let arguments = method.arguments();
         let missing = self.no_operation(method);
@@ -119,7 +122,7 @@ impl Cx<'_> {
         }
     }
 
-    /// What a value answers whose author has not implemented an operation.
+    /// Returns the result of an operation that the author of a value has not implemented.
     pub(super) fn no_operation(&self, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         let why = format!("this value does not implement `{}`", method.wire);
@@ -135,7 +138,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Statements that offer the operations of a state, as far as its author implements them.
+    /// Emits statements that offer the operations of a state that its author implements.
     pub(super) fn offers(&self, depth: usize, def: &Def) -> TokenStream {
         let mut lineage = self.model.all_bases(def.id);
         lineage.push(def.id);
@@ -152,7 +155,7 @@ impl Cx<'_> {
         quote!(#(#offers)*)
     }
 
-    /// The trait of a value type's factories, if it has any.
+    /// Emits the trait of a value type's factories, if it has any.
     pub(super) fn factory_trait(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
         if value.factories.is_empty() {
             return TokenStream::new();
@@ -180,13 +183,14 @@ impl Cx<'_> {
         }
     }
 
-    /// The factories of a value type, as operations without results.
+    /// Returns the factories of a value type, as operations without results.
     pub(super) fn factory_methods(&self, def: &Def, value: &Value) -> Vec<Method> {
         let names = &self.names[def.id].factories;
         value.factories.iter().zip(names).map(|(factory, names)| self.factory(def, factory, names)).collect()
     }
 
-    /// The error types of operations and factories, and the structs of results: what is in the module of a value type.
+    /// Emits the error types of operations and factories, and the structs of results, which are in the module
+    /// of a value type.
     pub(super) fn operation_types(&self, depth: usize, def: &Def, value: &Value) -> Vec<TokenStream> {
         let mut types = Vec::new();
         for method in &self.methods[&def.id] {

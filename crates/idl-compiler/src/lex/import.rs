@@ -1,7 +1,7 @@
-//! `import` of what is not declared: the file that has it by its name is read before.
+//! `import` of undeclared names: the file whose name matches is read first.
 //!
-//! This is where names are spelled out but not bound, so what is declared is known by the words before names: enough to tell
-//! whether a file has to be looked for.
+//! Names are not bound at this stage. Declarations are recognized by the keyword before a name, which is
+//! enough to decide whether a file has to be searched.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::preprocess::{Imported, Preprocessor};
 use crate::source::Span;
 use crate::token::{Punct, Token, TokenKind};
 
-/// An import names no more parts.
+/// Maximum number of parts of an imported name.
 const MAX_PARTS: usize = 64;
 
-/// Words after which the name of a scope stands.
+/// Keywords that are followed by the name of a scope.
 const SCOPES: &[&str] = &[
     "module",
     "interface",
@@ -27,32 +27,32 @@ const SCOPES: &[&str] = &[
     "enum",
 ];
 
-/// What the tokens so far declare, and imports whose files are being read.
+/// The scopes declared so far, and the imports whose files are being read.
 #[derive(Default)]
 pub(super) struct Imports {
-    /// The numbers of scopes, by that of the scope around (0 is the file) and the name in lower case.
+    /// The numbers of scopes, by that of the enclosing scope (0 is the file) and the name in lower case.
     declared: HashMap<(u32, String), u32>,
-    /// Of each `{` that is open, the scope around it.
+    /// For each open `{`, the enclosing scope.
     open: Vec<u32>,
-    /// The scope that is open.
+    /// The current scope.
     scope: u32,
     /// The scope that the next `{` opens.
     next: Option<u32>,
-    /// There was a word `import` since the last `;` or brace.
+    /// The keyword `import` occurred since the last `;` or brace.
     importing: bool,
-    /// Statements whose files are being read, with how many files were open before.
+    /// Statements whose files are being read, with the number of files that were open before.
     waiting: Vec<(usize, Vec<Token>)>,
 }
 
 impl Imports {
-    /// Puts back the statements whose files have ended: so many are open.
+    /// Puts back the statements whose files have ended. `depth` is the number of open files.
     pub(super) fn give_back(&mut self, depth: usize, output: &mut Output<'_>) {
         while let Some((_, tokens)) = self.waiting.pop_if(|(outer, _)| depth <= *outer) {
             output.tokens.extend(tokens);
         }
     }
 
-    /// Looks at the token that was added last.
+    /// Processes the token that was added last.
     pub(super) fn token(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
         let [.., last] = output.tokens.as_slice() else { return };
         match &last.kind {
@@ -81,27 +81,29 @@ impl Imports {
         }
     }
 
-    /// Whether the scope of this name at file level is declared.
+    /// Returns whether the scope of this name at file level is declared.
     fn is_declared(&self, parts: &[&str]) -> bool {
         let inside =
             |scope: u32, part: &&str| self.declared.get(&(scope, part.to_ascii_lowercase())).copied();
         parts.iter().try_fold(0, inside).is_some()
     }
 
-    /// The end of what may be an `import`: opens the file that it needs, and keeps the statement until that is read.
+    /// Handles the end of a possible `import` statement: opens the file that it needs, and keeps the
+    /// statement until the file has been read.
     fn import(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
         let Some((start, files)) = self.wanted(&output.tokens) else { return };
         let span = output.tokens.get(start + 1).map_or(Span::START, |token| token.span);
         let depth = preprocessor.depth();
         match preprocessor.import(&files, span) {
             Imported::Opened => self.waiting.push((depth, output.tokens.split_off(start))),
-            // Files that import each other: what this one declares comes later.
+            // For files that import each other, the declarations of this file follow later.
             Imported::Circle => output.tokens.truncate(start),
             Imported::Nothing => {}
         }
     }
 
-    /// Where the statement begins, and the files that may have what it names, unless that is declared.
+    /// Returns the start of the statement and the files that may declare the imported name; `None` if it is
+    /// declared.
     fn wanted(&self, tokens: &[Token]) -> Option<(usize, Vec<String>)> {
         let is_import =
             |token: &Token| matches!(&token.kind, TokenKind::Ident { text, .. } if text == "import");
@@ -132,7 +134,7 @@ impl Imports {
     }
 }
 
-/// The last token is the name of a scope.
+/// Returns whether the last token is the name of a scope.
 fn names_scope(tokens: &[Token]) -> bool {
     match tokens {
         [.., Token { kind: TokenKind::Keyword(word), .. }, _] => SCOPES.contains(word),

@@ -1,11 +1,11 @@
-//! Numbers, from their text.
+//! Conversion of numbers from text.
 
 use crate::decimal::{self, Decimal};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::TokenKind;
 
-/// Longest number taken; more digits than any exact value has.
+/// Maximum length of a number. It exceeds the digits of any exact value.
 const MAX_DIGITS: usize = 1024;
 
 /// Reads a number that is made of letters, digits, points and signs of exponents.
@@ -77,7 +77,8 @@ fn radix_name(radix: u32) -> &'static str {
     }
 }
 
-/// Digits with a point or an exponent or both, at least one digit before the exponent and in it.
+/// Returns whether the text consists of digits with a point or an exponent or both, with at least one digit
+/// before and in the exponent.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),

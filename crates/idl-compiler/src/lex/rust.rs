@@ -1,4 +1,4 @@
-//! The lexer for Rust tokens: puts IDL tokens together from what rustc's lexer made of them.
+//! The lexer for Rust tokens. It combines the tokens of rustc's lexer into IDL tokens.
 
 use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 
@@ -11,7 +11,7 @@ use crate::token::{Punct, TokenKind, Wideness};
 mod literal;
 
 pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collector) -> Lexed {
-    // The tokens' text is filed after lexing, so its number is taken beforehand.
+    // The tokens' text is added to the sources after lexing, so its number is obtained first.
     let mut lexer = Lexer {
         pieces: Vec::new(),
         at: 0,
@@ -29,16 +29,16 @@ pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collecto
     lexed
 }
 
-/// A Rust token with the place its text takes.
+/// A Rust token with the span of its text.
 struct Piece {
     kind: PieceKind,
     span: Span,
-    /// Line in the Rust file; the same for all tokens where it is not known.
+    /// Line and column in the Rust file. Equal for all tokens if rustc does not provide it.
     place: (usize, usize),
 }
 
 enum PieceKind {
-    /// As written, `r#` of a raw identifier removed.
+    /// As written, without the `r#` of a raw identifier.
     Ident(String),
     Punct {
         c: char,
@@ -60,7 +60,8 @@ struct Lexer<'o> {
 }
 
 impl Lexer<'_> {
-    /// All tokens in one list, groups as their delimiters, documentation attributes as one piece.
+    /// Returns all tokens as one list. Groups become their delimiters, documentation attributes one piece
+    /// each.
     fn flatten(&mut self, tokens: TokenStream) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut stack = vec![(tokens.into_iter(), None)];
@@ -126,7 +127,8 @@ impl Lexer<'_> {
         pieces.push(Piece { kind, span, place: (place.line, place.column) });
     }
 
-    /// `#[...]` or `#![...]`: rustc's form of a documentation comment, or an attribute, which IDL has not.
+    /// Handles `#[...]` or `#![...]`: rustc's form of a documentation comment, or an attribute, which IDL
+    /// does not have.
     fn attribute(&mut self, pieces: &mut Vec<Piece>, group: &Group, inner: bool) {
         let trees: Vec<TokenTree> = group.stream().into_iter().collect();
         let doc = match trees.as_slice() {
@@ -170,7 +172,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The span of this many pieces from here.
+    /// Returns the span of the next `count` pieces.
     fn span(&self, count: usize) -> Span {
         match (self.piece(0), self.piece(count.saturating_sub(1))) {
             (Some(first), Some(last)) => first.span.to(last.span),
@@ -233,7 +235,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `#` that does not start an attribute.
+    /// Handles a `#` that does not start an attribute.
     fn directive(&mut self) {
         let Some(word) = self.ident_at(1).map(str::to_owned) else {
             let span = self.span(1);
@@ -257,7 +259,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// The first piece in a later line, where lines are known. Tokens made by another macro all have one place.
+    /// Returns the index of the first piece in a later line; `None` if lines are not known. All tokens made
+    /// by another macro have the same location.
     fn line_end(&self) -> Option<usize> {
         let first = self.piece(0)?.place;
         let known = self.piece(1).is_some_and(|next| next.place != first);
@@ -265,7 +268,8 @@ impl Lexer<'_> {
         known.then(|| self.at + rest.iter().position(|piece| piece.place.0 != first.0).unwrap_or(rest.len()))
     }
 
-    /// `#pragma` and its arguments: the rest of the line, or where lines are not known what the grammar takes.
+    /// Handles `#pragma` and its arguments: the rest of the line, or if lines are not known, the tokens that
+    /// the grammar allows.
     fn pragma(&mut self, end: Option<usize>) {
         let span = self.span(2);
         let word = self.ident_at(2).unwrap_or("").to_owned();
@@ -287,12 +291,13 @@ impl Lexer<'_> {
         self.output.push(TokenKind::PragmaEnd, Span { start: end.end, ..end });
     }
 
-    /// Where the known pragma ends that starts with its word here: `prefix "x"`, `ID a::b "x"`, `version a::b 1.2`.
+    /// Returns the end of a known pragma whose keyword is the current piece: `prefix "x"`, `ID a::b "x"`,
+    /// `version a::b 1.2`.
     fn pragma_end(&self, word: &str) -> usize {
         let mut ahead = 1;
         if word != "prefix" {
             while self.ident_at(ahead).is_some() || self.punct_at(ahead).is_some_and(|(c, _)| c == ':') {
-                // Two names in a row: the second belongs to what follows.
+                // Two names in a row: the second belongs to the next declaration.
                 if self.ident_at(ahead).is_some() && ahead > 1 && self.ident_at(ahead - 1).is_some() {
                     return self.at + ahead;
                 }
@@ -304,7 +309,7 @@ impl Lexer<'_> {
         self.at + ahead + usize::from(is_argument)
     }
 
-    /// Up to the `#endif` of a refused `#if`.
+    /// Skips to the `#endif` of a rejected `#if`.
     fn skip_conditional(&mut self) {
         let mut depth = 1usize;
         while depth > 0 && self.at < self.pieces.len() {
@@ -321,7 +326,8 @@ impl Lexer<'_> {
     }
 }
 
-/// The pieces so far end with `#` (`Some(false)`) or `#!` (`Some(true)`), so a bracket group makes an attribute.
+/// Returns whether the pieces so far end with `#` (`Some(false)`) or `#!` (`Some(true)`), so that a following
+/// bracket group is an attribute.
 fn attribute_mark(pieces: &[Piece]) -> Option<bool> {
     let is = |piece: &Piece, wanted: char| matches!(piece.kind, PieceKind::Punct { c, .. } if c == wanted);
     match pieces {

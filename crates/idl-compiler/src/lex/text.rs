@@ -1,16 +1,14 @@
-//! The lexer for text: files, and strings inside macros. What the preprocessor hands out becomes tokens of IDL.
+//! The lexer for text: files, and strings inside macros. It converts the items of the preprocessor to IDL
+//! tokens.
 
 use super::import::Imports;
 use super::{Lexed, Output, number::number};
 use crate::diagnostic::Diagnostic;
-use crate::preprocess::{Item, Kind, Piece, Preprocessor};
+use crate::preprocess::{Item, Kind, MAX_TOKENS, Piece, Preprocessor};
 use crate::source::Span;
 use crate::token::{Comments, Punct, TokenKind, Wideness};
 
 mod literal;
-
-/// Tokens and documentation comments of one compilation: a text of nothing but `;` is not worth its memory.
-pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
 pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) -> Lexed {
     let (mut stray, mut documented, mut documents) = (None, 0, 0);
@@ -24,7 +22,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
         documents += usize::from(matches!(item, Item::Doc { .. }));
         match item {
             Item::Token(piece) => {
-                // What stands before an `#include` does not belong to the first that the file declares.
+                // Comments before an `#include` do not belong to the first declaration of the included file.
                 if documented != piece.span.file {
                     output.comments.outer.clear();
                 }
@@ -53,7 +51,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
     output.missing = std::mem::take(&mut preprocessor.missing);
     output.pragmas = std::mem::take(&mut preprocessor.pragmas);
     if preprocessor.gave_up {
-        // A part of an endless text means nothing.
+        // The tokens of a text that exceeded a limit are incomplete and must not be parsed.
         output.tokens = Vec::new();
         output.comments = Comments::default();
     }
@@ -61,7 +59,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
     output.finish(preprocessor.end)
 }
 
-/// A run of characters that have no meaning: its character and its end.
+/// A run of stray characters: the character and the end of the run.
 type Stray = Option<(char, u32)>;
 
 fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
@@ -70,7 +68,7 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
         Kind::Word => output.word(&piece.text, piece.span),
         Kind::Number => match number(&piece.text, piece.span) {
             Ok(kind) => output.push(kind, piece.span),
-            // `#pragma version` has its own words for a malformed version.
+            // The parser has a specific message for a malformed version in `#pragma version`.
             Err(_) if output.in_pragma => output.push(TokenKind::Float(piece.text.to_string()), piece.span),
             Err(error) => output.bad_literal(error, piece.span),
         },
@@ -83,7 +81,7 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
                 return output.push(TokenKind::Punct(punct), piece.span);
             }
             let first = piece.text.chars().next().unwrap_or(' ');
-            // One error for a run of them.
+            // Report a run of equal characters once.
             let goes_on = *stray == Some((first, piece.span.start));
             *stray = Some((first, piece.span.end));
             match goes_on {
@@ -98,7 +96,8 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
     }
 }
 
-/// An error about a part of a token, if its text stands where its span says; else about the whole.
+/// Creates an error about a part of a token if the token's text is at its span, otherwise about the whole
+/// token.
 fn part(piece: &Piece, from: usize, to: usize, message: impl Into<String>) -> Diagnostic {
     let span = piece.span;
     let exact = span.expansion == 0 && span.range().len() == piece.text.len();

@@ -1,33 +1,33 @@
-//! What annotations ask for that are acted on.
+//! Queries of the annotations that the compiler acts on.
 
 use super::{
     Annotation, AnnotationValue, Annotations, ConstValue, DefId, Enum, Member, Model, Primitive, Type, TypeId,
 };
 
 impl Annotations {
-    /// There is such an annotation, and it does not say `FALSE`.
+    /// Returns whether the annotation is present and its value is not `FALSE`.
     pub fn is_on(&self, name: &str) -> bool {
         let off = |annotation: &Annotation| constant(annotation, None) == Some(&ConstValue::Bool(false));
         self.get(name).is_some_and(|annotation| !off(annotation))
     }
 
-    /// The member may be missing: `@optional`.
+    /// Returns whether the member is `@optional`.
     pub fn is_optional(&self) -> bool {
         self.is_on("optional")
     }
 
-    /// The value that the member has where nothing gives it another: `@default`, in the type of the member.
+    /// Returns the value of `@default`, in the type of the member.
     pub fn default_value(&self) -> Option<&ConstValue> {
         constant(self.get("default")?, None)
     }
 
-    /// There is a least or a greatest number: `@range`, `@min` or `@max`.
+    /// Returns whether there is a minimum or a maximum: `@range`, `@min` or `@max`.
     pub fn has_range(&self) -> bool {
         ["range", "min", "max"].into_iter().any(|name| self.has(name))
     }
 }
 
-/// The constant of an annotation's only argument, or of one by its name.
+/// Returns the constant of an annotation's only argument, or of the argument with this name.
 fn constant<'a>(annotation: &'a Annotation, name: Option<&str>) -> Option<&'a ConstValue> {
     let arg = annotation.args.iter().find(|arg| name.is_none() || arg.name.as_deref() == name)?;
     match &arg.value {
@@ -37,14 +37,14 @@ fn constant<'a>(annotation: &'a Annotation, name: Option<&str>) -> Option<&'a Co
 }
 
 impl Enum {
-    /// Which enumerator is the default: the first, or the one that `@default_literal` stands on.
+    /// Returns the ordinal of the default enumerator: the one with `@default_literal`, or else the first.
     pub fn default_ordinal(&self) -> usize {
         let marked = self.enumerators.iter().position(|e| e.annotations.has("default_literal"));
         marked.unwrap_or(0)
     }
 
-    /// The numbers of the enumerators where `@value` gives any: one without it has that of the one before and one more, the first 0. The
-    /// wire has their positions all the same.
+    /// Returns the numbers of the enumerators if any has `@value`. An enumerator without it has the previous
+    /// number plus one; the first starts at 0. The encoding uses the ordinals in any case.
     pub fn values(&self) -> Option<Vec<i128>> {
         if !self.enumerators.iter().any(|enumerator| enumerator.annotations.has("value")) {
             return None;
@@ -62,18 +62,19 @@ impl Enum {
     }
 }
 
-/// The numbers between which others are, which belong to them.
+/// The inclusive bounds of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds {
-    /// The least.
+    /// The minimum.
     pub min: ConstValue,
-    /// The greatest.
+    /// The maximum.
     pub max: ConstValue,
 }
 
 impl Model {
-    /// The least and greatest number that annotations give to what has this type; those of the type, of floating types
-    /// the infinities, where only one is said. `None` where they say none, or the type has no such numbers.
+    /// Returns the minimum and maximum that annotations set for a value of this type. If only one is given,
+    /// the other is that of the type, for floating types an infinity. `None` if neither is given, or the type
+    /// is not numeric.
     pub fn bounds(&self, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
         if !annotations.has_range() {
             return None;
@@ -86,7 +87,7 @@ impl Model {
         Some(Bounds { min: end("min").unwrap_or(least), max: end("max").unwrap_or(most) })
     }
 
-    /// The least and the greatest number of a numeric type.
+    /// Returns the minimum and the maximum of a numeric type.
     pub(crate) fn extremes(&self, ty: TypeId) -> Option<(ConstValue, ConstValue)> {
         match self.stripped(ty) {
             Type::Primitive(Primitive::Float | Primitive::Double) => {
@@ -105,7 +106,7 @@ impl Model {
         }
     }
 
-    /// The typedef under which the type has bounds: the type itself, or one that it is another name of.
+    /// Returns the typedef that gives the type its bounds: the type itself, or one that it is an alias of.
     pub fn ranged_typedef(&self, ty: TypeId) -> Option<DefId> {
         let mut at = ty;
         while let Type::Named(def) = self.ty(at) {
@@ -118,15 +119,15 @@ impl Model {
         None
     }
 
-    /// The member's encoding and its values are those of its type and of nothing else: it is not optional and has no
-    /// bounds.
+    /// Returns whether encoding and values of the member are exactly those of its type: it is not optional
+    /// and has no bounds.
     pub fn is_plain(&self, member: &Member) -> bool {
         !member.annotations.is_optional()
             && !member.annotations.has_range()
             && self.ranged_typedef(member.ty).is_none()
     }
 
-    /// The number is not less than the other; both are of this type.
+    /// Returns whether the number is not less than the other. Both are of this type.
     pub(crate) fn at_least(&self, ty: TypeId, value: &ConstValue, least: &ConstValue) -> bool {
         match (value, least) {
             (ConstValue::Integer(value), ConstValue::Integer(least)) => value >= least,
@@ -138,7 +139,7 @@ impl Model {
         }
     }
 
-    /// The digits of a decimal number in the type `fixed` that it was checked against, without the point.
+    /// Returns the unscaled digits of a decimal number in the `fixed` type that it was checked against.
     pub(crate) fn unscaled(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.stripped(ty)) {
             (ConstValue::Fixed { unscaled, scale }, Type::Fixed { scale: places, .. }) => {

@@ -1,20 +1,20 @@
-//! What bitsets and bitmasks are made of.
+//! Queries of bitsets and bitmasks.
 
 use super::{BitField, DefId, DefKind, Model, Primitive};
 
 impl Model {
-    /// All fields of a bitset, those of its bases first; empty for other definitions.
+    /// Returns all fields of a bitset, those of its bases first; empty for other definitions.
     pub fn all_bit_fields(&self, id: DefId) -> Vec<&BitField> {
         let base = |id: DefId| self.bitset(id).and_then(|body| body.base);
-        // Only what is defined is a base, so this ends.
+        // Terminates, because only a complete definition can be a base.
         let owners = std::iter::successors(Some(id), |at| base(*at));
         let mut owners: Vec<DefId> = owners.collect();
         owners.reverse();
         owners.into_iter().filter_map(|owner| self.bitset(owner)).flat_map(|body| &body.fields).collect()
     }
 
-    /// The integer that holds a bitset or bitmask, here and on the wire: the least unsigned one with as many bits.
-    /// `uint8` for other definitions.
+    /// Returns the integer type that holds a bitset or bitmask in memory and in CDR: the smallest unsigned
+    /// one with enough bits. `uint8` for other definitions.
     pub fn bits(&self, id: DefId) -> Primitive {
         let bits = match &self.def(id).kind {
             DefKind::Bitset(_) => {

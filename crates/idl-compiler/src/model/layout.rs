@@ -1,8 +1,8 @@
 //! Memory layout of `@zero_copy` structs.
 //!
-//! Such a struct is sent and received as it lies in memory, so the layout C gives it (each struct aligned as its most
-//! aligned member) and the layout CDR gives it when it starts on an 8-byte boundary (only primitives are aligned) must be
-//! the same, element after element of a sequence.
+//! Such a struct is sent and received as its memory image. Therefore its C layout (each struct aligned as its
+//! most aligned member) must equal its CDR layout from an 8-byte boundary (only primitives are aligned), also
+//! for each element of a sequence.
 
 use std::collections::HashMap;
 
@@ -12,39 +12,39 @@ use crate::source::Span;
 /// Layout of a `@zero_copy` struct, equal in memory and in CDR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZeroCopyLayout {
-    /// Octets, a multiple of `align`: there is no padding at the end.
+    /// Size in bytes, a multiple of `align`: there is no padding at the end.
     pub size: usize,
-    /// Alignment in octets: 1, 2, 4 or 8.
+    /// Alignment in bytes: 1, 2, 4 or 8.
     pub align: usize,
-    /// One entry a member, those of bases first, in order.
+    /// One entry for each member, those of bases first, in order.
     pub fields: Vec<ZeroCopyField>,
 }
 
-/// Where a member of a `@zero_copy` struct lies.
+/// The position of a member of a `@zero_copy` struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroCopyField {
-    /// Octets from the start of the struct.
+    /// Bytes from the start of the struct.
     pub offset: usize,
-    /// Octets of padding just before the member.
+    /// Bytes of padding directly before the member.
     pub padding: usize,
-    /// Octets of the member.
+    /// Size of the member in bytes.
     pub size: usize,
 }
 
-/// Why a struct cannot be `@zero_copy`.
+/// The reason why a struct cannot be `@zero_copy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ZeroCopyProblem {
     /// Not a struct with at least one member.
     NotAStruct,
-    /// The member's type does not have one bit pattern a value: only integers, `octet`, `char`, `float`, `double`,
-    /// arrays of those and other `@zero_copy` structs do, without bounds.
+    /// The member's type does not map each value to exactly one bit pattern. Only integers, `octet`, `char`,
+    /// `float`, `double`, arrays of those and other `@zero_copy` structs do, without bounds.
     Member {
         /// Position of the member.
         index: usize,
         /// The member's name.
         span: Span,
     },
-    /// A struct member that memory aligns more strictly than CDR does.
+    /// A struct member that has a stricter alignment in memory than in CDR.
     Misaligned {
         /// Position of the member.
         index: usize,
@@ -57,29 +57,32 @@ pub enum ZeroCopyProblem {
     },
     /// The last member ends before a multiple of the alignment.
     TailPadding {
-        /// Octets missing.
+        /// Number of missing bytes.
         missing: usize,
     },
-    /// Larger than can be addressed.
+    /// The struct is larger than can be addressed.
     TooLarge,
 }
 
 impl Model {
-    /// The layout of a struct as `@zero_copy` (whether or not it is annotated so; nested structs must be).
+    /// Returns the layout of a struct as `@zero_copy`, whether or not it has the annotation. Nested structs
+    /// must have it.
     ///
     /// # Errors
-    /// The first reason why it cannot be.
+    /// The first reason why the struct cannot be `@zero_copy`.
     pub fn zero_copy_layout(&self, id: DefId) -> Result<ZeroCopyLayout, ZeroCopyProblem> {
         self.layout_and_first(id, true).map(|(layout, _)| layout)
     }
 
-    /// The layout of a struct that is the same in memory and in CDR, though nobody asked for it: as
-    /// [`zero_copy_layout`](Self::zero_copy_layout), but nested structs need no annotation either.
+    /// Returns the layout of a struct if it is the same in memory and in CDR. Unlike
+    /// [`zero_copy_layout`](Self::zero_copy_layout), this does not require the annotation of nested structs
+    /// either.
     pub fn equal_layout(&self, id: DefId) -> Option<ZeroCopyLayout> {
         self.layout_and_first(id, false).ok().map(|(layout, _)| layout)
     }
 
-    /// The layout, and the alignment that CDR gives the first byte of the struct. `marked`: nested structs must be `@zero_copy`.
+    /// Returns the layout, and the alignment of the struct's first byte in CDR. With `marked`, nested structs
+    /// must be `@zero_copy`.
     fn layout_and_first(&self, id: DefId, marked: bool) -> Result<(ZeroCopyLayout, usize), ZeroCopyProblem> {
         let DefKind::Struct(_) = &self.def(id).kind else { return Err(ZeroCopyProblem::NotAStruct) };
         let members = self.all_struct_members(id);
@@ -137,14 +140,16 @@ impl Model {
     }
 }
 
-/// Larger structs cannot be held in one message, nor on a 32-bit machine.
+/// Maximum size in bytes. Larger structs fit neither into one message nor into the memory of a 32-bit
+/// machine.
 const MAX_SIZE: usize = 1 << 31;
 
-/// Structs that were laid out, by whether nested ones must be `@zero_copy`. They are complete: a layout is asked for at the end of a text.
+/// Cached layouts of structs, by whether nested structs must be `@zero_copy`. All structs are complete,
+/// because layouts are only computed at the end of a text.
 #[derive(Debug, Default)]
 pub(super) struct Layouts(HashMap<(DefId, bool), Option<Part>>);
 
-/// A member's place: its size, its alignment in memory, and the alignment CDR gives its first octet.
+/// A member's size, its alignment in memory, and the alignment of its first byte in CDR.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     size: usize,

@@ -1,4 +1,4 @@
-//! Questions asked of a model: names, inheritance, reachability.
+//! Queries of a model: names, inheritance, reachability.
 
 use std::collections::HashSet;
 
@@ -12,49 +12,51 @@ use crate::source::{Sources, Span};
 use crate::work;
 
 impl Model {
-    /// File-level definitions in source order. Walk `members` and `nested` for what is inside them.
+    /// Returns the file-level definitions in source order. Use `members` and `nested` for the definitions
+    /// inside them.
     pub fn roots(&self) -> &[DefId] {
         &self.roots
     }
 
-    /// All definitions, each after its parent.
+    /// Returns all definitions, each after its parent.
     pub fn defs(&self) -> &[Def] {
         &self.defs
     }
 
-    /// The definition of this id. The id must come from this model.
+    /// Returns the definition of this id. The id must come from this model.
     pub fn def(&self, id: DefId) -> &Def {
         &self.defs[id.index()]
     }
 
-    /// The type of this id, typedefs not looked through. The id must come from this model.
+    /// Returns the type of this id without resolving typedefs. The id must come from this model.
     pub fn ty(&self, id: TypeId) -> &Type {
         &self.types[id.index()]
     }
 
-    /// Documentation of the whole text: `//!` comments at file level.
+    /// Returns the documentation of the whole text: `//!` comments at file level.
     pub fn docs(&self) -> &Docs {
         &self.docs
     }
 
-    /// What the compiler found worth saying though it is no error.
+    /// Returns the warnings.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
 
-    /// Annotations that the text declares, in source order. Those of the standard and of zorb are not among them.
+    /// Returns the annotations that the text declares, in source order, without those of the standard and of
+    /// zorb.
     pub fn annotation_types(&self) -> &[AnnotationType] {
         &self.annotation_types
     }
 
-    /// `#pragma` lines of vendors, in source order.
+    /// Returns `#pragma` lines of vendors, in source order.
     pub fn pragmas(&self) -> &[VendorPragma] {
         &self.pragmas
     }
 
-    /// The definition stands in a file that was included and is none of those that the compiler was given. A module
-    /// that several files open is where it is opened first; what an interface or type declares is where that is; what an instance
-    /// of a template module declares is where the instance is.
+    /// Returns whether the definition is in an included file that is not one of the compiler's input files. A
+    /// module counts where it is first opened, and a definition inside an interface or type counts where that
+    /// is. Definitions of an instance of a template module count where the instance is.
     pub fn is_included(&self, id: DefId) -> bool {
         let is_module = |id: DefId| matches!(self.def(id).kind, DefKind::Module(_));
         let mut at = id;
@@ -67,18 +69,19 @@ impl Model {
         self.sources.is_included(self.def(instance.last().unwrap_or(at)).span)
     }
 
-    /// The texts the spans point into.
+    /// Returns the texts that the spans refer to.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// The Rust span of an IDL span: the token itself for the token form, a part of the literal (or, where rustc does
-    /// not offer that, the whole literal) for text inside a macro, the call site for anything else.
+    /// Returns the Rust span of an IDL span: that of the token for Rust tokens, a part of the literal for
+    /// text inside a macro (the whole literal if rustc does not support parts), and the call site otherwise.
     pub fn rust_span(&self, span: Span) -> proc_macro2::Span {
         self.sources.rust_span(span)
     }
 
-    /// Definitions declared directly inside this one, in source order; empty for what has no scope.
+    /// Returns the definitions directly inside this one, in source order; empty for definitions without a
+    /// scope.
     pub fn children(&self, id: DefId) -> &[DefId] {
         match &self.def(id).kind {
             DefKind::Module(m) => &m.members,
@@ -90,7 +93,7 @@ impl Model {
         }
     }
 
-    /// IDL names from file level down to this definition, its own last.
+    /// Returns the IDL names from file level to this definition, its own last.
     pub fn path(&self, id: DefId) -> Vec<&str> {
         let mut path = Vec::new();
         let mut at = Some(id);
@@ -104,12 +107,12 @@ impl Model {
         path
     }
 
-    /// Scoped name without leading `::`, e.g. `Bank::Account`.
+    /// Returns the scoped name without leading `::`, e.g. `Bank::Account`.
     pub fn scoped_name(&self, id: DefId) -> String {
         self.path(id).join("::")
     }
 
-    /// The definition of this scoped name (leading `::` optional), spelled exactly.
+    /// Returns the definition of this scoped name (leading `::` optional), spelled exactly.
     pub fn find(&self, scoped_name: &str) -> Option<DefId> {
         let mut names = scoped_name.trim_start_matches("::").split("::");
         let first = names.next()?;
@@ -117,7 +120,8 @@ impl Model {
         names.try_fold(named(&self.roots, first)?, |scope, name| named(self.children(scope), name))
     }
 
-    /// The type behind all typedefs: never [`Type::Named`] of a typedef. Element types are not touched.
+    /// Resolves all typedefs: the result is never [`Type::Named`] of a typedef. Element types are not
+    /// resolved.
     pub fn strip(&self, id: TypeId) -> TypeId {
         let mut id = id;
         while let Type::Named(def) = self.ty(id) {
@@ -127,13 +131,13 @@ impl Model {
         id
     }
 
-    /// Shorthand for the type itself behind all typedefs.
+    /// Returns the type itself with all typedefs resolved.
     pub fn stripped(&self, id: TypeId) -> &Type {
         self.ty(self.strip(id))
     }
 
-    /// The type is an object reference, possibly through typedefs: an interface or `Object`. Of an abstract interface it may be a
-    /// value as well.
+    /// Returns whether the type is an interface or `Object`, possibly through typedefs. A value of an
+    /// abstract interface type can be a value type as well.
     pub fn is_reference(&self, id: TypeId) -> bool {
         match self.stripped(id) {
             Type::Object => true,
@@ -142,8 +146,8 @@ impl Model {
         }
     }
 
-    /// The type is a value that may be shared and null, possibly through typedefs: a value type, a value box or
-    /// `ValueBase`. An abstract interface, which may hold one, is none.
+    /// Returns whether the type is a value that can be shared and null, possibly through typedefs: a value
+    /// type, a value box or `ValueBase`. An abstract interface does not count, although it can hold one.
     pub fn is_value(&self, id: TypeId) -> bool {
         match self.stripped(id) {
             Type::ValueBase => true,
@@ -152,68 +156,68 @@ impl Model {
         }
     }
 
-    /// The interface body, if this is an interface.
+    /// Returns the interface body, if this is an interface.
     pub fn interface(&self, id: DefId) -> Option<&Interface> {
         if let DefKind::Interface(i) = &self.def(id).kind { Some(i) } else { None }
     }
 
-    /// The operation, if this is one.
+    /// Returns the operation, if this is one.
     pub fn operation(&self, id: DefId) -> Option<&Operation> {
         if let DefKind::Operation(o) = &self.def(id).kind { Some(o) } else { None }
     }
 
-    /// The attribute, if this is one.
+    /// Returns the attribute, if this is one.
     pub fn attribute(&self, id: DefId) -> Option<&Attribute> {
         if let DefKind::Attribute(a) = &self.def(id).kind { Some(a) } else { None }
     }
 
-    /// The body of a struct or exception, if this is one.
+    /// Returns the body of a struct or exception, if this is one.
     pub fn structure(&self, id: DefId) -> Option<&Struct> {
         if let DefKind::Struct(s) | DefKind::Exception(s) = &self.def(id).kind { Some(s) } else { None }
     }
 
-    /// The union, if this is one.
+    /// Returns the union, if this is one.
     pub fn union(&self, id: DefId) -> Option<&Union> {
         if let DefKind::Union(u) = &self.def(id).kind { Some(u) } else { None }
     }
 
-    /// The enum, if this is one.
+    /// Returns the enum, if this is one.
     pub fn enumeration(&self, id: DefId) -> Option<&Enum> {
         if let DefKind::Enum(e) = &self.def(id).kind { Some(e) } else { None }
     }
 
-    /// The typedef, if this is one.
+    /// Returns the typedef, if this is one.
     pub fn typedef(&self, id: DefId) -> Option<&Typedef> {
         if let DefKind::Typedef(t) = &self.def(id).kind { Some(t) } else { None }
     }
 
-    /// The constant, if this is one.
+    /// Returns the constant, if this is one.
     pub fn constant(&self, id: DefId) -> Option<&Const> {
         if let DefKind::Const(c) = &self.def(id).kind { Some(c) } else { None }
     }
 
-    /// The value type, if this is one.
+    /// Returns the value type, if this is one.
     pub fn value(&self, id: DefId) -> Option<&Value> {
         if let DefKind::Value(v) = &self.def(id).kind { Some(v) } else { None }
     }
 
-    /// The value box, if this is one.
+    /// Returns the value box, if this is one.
     pub fn value_box(&self, id: DefId) -> Option<&ValueBox> {
         if let DefKind::ValueBox(b) = &self.def(id).kind { Some(b) } else { None }
     }
 
-    /// The bitset, if this is one.
+    /// Returns the bitset, if this is one.
     pub fn bitset(&self, id: DefId) -> Option<&Bitset> {
         if let DefKind::Bitset(b) = &self.def(id).kind { Some(b) } else { None }
     }
 
-    /// The bitmask, if this is one.
+    /// Returns the bitmask, if this is one.
     pub fn bitmask(&self, id: DefId) -> Option<&Bitmask> {
         if let DefKind::Bitmask(b) = &self.def(id).kind { Some(b) } else { None }
     }
 
-    /// What a definition inherits names from, directly: bases of an interface; bases of a value type, then what it
-    /// supports; empty for all others.
+    /// Returns the definitions from which this one directly inherits names: the bases of an interface; the
+    /// bases, then the supported interfaces of a value type; empty for all others.
     pub fn direct_bases(&self, id: DefId) -> impl Iterator<Item = DefId> + '_ {
         let (bases, supports) = match &self.def(id).kind {
             DefKind::Interface(i) => (&i.bases[..], &[][..]),
@@ -223,9 +227,9 @@ impl Model {
         bases.iter().chain(supports).copied()
     }
 
-    /// All interfaces this one inherits from, directly or not, each once: depth first, bases in the order listed, a
-    /// base after its own bases. The interface itself is not among them. Of a value type: its bases and what it and they
-    /// support, alike.
+    /// Returns all direct and indirect bases of an interface, each once and without the interface itself. The
+    /// order is depth first, bases in the order listed, a base after its own bases. For a value type, these
+    /// are its bases, and the interfaces that it and its bases support, in the same order.
     pub fn all_bases(&self, id: DefId) -> Vec<DefId> {
         let mut order = Vec::new();
         self.add_bases(id, &mut HashSet::new(), &mut order);
@@ -242,34 +246,34 @@ impl Model {
         }
     }
 
-    /// An abstract value type: it has no state.
+    /// Returns whether this is an abstract value type, which has no state.
     pub fn is_abstract_value(&self, id: DefId) -> bool {
         self.value(id).is_some_and(|value| value.modifier == ValueModifier::Abstract)
     }
 
-    /// The base value type whose state comes first in that of a value type.
+    /// Returns the base value type whose state precedes that of the value type.
     pub fn concrete_base(&self, id: DefId) -> Option<DefId> {
         self.value(id)?.bases.first().copied().filter(|base| !self.is_abstract_value(*base))
     }
 
-    /// The program marshals the state of the value type: it or a base with state is `custom`.
+    /// Returns whether the program marshals the state of the value type: it or a base with state is `custom`.
     pub fn is_custom(&self, id: DefId) -> bool {
-        // A base is defined before what is derived from it: this ends.
+        // Terminates, because a base is defined before the types that derive from it.
         let mut lineage = std::iter::successors(Some(id), |id| self.concrete_base(*id));
         lineage.any(|id| self.value(id).is_some_and(|value| value.modifier == ValueModifier::Custom))
     }
 
-    /// The base structs of a struct from the outermost base down to the direct one; the struct itself is not among them.
+    /// Returns the base structs of a struct from the outermost to the direct one, without the struct itself.
     pub fn struct_bases(&self, id: DefId) -> Vec<DefId> {
         let base = |id: DefId| self.structure(id).and_then(|body| body.base);
-        // Only what is defined is a base, so this ends.
+        // Terminates, because only a complete definition can be a base.
         let mut bases: Vec<DefId> = std::iter::successors(base(id), |at| base(*at)).collect();
         work::steps(bases.len());
         bases.reverse();
         bases
     }
 
-    /// All members of a struct or exception, those of its bases first; empty for other definitions.
+    /// Returns all members of a struct or exception, those of its bases first; empty for other definitions.
     pub fn all_struct_members(&self, id: DefId) -> Vec<&Member> {
         let mut owners = self.struct_bases(id);
         owners.push(id);
@@ -279,8 +283,8 @@ impl Model {
         members
     }
 
-    /// Operations and attributes of the interface or value type, inherited ones first in the order of [`Model::all_bases`], then its
-    /// own, each once. The owner is the definition's `parent`.
+    /// Returns the operations and attributes of the interface or value type, each once: inherited ones in the
+    /// order of [`Model::all_bases`], then its own. The owner is the definition's `parent`.
     pub fn all_members(&self, interface: DefId) -> impl Iterator<Item = &Def> + '_ {
         let mut owners = self.all_bases(interface);
         owners.push(interface);
@@ -292,7 +296,7 @@ impl Model {
             .filter(|def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_)))
     }
 
-    /// The operations among [`Model::all_members`].
+    /// Returns the operations among [`Model::all_members`].
     pub fn all_operations(&self, interface: DefId) -> impl Iterator<Item = (&Def, &Operation)> + '_ {
         self.all_members(interface).filter_map(|def| match &def.kind {
             DefKind::Operation(operation) => Some((def, operation)),
@@ -300,7 +304,7 @@ impl Model {
         })
     }
 
-    /// The attributes among [`Model::all_members`].
+    /// Returns the attributes among [`Model::all_members`].
     pub fn all_attributes(&self, interface: DefId) -> impl Iterator<Item = (&Def, &Attribute)> + '_ {
         self.all_members(interface).filter_map(|def| match &def.kind {
             DefKind::Attribute(attribute) => Some((def, attribute)),
@@ -308,58 +312,65 @@ impl Model {
         })
     }
 
-    /// The struct, union or typedef contains itself through a sequence or a value, the value type or box itself through
-    /// its state.
+    /// Returns whether the struct, union or typedef contains itself through a sequence or a value, or the
+    /// value type or box through its state.
     pub fn is_recursive(&self, def: DefId) -> bool {
         self.recursive.get(def.index()).copied().unwrap_or(false)
     }
 
-    /// Every value of the type has the same CDR size but for alignment: basic types (not `wchar`, whose size depends
-    /// on the GIOP version), enums, bitsets, bitmasks, and arrays, structs and typedefs of those. `boolean` and enums
-    /// count, though not every bit pattern is a value of them; a struct without members, or with optional ones, does not, and neither does
-    /// `fixed`, of which some ORBs send fewer octets than its digits need.
+    /// Returns whether every value of the type has the same CDR size, apart from alignment. Fixed-size types
+    /// are basic types (not `wchar`, whose size depends on the GIOP version), enums, bitsets, bitmasks, and
+    /// arrays, structs and typedefs of those. `boolean` and enums count, although not every bit pattern is
+    /// valid. Excluded are structs without members or with optional ones, and `fixed`, for which some ORBs
+    /// send fewer bytes than its digits need.
     pub fn is_fixed_size(&self, id: TypeId) -> bool {
         !self.reaches(id, Fact::Variable)
     }
 
-    /// A `float`, `double` or `long double` is reachable from the type through members, elements, state and typedefs. What
-    /// an `any` or a value of a derived type holds is not known and not counted.
+    /// Returns whether a `float`, `double` or `long double` is reachable from the type through members,
+    /// elements, state and typedefs. The content of an `any` or of a derived value type is unknown and does
+    /// not count.
     pub fn contains_float(&self, id: TypeId) -> bool {
         self.reaches(id, Fact::Float)
     }
 
-    /// An object reference may be reachable from the type through members, elements, state and typedefs: there is one, or
-    /// something that may hold one, an `any`, an abstract interface, a value.
+    /// Returns whether an object reference may be reachable from the type through members, elements, state
+    /// and typedefs. An `any`, an abstract interface or a value counts, because it may hold one.
     pub fn contains_reference(&self, id: TypeId) -> bool {
         self.reaches(id, Fact::Reference)
     }
 
-    /// A value may be reachable from the type through members, elements and typedefs: there is one, or something that may hold one, an
-    /// `any` or an abstract interface. Values of a message may refer to each other.
+    /// Returns whether a value may be reachable from the type through members, elements and typedefs. An
+    /// `any` or an abstract interface counts, because it may hold one. Values of a message can refer to each
+    /// other.
     pub fn contains_value(&self, id: TypeId) -> bool {
         self.reaches(id, Fact::Value)
     }
 
-    /// A local interface that is reachable from the type through members, elements, state and typedefs: then values of the
-    /// type never leave the process.
+    /// Returns a local interface that is reachable from the type through members, elements, state and
+    /// typedefs. Values of such a type never leave the process.
     pub fn local_part(&self, id: TypeId) -> Option<DefId> {
         self.reached_local(id)
     }
 
-    /// The type can be compared for equality and hashed: no floating type, `any`, value, abstract interface or native
-    /// type is reachable.
+    /// Returns whether values of the type can be compared for equality and hashed: no floating type, `any`,
+    /// value, abstract interface or native type is reachable.
     pub fn is_hashable(&self, id: TypeId) -> bool {
         !self.reaches(id, Fact::Unhashable)
     }
 
-    /// The members of this struct, exception or union have types which all can be hashed.
+    /// Returns whether the types of all members of this struct, exception or union can be hashed.
     pub fn is_hashable_def(&self, id: DefId) -> bool {
         self.member_types(id).into_iter().all(|ty| self.is_hashable(ty))
     }
 
-    /// Types of all members of a struct or exception, those of its bases first; of the members of a union in order (its
-    /// discriminator not included); of a value type's own state in order; the type in a value box; the type a typedef
-    /// names; empty for other definitions.
+    /// Returns the types that a definition is built of; empty for definitions not listed:
+    ///
+    /// * all members of a struct or exception, those of its bases first
+    /// * the members of a union in order, without its discriminator
+    /// * the own state of a value type in order
+    /// * the type in a value box
+    /// * the type that a typedef names
     pub fn member_types(&self, id: DefId) -> Vec<TypeId> {
         match &self.def(id).kind {
             DefKind::Struct(_) | DefKind::Exception(_) => {
@@ -373,7 +384,8 @@ impl Model {
         }
     }
 
-    /// The types that a type is built of, one level down. State of a value type's bases counts as its own.
+    /// Returns the types that a type is built of, one level down. The state of a value type's bases counts as
+    /// its own.
     pub(crate) fn parts(&self, ty: &Type) -> Vec<TypeId> {
         match ty {
             Type::Sequence { element, .. } | Type::Array { element, .. } => vec![*element],
@@ -390,7 +402,8 @@ impl Model {
         }
     }
 
-    /// The type as IDL spells it, names scoped: `sequence<M::T, 5>`; an array as `long[2][3]`.
+    /// Returns the IDL spelling of the type, with scoped names: `sequence<M::T, 5>`; an array as
+    /// `long[2][3]`.
     pub fn describe(&self, id: TypeId) -> String {
         let bounded = |name: &str, bound: &Option<u32>| match bound {
             Some(n) => format!("{name}<{n}>"),

@@ -1,23 +1,23 @@
-//! What is reachable from types, found for all of them in one pass: members, elements, state and typedefs are followed from each type
-//! to those that are built of it.
+//! Reachability of types, computed for all types in one pass. Facts are propagated through members, elements,
+//! state and typedefs, from each type to the types that are built of it.
 
 use std::collections::VecDeque;
 
 use super::{DefId, DefKind, Flavour, Model, Primitive, Type, TypeId};
 use crate::work;
 
-/// A fact of a type that holds of all that is built of it.
+/// A property of a type that also applies to all types that are built of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fact {
     /// A `float`, `double` or `long double`.
     Float,
-    /// An object reference, or what may hold one.
+    /// An object reference, or a type that may hold one.
     Reference,
-    /// A value, or what may hold one.
+    /// A value, or a type that may hold one.
     Value,
-    /// What cannot be compared for equality and hashed.
+    /// A type that cannot be compared for equality and hashed.
     Unhashable,
-    /// What has not the same CDR size each time.
+    /// A type whose CDR size varies.
     Variable,
 }
 
@@ -33,7 +33,7 @@ impl Fact {
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     facts: Vec<u8>,
-    /// By type: a local interface that is reachable from it.
+    /// For each type, a local interface that is reachable from it.
     locals: Vec<Option<DefId>>,
 }
 
@@ -57,7 +57,7 @@ impl Reach {
                 waiting.push_back(id);
             }
         }
-        // A type waits again only after it has learned something, which happens a few times at most.
+        // A type is queued again only if its facts have changed, which happens a bounded number of times.
         while let Some(id) = waiting.pop_front() {
             let (facts, local) = (reach.facts[id.index()], reach.locals[id.index()]);
             for user in &users[id.index()] {
@@ -73,7 +73,7 @@ impl Reach {
         reach
     }
 
-    /// What was found, for the model as it is now.
+    /// Evaluates `ask` for the model's current types, after an update if types were added.
     fn of<T>(model: &Model, ask: impl FnOnce(&Reach) -> T) -> T {
         let mut reach = model.reach.borrow_mut();
         if reach.facts.len() != model.types.len() {
@@ -84,17 +84,17 @@ impl Reach {
 }
 
 impl Model {
-    /// The fact holds of the type or of something that it is built of.
+    /// Returns whether the fact applies to the type or to a type that it is built of.
     pub(super) fn reaches(&self, id: TypeId, fact: Fact) -> bool {
         Reach::of(self, |reach| reach.facts[id.index()] & fact.bit() != 0)
     }
 
-    /// A local interface that the type is or is built of.
+    /// Returns a local interface that the type is or is built of.
     pub(super) fn reached_local(&self, id: TypeId) -> Option<DefId> {
         Reach::of(self, |reach| reach.locals[id.index()])
     }
 
-    /// The fact holds of the type itself.
+    /// Returns whether the fact applies to the type itself.
     fn has(&self, ty: &Type, fact: Fact) -> bool {
         let kind = match ty {
             Type::Named(def) => Some(&self.def(*def).kind),

@@ -2,7 +2,7 @@
 
 use super::{DefId, TypeId};
 
-/// An IDL type, one level deep: what it is made of is named by [`TypeId`] or [`DefId`].
+/// An IDL type, one level deep. Its components are given by [`TypeId`] or [`DefId`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// A basic type.
@@ -15,7 +15,7 @@ pub enum Type {
     Sequence {
         /// Element type.
         element: TypeId,
-        /// Most elements allowed, at least 1.
+        /// Maximum number of elements, at least 1.
         bound: Option<u32>,
     },
     /// `T a[D0][D1]...`, all dimensions together.
@@ -25,8 +25,8 @@ pub enum Type {
         /// Dimensions in order, outermost first, at least one, each at least 1.
         dims: Vec<u32>,
     },
-    /// A struct, union, enum, interface (a reference to it), value type, value box, native type, bitset, bitmask or
-    /// typedef, by name.
+    /// A struct, union, enum, interface (a reference to it), value type, value box, native type, bitset,
+    /// bitmask or typedef, by name.
     Named(DefId),
     /// `Object`: a reference to an object of any interface.
     Object,
@@ -36,11 +36,11 @@ pub enum Type {
     TypeCode,
     /// `ValueBase`: a value of any value type, or null.
     ValueBase,
-    /// `fixed<digits, scale>`: a decimal number. Of a constant, the digits and scale of its value.
+    /// `fixed<digits, scale>`: a decimal number. For a constant, the digits and scale of its value.
     Fixed {
-        /// Decimal digits in all, 1 to 31.
+        /// Total number of decimal digits, 1 to 31.
         digits: u8,
-        /// Digits behind the point, at most `digits`.
+        /// Digits after the decimal point, at most `digits`.
         scale: u8,
     },
     /// `map<K, V>` or `map<K, V, N>`.
@@ -49,7 +49,7 @@ pub enum Type {
         key: TypeId,
         /// Value type.
         value: TypeId,
-        /// Most entries allowed, at least 1.
+        /// Maximum number of entries, at least 1.
         bound: Option<u32>,
     },
 }
@@ -59,7 +59,7 @@ pub enum Type {
 pub enum Primitive {
     /// `boolean`.
     Boolean,
-    /// `octet`: eight bits never converted.
+    /// `octet`: eight bits that are never converted.
     Octet,
     /// `char`: one character of the narrow code set.
     Char,
@@ -67,7 +67,7 @@ pub enum Primitive {
     WChar,
     /// `int8`: signed eight bits.
     Int8,
-    /// `uint8`: an unsigned number of eight bits; on the wire as `octet`.
+    /// `uint8`: an unsigned number of eight bits, encoded as `octet`.
     UInt8,
     /// `short`, `int16`.
     Short,
@@ -90,7 +90,7 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// The type as IDL spells it.
+    /// Returns the IDL spelling of the type.
     pub fn idl_name(self) -> &'static str {
         match self {
             Primitive::Boolean => "boolean",
@@ -111,7 +111,8 @@ impl Primitive {
         }
     }
 
-    /// Least and greatest value of an integer type (`octet` included); `None` for every other type.
+    /// Returns the least and greatest value of an integer type (`octet` included); `None` for every other
+    /// type.
     pub fn integer_range(self) -> Option<(i128, i128)> {
         Some(match self {
             Primitive::Octet | Primitive::UInt8 => (0, u8::MAX.into()),
@@ -126,13 +127,13 @@ impl Primitive {
         })
     }
 
-    /// `float`, `double` or `long double`.
+    /// Returns whether the type is `float`, `double` or `long double`.
     pub fn is_float(self) -> bool {
         matches!(self, Primitive::Float | Primitive::Double | Primitive::LongDouble)
     }
 
-    /// Octets in CDR, and its alignment there except that `long double` (16) is aligned to 8. `wchar` counts 2, its
-    /// size up to GIOP 1.1; in GIOP 1.2 it has no fixed size.
+    /// Returns the size in CDR in bytes, which is also the alignment, except that `long double` (16) is
+    /// aligned to 8. For `wchar` this is 2, its size up to GIOP 1.1; in GIOP 1.2 it has no fixed size.
     pub fn size(self) -> usize {
         match self {
             Primitive::Boolean | Primitive::Octet | Primitive::Char | Primitive::Int8 | Primitive::UInt8 => 1,
@@ -163,11 +164,12 @@ pub enum ConstValue {
     String(String),
     /// `wstring`; no character is NUL.
     WString(String),
-    /// `fixed`: the number is `unscaled` divided by ten to the power of `scale`, without zeros at the end of the fraction.
+    /// `fixed`: the number is `unscaled` divided by ten to the power of `scale`, without trailing zeros in
+    /// the fraction.
     Fixed {
         /// All digits as one integer, at most 31 of them.
         unscaled: i128,
-        /// How many of them stand behind the point, at most 31.
+        /// Number of digits after the decimal point, at most 31.
         scale: u8,
     },
     /// An enumerator.

@@ -1,5 +1,5 @@
-//! The component model: event types, components, homes, port types and connectors; and imports. Its words are keywords
-//! only where one of these can start.
+//! The component model: event types, components, homes, port types and connectors; and imports. Its keywords
+//! are reserved only where one of these can start.
 
 use super::item::Place;
 use super::{Parse, Parser, Reported};
@@ -9,10 +9,10 @@ use crate::ast::{
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind};
 
-/// Words that start a definition in a file or module.
+/// Keywords that start a definition in a file or module.
 pub(super) const STARTERS: &[&str] = &["component", "home", "eventtype", "porttype", "connector", "import"];
 
-/// Words that start a port.
+/// Keywords that start a port.
 const PORTS: &[(&str, PortKind)] = &[
     ("provides", PortKind::Provides),
     ("uses", PortKind::Uses),
@@ -24,8 +24,9 @@ const PORTS: &[(&str, PortKind)] = &[
 ];
 
 impl Parser<'_> {
-    /// The word that starts a definition of the component model here. What stands in a file or module starts with nothing
-    /// else that is no keyword, so it does not matter whether the text uses the word as a name too.
+    /// Returns the keyword that starts a definition of the component model here. In a file or module, every
+    /// other definition starts with a reserved keyword, so it does not matter whether the text also uses the
+    /// word as a name.
     pub(super) fn at_ccm(&self) -> Option<&'static str> {
         let word_at = |ahead| match self.kind_at(ahead) {
             TokenKind::Ident { text, escaped: false } => STARTERS.iter().copied().find(|word| word == text),
@@ -40,7 +41,7 @@ impl Parser<'_> {
         }
     }
 
-    /// From the word, or the modifier before it, on.
+    /// Parses a definition of the component model, starting at its keyword or the modifier before it.
     pub(super) fn ccm(&mut self, head: Head, word: &str, place: Place) -> Parse<Item> {
         match word {
             "eventtype" => self.value(head, true),
@@ -52,7 +53,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `import ::M;` or `import "IDL:M:1.0";`.
+    /// Parses `import ::M;` or `import "IDL:M:1.0";`.
     fn import(&mut self, head: Head, place: Place) -> Parse<Item> {
         let span = self.span();
         self.advance();
@@ -68,7 +69,7 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Import(import) })
     }
 
-    /// A word that is a keyword only here.
+    /// Consumes a word that is a keyword only here.
     fn take_word(&mut self, word: &str) -> bool {
         let found = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word);
         if found {
@@ -172,7 +173,8 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Home(Box::new(home)) })
     }
 
-    /// What can stand in a home beside what can stand in an interface; `None`, and nothing taken, if it is neither.
+    /// Parses an element that is allowed in a home in addition to those of an interface; `None`, without
+    /// consuming a token, for anything else.
     pub(super) fn home_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
         let finder = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == "finder")
             && *self.kind_at(1) != TokenKind::Punct(Punct::Scope);
@@ -186,7 +188,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A port or attribute, with its `;`.
+    /// Parses a port or attribute, with its `;`.
     pub(super) fn port(&mut self, head: Head, place: Place) -> Parse<Item> {
         if matches!(self.kind(), TokenKind::Keyword("readonly" | "attribute")) {
             let attribute = self.attribute()?;
@@ -208,7 +210,7 @@ impl Parser<'_> {
             return Err(Reported);
         }
         self.advance();
-        // `uses multiple r;` uses an interface of that name.
+        // `uses multiple r;` uses an interface named `multiple`.
         if kind == PortKind::Uses
             && *self.kind_at(2) != TokenKind::Punct(Punct::Semicolon)
             && self.take_word("multiple")

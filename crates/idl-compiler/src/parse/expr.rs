@@ -5,7 +5,7 @@ use crate::ast::{Binary, Expr, ExprKind, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind, Wideness};
 
-/// Binary operators by precedence, loosest first.
+/// Binary operators by precedence, lowest first.
 const LEVELS: &[&[(Punct, Binary)]] = &[
     &[(Punct::Or, Binary::Or)],
     &[(Punct::Xor, Binary::Xor)],
@@ -32,7 +32,7 @@ impl Operands {
 }
 
 impl Parser<'_> {
-    /// An expression; `what` it is for goes into messages.
+    /// Parses an expression. `what` describes its purpose in messages.
     pub(super) fn expr(&mut self, what: &str) -> Parse<Expr> {
         let depth = self.depth;
         let expr = self.deeper().and_then(|()| self.binary(what));
@@ -40,9 +40,10 @@ impl Parser<'_> {
         expr
     }
 
-    /// Operands joined by operators. An operator that stands in an operand of another one is a level.
+    /// Parses operands joined by operators. An operator inside an operand of another one counts as a nesting
+    /// level.
     fn binary(&mut self, what: &str) -> Parse<Expr> {
-        // The loosest first.
+        // The lowest precedence comes first.
         let mut open: Vec<Operands> = Vec::new();
         let mut operand = self.unary(what)?;
         loop {
@@ -87,7 +88,7 @@ impl Parser<'_> {
             _ => return self.primary(what),
         };
         self.advance();
-        // Each of several operators in a row is a level.
+        // Each operator of a sequence counts as a nesting level.
         let operand = self.nested(|parser| parser.unary("an operand"))?;
         Ok(Expr { span: start.to(operand.span), kind: ExprKind::Unary(operator, Box::new(operand)) })
     }
@@ -125,7 +126,7 @@ impl Parser<'_> {
         Ok(Expr { span: start.to(self.last_span()), ..inner })
     }
 
-    /// Adjacent string literals, joined.
+    /// Parses adjacent string literals and joins them.
     fn strings(&mut self) -> Parse<Expr> {
         let start = self.span();
         let mut joined = String::new();

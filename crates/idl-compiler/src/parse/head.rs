@@ -15,17 +15,17 @@ impl Parser<'_> {
         Ok(Head { docs, annotations })
     }
 
-    /// `@annotation name {`, which declares one.
+    /// Returns whether `@annotation name` follows, which declares an annotation.
     fn declares_annotation(&self) -> bool {
         matches!(self.kind_at(1), TokenKind::Ident { text, .. } if text == "annotation")
             && matches!(self.kind_at(2), TokenKind::Ident { .. })
     }
 
-    /// `@name`, `@name(value)`, `@name(a = 1, b = 2)`.
+    /// Parses `@name`, `@name(value)` or `@name(a = 1, b = 2)`.
     fn annotation(&mut self) -> Parse<Annotation> {
         let start = self.span();
         self.advance();
-        // Names of annotations may be keywords: `@default(5)`.
+        // Names of annotations can be keywords: `@default(5)`.
         let first = match *self.kind() {
             TokenKind::Keyword(word) => {
                 self.advance();
@@ -51,7 +51,7 @@ impl Parser<'_> {
         Ok(Annotation { name: first, args, span })
     }
 
-    /// `name` or `M::name`. A `::` after a blank begins what follows: `@optional ::M::T member`.
+    /// Parses `name` or `M::name`. A `::` after a blank belongs to the next type: `@optional ::M::T member`.
     fn annotation_name(&mut self) -> Parse<String> {
         let mut name = if self.take_punct(Punct::Scope) { "::".to_owned() } else { String::new() };
         name.push_str(&self.ident("the name of an annotation")?.text);

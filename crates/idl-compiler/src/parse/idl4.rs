@@ -1,5 +1,5 @@
-//! What IDL 4 adds: bitsets, bitmasks, maps and declarations of annotations. Its words are ordinary names wherever they do
-//! not start one of these.
+//! Additions of IDL 4: bitsets, bitmasks, maps and declarations of annotations. Their keywords are ordinary
+//! names where they do not start one of these.
 
 use super::item::Place;
 use super::{Parse, Parser, Reported};
@@ -10,7 +10,8 @@ use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// A definition that IDL 4 adds, if one starts here, without the `;` behind it; and what it is called in messages.
+    /// Parses a definition that IDL 4 adds, if one starts here, without the `;` after it. Also returns its
+    /// description for messages.
     pub(super) fn idl4_item(&mut self) -> Option<Parse<(ItemKind, &'static str)>> {
         match self.kind() {
             TokenKind::Punct(Punct::At) => {
@@ -27,7 +28,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A word of IDL 4, a name and the start of a body: `bitset B {`, `bitset B : A {`.
+    /// Returns whether this keyword of IDL 4, a name and the start of a body follow: `bitset B {`,
+    /// `bitset B : A {`.
     fn at_definition(&self, word: &str, derives: bool) -> bool {
         let starts_body = match self.kind_at(2) {
             TokenKind::Punct(Punct::BraceOpen) => true,
@@ -55,7 +57,7 @@ impl Parser<'_> {
         Ok(Bitset { name, base, fields })
     }
 
-    /// `bitfield<3> a, b;`, `bitfield<12, short> c;`, `bitfield<4>;`.
+    /// Parses `bitfield<3> a, b;`, `bitfield<12, short> c;` or `bitfield<4>;`.
     fn bit_field(&mut self) -> Parse<BitField> {
         let head = self.head()?;
         let span = self.span();
@@ -76,7 +78,7 @@ impl Parser<'_> {
         let mut names = Vec::new();
         if matches!(self.kind(), TokenKind::Ident { .. } | TokenKind::Keyword(_)) {
             names.push(self.new_ident("the name of the field")?);
-            // The grammar parts them by blanks, texts by commas.
+            // The grammar separates names by blanks, but existing texts use commas.
             while self.take_punct(Punct::Comma) || matches!(self.kind(), TokenKind::Ident { .. }) {
                 names.push(self.new_ident("the name of a field")?);
             }
@@ -111,7 +113,7 @@ impl Parser<'_> {
         Ok(Bitmask { name, flags })
     }
 
-    /// `map<K, V>`, `map<K, V, N>`; the word is here.
+    /// Parses `map<K, V>` or `map<K, V, N>`. The keyword is the current token.
     pub(super) fn map(&mut self) -> Parse<TypeKind> {
         self.advance();
         self.expect_punct(Punct::Less)?;
@@ -129,7 +131,7 @@ impl Parser<'_> {
         Ok(TypeKind::Map { key, value, bound })
     }
 
-    /// `@annotation name { ... }` behind the `@`.
+    /// Parses `@annotation name { ... }`, starting after the `@`.
     fn annotation_def(&mut self) -> Parse<AnnotationDef> {
         self.advance();
         let name = self.new_ident("the name of the annotation")?;
@@ -153,7 +155,7 @@ impl Parser<'_> {
         Ok(AnnotationDef { name, members, items })
     }
 
-    /// `long value default 5;`.
+    /// Parses `long value default 5;`.
     fn annotation_member(&mut self) -> Parse<AnnotationMember> {
         let ty = self.simple_type("the type of a member")?;
         let name = self.new_ident("the name of the member")?;

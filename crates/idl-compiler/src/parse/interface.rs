@@ -8,13 +8,13 @@ use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// `abstract` or `local` before `interface`.
+    /// Returns whether `abstract` or `local` precedes `interface` here.
     pub(super) fn at_flavoured_interface(&self) -> bool {
         matches!(self.kind(), TokenKind::Keyword("abstract" | "local"))
             && *self.kind_at(1) == TokenKind::Keyword("interface")
     }
 
-    /// An interface or its forward declaration.
+    /// Parses an interface or its forward declaration.
     pub(super) fn interface(&mut self, mut head: Head) -> Parse<Item> {
         let flavour = match () {
             () if self.take_keyword("abstract") => Flavour::Abstract,
@@ -35,13 +35,13 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Interface { flavour, name, bases, items } })
     }
 
-    /// `native Name`
+    /// Parses `native Name`.
     pub(super) fn native(&mut self) -> Parse<ItemKind> {
         self.advance();
         Ok(ItemKind::Native(self.new_ident("the name of the native type")?))
     }
 
-    /// An operation or attribute.
+    /// Parses an operation or attribute.
     pub(super) fn export(&mut self) -> Parse<(ItemKind, &'static str)> {
         match self.kind() {
             TokenKind::Keyword("readonly" | "attribute") => {
@@ -136,7 +136,7 @@ impl Parser<'_> {
         Ok(Operation { oneway, result, name, params, raises, context })
     }
 
-    /// `context ("name", "name.*")`.
+    /// Parses `context ("name", "name.*")`.
     fn context(&mut self) -> Parse<Vec<StringArg>> {
         self.advance();
         self.expect_punct(Punct::ParenOpen)?;
@@ -172,7 +172,7 @@ impl Parser<'_> {
         Ok(Param { head, direction, direction_span, ty, name })
     }
 
-    /// The keyword, then names in parentheses.
+    /// Parses the keyword, then names in parentheses.
     pub(super) fn raises(&mut self) -> Parse<Raises> {
         let span = self.span();
         self.advance();
@@ -182,7 +182,7 @@ impl Parser<'_> {
         Ok(Raises { names, span })
     }
 
-    /// A type where IDL wants a name for anything built from others.
+    /// Parses a type. Anonymous constructed types are reported, because IDL requires a name for them here.
     fn param_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let ty = self.type_spec(what)?;
         let anonymous = match ty.kind {

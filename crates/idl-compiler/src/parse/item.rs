@@ -1,4 +1,4 @@
-//! Definitions: what stands in a file, a module, an interface or a value type.
+//! Definitions in a file, a module, an interface or a value type.
 
 use super::{Parse, Parser, Reported, STARTERS, ccm};
 use crate::ast::{Head, Item, ItemKind, StringArg, TypeKind};
@@ -8,7 +8,7 @@ use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::{Punct, TokenKind};
 
-/// Where definitions stand.
+/// The kind of scope that contains a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     File,
@@ -22,8 +22,8 @@ pub(super) enum Place {
 }
 
 impl Parser<'_> {
-    /// All definitions up to the end of the text or the `}` of this scope, which is left. `//!` comments between them join
-    /// the documentation of the scope.
+    /// Parses all definitions up to the end of the text or the `}` of this scope, which is not consumed.
+    /// `//!` comments between them are added to the documentation of the scope.
     pub(super) fn items(&mut self, place: Place, docs: &mut Docs) -> Vec<Item> {
         let mut items = Vec::new();
         loop {
@@ -57,7 +57,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Modules nest, and what is on the stack for other definitions is much.
+    /// Modules are handled here because they nest, and the stack frame of the other definitions is large.
     pub(super) fn module_or_item(&mut self, place: Place) -> Parse<Item> {
         let head = self.head()?;
         match place {
@@ -123,7 +123,7 @@ impl Parser<'_> {
         Ok(Item { head, kind })
     }
 
-    /// Nothing starts like this; a misspelt keyword is likely.
+    /// Reports that no definition starts like this, possibly because of a misspelt keyword.
     fn no_definition<T>(&mut self) -> Parse<T> {
         if let TokenKind::Ident { text, escaped: false } = self.kind()
             && let Some(word) = closest(text, STARTERS.iter().chain(ccm::STARTERS).copied())
@@ -152,7 +152,7 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Module { name, items } })
     }
 
-    /// `{ ... };` with definitions.
+    /// Parses `{ ... };` with definitions.
     pub(super) fn scope(
         &mut self,
         place: Place,
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// The `}` for a `{`.
+    /// Parses the `}` for a `{`.
     pub(super) fn close(&mut self, open: Span) -> Parse<()> {
         if self.take_punct(Punct::BraceClose) {
             return Ok(());
@@ -203,7 +203,8 @@ impl Parser<'_> {
         Ok(ItemKind::Exception { name, members })
     }
 
-    /// `struct`, `union` or `enum` that stands alone, or a forward declaration.
+    /// Parses a `struct`, `union` or `enum` that is not part of another declaration, or a forward
+    /// declaration.
     fn constructed(&mut self) -> Parse<ItemKind> {
         if matches!(self.kind_at(2), TokenKind::Punct(Punct::Semicolon)) && !self.at_keyword("enum") {
             let is_struct = self.at_keyword("struct");

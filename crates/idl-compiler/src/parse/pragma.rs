@@ -1,7 +1,7 @@
-//! `#pragma prefix`, `ID` and `version`, which may stand between any two tokens.
+//! `#pragma prefix`, `ID` and `version`, which can occur between any two tokens.
 //!
-//! They are no part of the grammar: each is taken out of the text and takes effect after the definition or member in which it stands, so
-//! that it may name what is being defined there.
+//! They are not part of the grammar. Each is separated from the other tokens and takes effect after the
+//! definition or member that contains it, so that it can name the definition.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,15 @@ use crate::ast::{Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, Token, TokenKind};
 
-/// A pragma, apart from the other tokens.
+/// A pragma, separated from the other tokens.
 pub(super) struct Apart {
-    /// The number of the token after it.
+    /// Index of the token after it.
     before: usize,
-    /// From `#pragma` on; ends with [`TokenKind::End`].
+    /// Starts with `#pragma`, ends with [`TokenKind::End`].
     tokens: Vec<Token>,
 }
 
-/// Parts pragmas from the other tokens.
+/// Separates pragmas from the other tokens.
 pub(super) fn set_apart(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<Apart>) {
     let mut pragmas = VecDeque::new();
     if !tokens.iter().any(|token| token.kind == TokenKind::Pragma) {
@@ -42,7 +42,8 @@ pub(super) fn set_apart(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<Apart>) {
 }
 
 impl Parser<'_> {
-    /// The pragmas before this token that were not taken yet. Those that are wrong are reported and left out.
+    /// Returns the pragmas before the current token that have not been returned yet. Malformed ones are
+    /// reported and left out.
     pub(super) fn pragmas(&mut self) -> impl Iterator<Item = Pragma> {
         std::iter::from_fn(|| {
             let is_next = self.pragmas.front().is_some_and(|pragma| pragma.before <= self.at);
@@ -52,12 +53,12 @@ impl Parser<'_> {
         .flatten()
     }
 
-    /// Whether a pragma stands right before this token.
+    /// Returns whether a pragma directly precedes the current token.
     pub(super) fn is_behind_pragma(&self) -> bool {
         self.pragmas.binary_search_by_key(&self.at, |pragma| pragma.before).is_ok()
     }
 
-    /// Parses a pragma by its own tokens.
+    /// Parses a pragma from its own tokens.
     fn apart(&mut self, tokens: Vec<Token>) -> Option<Pragma> {
         let (outer, at) = (std::mem::replace(&mut self.tokens, tokens), std::mem::replace(&mut self.at, 0));
         let pragma = self.pragma();
@@ -65,7 +66,7 @@ impl Parser<'_> {
         pragma
     }
 
-    /// From `#pragma` up to the end of its line.
+    /// Parses from `#pragma` to the end of its line.
     fn pragma(&mut self) -> Option<Pragma> {
         let start = self.span();
         self.advance();

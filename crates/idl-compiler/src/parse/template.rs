@@ -1,5 +1,5 @@
-//! Template modules: their declarations, their instances, and references to other template modules inside of one. What follows `<` tells
-//! a declaration from an instance: a parameter starts with its kind.
+//! Template modules: their declarations, their instances, and references to other template modules inside
+//! one. The token after `<` distinguishes a declaration from an instance: a parameter starts with its kind.
 
 use std::rc::Rc;
 
@@ -12,11 +12,11 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
-/// What a parameter can be, for messages.
+/// The kinds of parameters, for messages.
 const KINDS: &str = "`typename`, `interface`, `valuetype`, `eventtype`, `struct`, `union`, `exception`, `enum`, `sequence` or `const`";
 
 impl Parser<'_> {
-    /// A module with parameters, or an instance of one, starts at its name.
+    /// Returns whether a module with parameters, or an instance of one, starts at its name.
     pub(super) fn at_template(&self) -> bool {
         match self.kind() {
             TokenKind::Punct(Punct::Scope) => true,
@@ -27,7 +27,7 @@ impl Parser<'_> {
         }
     }
 
-    /// From the name on.
+    /// Parses the module or instance, starting at the name.
     pub(super) fn template(&mut self, head: Head) -> Parse<Item> {
         let (start, declared) = (self.span(), matches!(self.kind_at(1), TokenKind::Punct(Punct::Less)));
         if declared && self.at_formal(2) {
@@ -57,7 +57,7 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Instance(Box::new(instance)) })
     }
 
-    /// `module M<typename T> { ... };` from its name on.
+    /// Parses `module M<typename T> { ... };`, starting at its name.
     fn template_module(&mut self, mut head: Head) -> Parse<Item> {
         let name = self.new_ident("the name of the template module")?;
         let open = self.expect_punct(Punct::Less)?;
@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Template(Rc::new(template)) })
     }
 
-    /// A word that says the kind of a parameter stands here.
+    /// Returns whether the token at this distance starts a parameter of a template module.
     fn at_formal(&self, ahead: usize) -> bool {
         let named = |ahead| matches!(self.kind_at(ahead), TokenKind::Ident { .. });
         match self.kind_at(ahead) {
@@ -96,7 +96,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows the `>` that closes the `<` here.
+    /// Returns the distance of the token after the `>` that closes this `<`.
     fn after_angle(&self, from: usize) -> Option<usize> {
         let (mut open, mut parens, mut at) = (0usize, 0usize, from);
         loop {
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    /// A type or a value; a name alone may be either.
+    /// Parses an argument, a type or a value. A name alone can be either.
     fn actual(&mut self) -> Parse<Actual> {
         match self.kind() {
             TokenKind::Keyword("TRUE" | "FALSE") => {}
@@ -177,7 +177,7 @@ impl Parser<'_> {
         self.expr("a type or a value").map(Actual::Value)
     }
 
-    /// `alias M<T> N;` starts here.
+    /// Returns whether `alias M<T> N;` starts here.
     pub(super) fn at_alias(&self) -> bool {
         self.at_new_word("alias")
             && matches!(self.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope))

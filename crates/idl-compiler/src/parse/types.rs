@@ -9,11 +9,11 @@ use crate::model::Primitive;
 use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
-/// Values of a case with their places; `None` is `default`.
+/// Labels of a case with their spans; `None` is `default`.
 type Labels = Vec<(Option<Expr>, Span)>;
 
 impl Parser<'_> {
-    /// Any type, constructed ones declared in place included.
+    /// Parses any type, including constructed types declared in place.
     pub(super) fn type_spec(&mut self, what: &str) -> Parse<TypeSpec> {
         self.nested(|parser| {
             let start = parser.span();
@@ -27,10 +27,10 @@ impl Parser<'_> {
         })
     }
 
-    /// A type that declares nothing.
+    /// Parses a type that declares nothing.
     pub(super) fn simple_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let start = self.span();
-        // These nest: nothing else is to be on the stack for each level.
+        // These types nest. The other types have a function of their own to keep the stack frame small.
         let kind = match *self.kind() {
             TokenKind::Keyword("sequence") => self.sequence(),
             TokenKind::Ident { .. }
@@ -43,7 +43,7 @@ impl Parser<'_> {
         Ok(TypeSpec { kind: kind?, span: start.to(self.last_span()) })
     }
 
-    /// A type that is made of no other.
+    /// Parses a type that does not contain other types.
     fn plain_type(&mut self, what: &str) -> Parse<TypeKind> {
         let start = self.span();
         Ok(match *self.kind() {
@@ -92,7 +92,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A basic type made of keywords; `None`, and nothing taken, if there is none here.
+    /// Parses a basic type; `None`, without consuming a token, if there is none.
     fn primitive(&mut self) -> Parse<Option<Primitive>> {
         let TokenKind::Keyword(word) = *self.kind() else { return Ok(None) };
         let primitive = match word {
@@ -134,13 +134,13 @@ impl Parser<'_> {
         self.tokens.get(self.at.saturating_sub(1)).map_or(&TokenKind::End, |token| &token.kind)
     }
 
-    /// A type starts here with a word of IDL 4.
+    /// Returns whether a type that starts with a keyword of IDL 4 follows.
     pub(super) fn at_idl4_type(&self) -> bool {
         let is_map = self.at_new_word("map") && self.kind_at(1) == &TokenKind::Punct(Punct::Less);
         is_map || self.new_primitive().is_some()
     }
 
-    /// The integer types of IDL 4.
+    /// Returns the integer type of IDL 4 at the current token.
     fn new_primitive(&self) -> Option<Primitive> {
         Some(match self.new_word()? {
             "int8" => Primitive::Int8,
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(TypeKind::Sequence { element, bound })
     }
 
-    /// A type one level deeper.
+    /// Parses a type one level deeper.
     pub(super) fn nested_element(&mut self, container: &str, what: &str) -> Parse<Box<TypeSpec>> {
         self.deeper()?;
         let element = self.element_type(container, what);
@@ -204,7 +204,7 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// `fixed<digits, scale>`, or `fixed` alone.
+    /// Parses `fixed<digits, scale>`, or `fixed` alone.
     fn fixed(&mut self) -> Parse<TypeKind> {
         self.advance();
         if !self.take_punct(Punct::Less) {
@@ -219,7 +219,7 @@ impl Parser<'_> {
         Ok(TypeKind::Fixed(Some(Box::new(parts))))
     }
 
-    /// `<n>`, if it is here.
+    /// Parses `<n>`, if present.
     fn bound(&mut self, what: &str) -> Parse<Option<Expr>> {
         if !self.take_punct(Punct::Less) {
             return Ok(None);
@@ -257,7 +257,7 @@ impl Parser<'_> {
         Ok(TypeKind::Struct { name, base, members })
     }
 
-    /// Members up to the `}`, which is left. A broken member is reported and left out.
+    /// Parses members up to the `}`, which is not consumed. A malformed member is reported and left out.
     pub(super) fn members(&mut self) -> Parse<Vec<Member>> {
         let mut members = Vec::new();
         loop {
@@ -329,7 +329,7 @@ impl Parser<'_> {
         self.report(Diagnostic::error("empty", name.span, message));
     }
 
-    /// From `union` up to its body: its name and its discriminator with what stands before that.
+    /// Parses from `union` up to its body: the name, and the discriminator with its annotations.
     fn switch(&mut self) -> Parse<(Ident, Head, TypeSpec)> {
         self.advance();
         let name = self.new_ident("the name of the union")?;
@@ -343,7 +343,7 @@ impl Parser<'_> {
         Ok((name, head, discriminator))
     }
 
-    /// Cases up to the `}`, which is left. A broken one is reported and left out.
+    /// Parses cases up to the `}`, which is not consumed. A malformed case is reported and left out.
     fn cases(&mut self) -> Parse<Vec<Case>> {
         let mut cases = Vec::new();
         while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
@@ -360,7 +360,7 @@ impl Parser<'_> {
         Ok(cases)
     }
 
-    /// Labels, then one member.
+    /// Parses labels, followed by one member.
     fn case(&mut self) -> Parse<Case> {
         let (labels, head) = self.labels()?;
         let ty = self.type_spec("the type of the member")?;
@@ -368,7 +368,7 @@ impl Parser<'_> {
         Ok(Case { labels, head, ty, declarator })
     }
 
-    /// Labels, and what stands before them and before the member.
+    /// Parses labels, with the documentation and annotations before them and before the member.
     fn labels(&mut self) -> Parse<(Labels, Head)> {
         let before = self.head()?;
         let mut labels = Vec::new();
@@ -393,7 +393,7 @@ impl Parser<'_> {
         Ok((labels, head))
     }
 
-    /// The name after the type, and the end.
+    /// Parses the name after the type, and the end of the member.
     fn member_of_case(&mut self) -> Parse<Declarator> {
         let declarator = self.declarator()?;
         if self.at_punct(Punct::Comma) {

@@ -9,15 +9,15 @@ use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// A value type starts here: `valuetype`, or `abstract` or `custom` before it.
+    /// Returns whether a value type starts here: `valuetype`, or `abstract` or `custom` before it.
     pub(super) fn at_value(&self) -> bool {
         self.at_keyword("valuetype")
             || matches!(self.kind(), TokenKind::Keyword("abstract" | "custom"))
                 && matches!(self.kind_at(1), TokenKind::Keyword("valuetype"))
     }
 
-    /// A value type, its forward declaration, or a value box; from its modifier on. The word behind that, `valuetype` or
-    /// `eventtype`, is taken unseen.
+    /// Parses a value type, its forward declaration, or a value box, starting at its modifier. The keyword
+    /// after that, `valuetype` or `eventtype`, is consumed without a check.
     pub(super) fn value(&mut self, mut head: Head, is_event: bool) -> Parse<Item> {
         let modifier_span = self.span();
         let modifier = match self.kind() {
@@ -65,7 +65,7 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Value(Box::new(value)) })
     }
 
-    /// The bases of a value type; `truncatable` can stand only before all of them.
+    /// Parses the bases of a value type. `truncatable` is only allowed before all of them.
     fn value_bases(&mut self) -> Parse<Vec<crate::ast::Name>> {
         let mut bases = vec![self.name("a base value type")?];
         while self.take_punct(Punct::Comma) {
@@ -85,7 +85,7 @@ impl Parser<'_> {
         Ok(bases)
     }
 
-    /// The type in a box, and the `;`.
+    /// Parses the type in a box, and the `;`.
     fn value_box(&mut self, head: Head, name: Ident, modifier: Option<Span>) -> Parse<Item> {
         let ty = self.type_spec("`:`, `supports`, `{`, `;` or the type in a value box")?;
         if let Some(span) = modifier {
@@ -105,7 +105,8 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::ValueBox { name, ty } })
     }
 
-    /// What can stand in a value type beside what can stand in an interface; `None`, and nothing taken, if it is neither.
+    /// Parses an element that is allowed in a value type in addition to those of an interface; `None`,
+    /// without consuming a token, for anything else.
     pub(super) fn value_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
         Ok(match self.kind() {
             TokenKind::Keyword("public" | "private") => {
@@ -116,7 +117,8 @@ impl Parser<'_> {
         })
     }
 
-    /// `factory` is a word only here, and even here it can be a scope: `factory::T`.
+    /// Returns whether a factory starts here. `factory` is a keyword only here, and even here it can be a
+    /// scope: `factory::T`.
     pub(super) fn at_factory(&self) -> bool {
         matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == "factory")
             && *self.kind_at(1) != TokenKind::Punct(Punct::Scope)
@@ -143,7 +145,7 @@ impl Parser<'_> {
         }
     }
 
-    /// From `factory` or `finder` on.
+    /// Parses a factory or finder, starting at its keyword.
     pub(super) fn factory(&mut self) -> Parse<Factory> {
         self.advance();
         let word = match self.tokens.get(self.at.saturating_sub(1)).map(|token| &token.kind) {

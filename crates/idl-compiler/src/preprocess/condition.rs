@@ -1,4 +1,4 @@
-//! Expressions of `#if`: 64-bit integers, with or without sign, as the C++ preprocessor computes them.
+//! Expressions of `#if`: 64-bit integers, signed or unsigned, evaluated as by the C++ preprocessor.
 
 use super::Preprocessor;
 use super::text::{Kind, Piece};
@@ -6,7 +6,7 @@ use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// A number; once one is unsigned, so is what is made of it.
+/// A number. If one operand is unsigned, the result is unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value {
     bits: u64,
@@ -28,7 +28,7 @@ impl Value {
 }
 
 impl Preprocessor<'_> {
-    /// The condition of an `#if` or `#elif`; `false`, and reported, where it is malformed.
+    /// Evaluates the condition of an `#if` or `#elif`. If it is malformed, it is reported and `false`.
     pub(super) fn condition(&mut self, directive: Span, line: Vec<Piece>) -> bool {
         let result = self.evaluate(directive, line);
         match result {
@@ -65,7 +65,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The number that stands for `defined NAME` or `defined(NAME)`, from behind the word on.
+    /// Evaluates `defined NAME` or `defined(NAME)`, starting after the keyword, and returns the resulting
+    /// number.
     pub(super) fn defined(&mut self, word: &Piece) -> Piece {
         let mut name = self.pull();
         let open = name.as_ref().is_some_and(|piece| piece.is("("));
@@ -89,16 +90,17 @@ impl Preprocessor<'_> {
 struct Reader<'l> {
     line: &'l [Piece],
     at: usize,
-    /// The last token, for what is missing behind it.
+    /// The last token, as the location of errors about missing tokens.
     end: Span,
     depth: usize,
-    /// Above zero in what is not computed, behind `0 &&` and its like: divisions by zero there are no errors.
+    /// Above zero in operands that are not evaluated, such as after `0 &&`. There, a division by zero is not
+    /// an error.
     skipped: usize,
 }
 
 type Computed = Result<Value, Diagnostic>;
 
-/// Operators from the weakest to the strongest.
+/// Binary operators by precedence, lowest first.
 const LEVELS: &[&[&str]] = &[
     &["||"],
     &["&&"],
@@ -118,7 +120,7 @@ impl Reader<'_> {
         Diagnostic::error("bad-condition", span, message)
     }
 
-    /// The operator here: marks that touch are put together, the longest that there is.
+    /// Returns the operator here. Adjacent punctuation is combined into the longest operator.
     fn operator(&self) -> Option<(String, usize)> {
         let first = self.line.get(self.at).filter(|piece| piece.kind == Kind::Punct)?;
         let second = self.line.get(self.at + 1).filter(|piece| piece.kind == Kind::Punct && !piece.spaced);
@@ -151,7 +153,7 @@ impl Reader<'_> {
         result
     }
 
-    /// Runs a part that is not computed if `skip`.
+    /// Parses a part, which is not evaluated if `skip` is set.
     fn skipping(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> Computed) -> Computed {
         self.skipped += usize::from(skip);
         let result = part(self);
@@ -175,7 +177,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Operands joined by operators of this level or a stronger one.
+    /// Parses operands joined by operators of at least this precedence.
     fn binary(&mut self, weakest: usize) -> Computed {
         let mut left = self.unary()?;
         while let Some((operator, length)) = self.operator() {
@@ -200,7 +202,7 @@ impl Reader<'_> {
         Ok(left)
     }
 
-    /// `None` for a division by zero that is computed.
+    /// Applies an operator; `None` for a division by zero that is evaluated.
     fn apply(&self, operator: &str, a: Value, b: Value) -> Option<Value> {
         let unsigned = a.unsigned || b.unsigned;
         let (x, y) = (a.bits, b.bits);
@@ -254,13 +256,13 @@ impl Reader<'_> {
         self.number()
     }
 
-    /// A number, a character or a name.
+    /// Parses a number, a character or a name.
     fn number(&mut self) -> Computed {
         let Some(piece) = self.line.get(self.at) else {
             return Err(self.bad("expected a number or a name behind this"));
         };
         let value = match piece.kind {
-            // A name that is no macro.
+            // Names that are not macros are 0.
             Kind::Word => Value::signed(0),
             Kind::Number => integer(&piece.text).map_err(|message| self.bad(message))?,
             Kind::Quoted => character(&piece.text)
@@ -272,7 +274,8 @@ impl Reader<'_> {
     }
 }
 
-/// Shifts of 64 and more give what is left then; negative ones go the other way.
+/// Shifts a value. A shift by 64 or more leaves 0, or -1 for a right shift of a negative signed number. A
+/// negative count shifts in the other direction.
 fn shift(value: Value, by: Value, left: bool) -> Value {
     let back = !by.unsigned && by.bits.cast_signed() < 0;
     let count = if back { by.bits.cast_signed().unsigned_abs() } else { by.bits };
@@ -285,7 +288,7 @@ fn shift(value: Value, by: Value, left: bool) -> Value {
     Value { bits, ..value }
 }
 
-/// An integer with the suffixes of C.
+/// Parses an integer with the suffixes of C.
 fn integer(text: &str) -> Result<Value, String> {
     let lower = text.to_ascii_lowercase();
     let (digits, radix) = match lower.as_bytes() {
@@ -298,7 +301,7 @@ fn integer(text: &str) -> Result<Value, String> {
     let (digits, suffix) = digits.split_at(digits_end);
     let unsigned = suffix.contains('u');
     let fits = matches!(suffix, "" | "u" | "l" | "ll" | "ul" | "ull" | "lu" | "llu");
-    // `0` and `0u` have no digits behind the zero that says octal.
+    // `0` and `0u` have no digits after the zero that marks octal numbers.
     let digits = if digits.is_empty() && radix == 8 { "0" } else { digits };
     if !fits || digits.is_empty() {
         return Err(format!("`{text}` is not an integer"));
@@ -307,7 +310,7 @@ fn integer(text: &str) -> Result<Value, String> {
     Ok(Value { bits, unsigned: unsigned || bits > i64::MAX.cast_unsigned() })
 }
 
-/// A character: its code.
+/// Returns the code of a character.
 fn character(text: &str) -> Option<Value> {
     let text = text.strip_prefix('L').unwrap_or(text);
     let inside = text.strip_prefix('\'')?.strip_suffix('\'')?;

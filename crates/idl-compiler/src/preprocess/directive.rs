@@ -1,4 +1,4 @@
-//! Lines that start with `#`.
+//! Preprocessor lines: those that start with `#`.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -11,17 +11,17 @@ use crate::model::VendorPragma;
 use crate::source::Span;
 use crate::suggest::closest;
 
-/// Words after `#`.
+/// Directives: the keywords after `#`.
 pub(crate) const DIRECTIVES: &[&str] = &[
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "line", "pragma",
     "error", "warning", "ident",
 ];
 
-/// Pragmas with a meaning.
+/// Pragmas with a meaning in IDL or for the preprocessor.
 const PRAGMAS: &[&str] = &["prefix", "ID", "version", "once"];
 
 impl Preprocessor<'_> {
-    /// A line from behind its `#`.
+    /// Processes a line, starting after its `#`.
     pub(super) fn directive(&mut self, hash: &Piece) {
         self.directives += 1;
         if self.directives > MAX_DIRECTIVES {
@@ -38,7 +38,7 @@ impl Preprocessor<'_> {
         let before = open.cursor.at;
         let mut line = open.cursor.rest_of_line();
         if line.is_empty() {
-            return; // a `#` alone in its line means nothing
+            return; // a `#` alone has no effect
         }
         let word = line.remove(0);
         let span = hash.span.to(word.span);
@@ -46,13 +46,13 @@ impl Preprocessor<'_> {
             line.insert(0, word);
             return self.line_mark(span, &line);
         }
-        // Behind the word, as written: what is no sequence of tokens.
+        // The text after the keyword as written, for lines that need not consist of tokens.
         let from = (word.span.end as usize).max(before);
         let text = open.cursor.text.get(from..open.cursor.at).unwrap_or("");
         let text = unspliced(text).unwrap_or_else(|| text.to_owned());
         let text = text.trim();
         let first = matches!(open.guard, Guard::Unread);
-        // What follows its `#endif` is not guarded, and another branch is not left out.
+        // Text after the `#endif` is not guarded, and text of another branch must not be skipped.
         let in_guard = open.conditions.len() == 1 && matches!(&*word.text, "else" | "elif");
         if first || in_guard || matches!(open.guard, Guard::Closed(_)) {
             open.guard = match line.as_slice() {
@@ -107,7 +107,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Warns of what stands behind a line that is over.
+    /// Warns of tokens after the end of a directive.
     pub(super) fn no_more(&mut self, rest: &[Piece], what: &str) {
         if let (Some(first), Some(last)) = (rest.first(), rest.last()) {
             let message = format!("this has no meaning behind `{what}`");
@@ -125,7 +125,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `#elif` or `#else` behind a branch that was taken.
+    /// Handles `#elif` or `#else` after a branch that was taken.
     fn next_branch(&mut self, span: Span, word: &Piece, line: &[Piece]) {
         let is_else = word.is("else");
         if is_else {
@@ -136,7 +136,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Checks that a branch may stand here.
+    /// Checks that a branch is allowed here.
     fn branch(&mut self, span: Span, word: &str) -> bool {
         let Some(condition) = self.stack.last_mut().and_then(|open| open.conditions.last_mut()) else {
             let message = format!("`#{word}` without an `#if` before it");
@@ -163,13 +163,13 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Leaves text out up to the branch that is taken, or the `#endif`.
+    /// Skips text up to the branch that is taken, or the `#endif`.
     fn skip(&mut self) {
         let mut depth = 0usize;
         loop {
             let Some(open) = self.stack.last_mut() else { return };
             if !open.cursor.skip_to_directive() {
-                return; // the end of the file reports what is open
+                return; // the end of the file reports open conditions
             }
             let hash = open.cursor.at.saturating_sub(1);
             self.directive_line = Some(open.cursor.line);
@@ -208,7 +208,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `#line 5 "name"`, or `# 5 "name" 1` of another preprocessor's output, where 1 enters a file and 2 returns to one.
+    /// Handles `#line 5 "name"`, or `# 5 "name" 1` in the output of another preprocessor, where 1 enters a
+    /// file and 2 returns to one.
     fn line_mark(&mut self, span: Span, line: &[Piece]) {
         let number = line.first().filter(|piece| piece.kind == Kind::Number);
         let number = number.and_then(|piece| piece.text.parse::<u32>().ok());
@@ -244,7 +245,8 @@ impl Preprocessor<'_> {
         self.sources.mark_line(file, at, number, name);
     }
 
-    /// `#pragma` behind its word. Those of IDL are handed on; others are kept as they are.
+    /// Handles `#pragma`, starting after the keyword. Those of IDL are passed on, others are kept as they
+    /// are.
     fn pragma(&mut self, span: Span, line: Vec<Piece>, text: &str) {
         let Some(word) = line.first() else { return };
         match &*word.text {
@@ -269,10 +271,10 @@ impl Preprocessor<'_> {
     }
 }
 
-/// The name in a literal, escapes of quotes and backslashes undone.
+/// Returns the name in a literal, with escaped quotes and backslashes resolved.
 fn file_name(piece: &Piece) -> Option<String> {
     let inside = piece.text.strip_prefix('"')?.strip_suffix('"').filter(|_| piece.kind == Kind::Quoted)?;
     let name = inside.replace("\\\\", "\u{0}").replace("\\\"", "\"").replace('\u{0}', "\\");
-    // The name of a folder ends with slashes in what gcc puts out.
+    // In gcc's output, the name of a folder ends with slashes.
     (!Path::new(&name).as_os_str().is_empty()).then_some(name)
 }

@@ -1,7 +1,8 @@
-//! Uses of macros: arguments, substitution, rescanning.
+//! Macro expansion: arguments, substitution, rescanning.
 //!
-//! A macro is a plain name inside of its own expansion, and a name that was so once stays so (C++ "Rescanning and further
-//! replacement"). What is left of expansions lies on a stack; a macro is active as long as its part lies there.
+//! A macro is a plain name inside its own expansion, and a name that was plain once stays so (C++ "Rescanning
+//! and further replacement"). The remaining tokens of expansions are on a stack. A macro is active while its
+//! entry is on the stack.
 
 use std::rc::Rc;
 
@@ -10,36 +11,36 @@ use super::scan::Cursor;
 use super::text::{Kind, Piece};
 use super::{MAX_EXPANDED, Preprocessor};
 
-/// Octets of text made by macros that count as one token.
+/// Bytes of text from `##` that count as one token.
 const OCTETS: usize = 16;
 
 use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
 
-/// Marks of two characters that `##` may make of two.
+/// Two-character tokens that `##` may form from two tokens.
 const DOUBLE: &[&str] = &[">>", ">=", "<=", "==", "!=", "&&", "||", "++", "--", "->", "<:", ":>", "<%", "%>"];
 
-/// Tokens that are read before what lies below them.
+/// Tokens that are read before those of the entries below.
 #[derive(Debug)]
 pub(super) struct Context {
     tokens: Vec<Piece>,
     at: usize,
-    /// The macro they came from.
+    /// The macro that the tokens come from.
     of: Option<Rc<Macro>>,
-    /// Nothing below is read: these are an argument being expanded by itself.
+    /// The entries below are not read, because these tokens are an argument that is expanded by itself.
     barrier: bool,
 }
 
-/// What became of the name of a function-like macro.
+/// The outcome at the name of a function-like macro.
 enum Call {
-    /// Its expansion has been put on the stack, or an error reported.
+    /// The expansion was pushed on the stack, or an error was reported.
     Done,
-    /// No parenthesis follows.
+    /// No parenthesis follows: a plain name.
     Plain,
 }
 
 impl Preprocessor<'_> {
-    /// The next token with all macros expanded.
+    /// Returns the next token with all macros expanded.
     pub(super) fn token(&mut self) -> Option<Piece> {
         loop {
             let mut piece = self.pull()?;
@@ -78,13 +79,13 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// A token next to which an expansion began or ended does not touch its neighbour.
+    /// Marks a token next to the start or end of an expansion as not adjacent to the previous one.
     fn set_apart(&mut self, mut piece: Piece) -> Piece {
         piece.apart |= std::mem::take(&mut self.apart);
         piece
     }
 
-    /// The next token, not expanded: of the stack, then of the files.
+    /// Returns the next token without expansion: from the stack, then from the files.
     pub(super) fn pull(&mut self) -> Option<Piece> {
         while let Some(context) = self.contexts.last_mut() {
             if let Some(piece) = context.tokens.get(context.at) {
@@ -116,7 +117,7 @@ impl Preprocessor<'_> {
         self.apart = true;
     }
 
-    /// Counts what macros give; `false` if it is too much.
+    /// Counts tokens that macros produce; `false` if there are too many.
     fn charge(&mut self, count: usize, used: &Piece) -> bool {
         self.expanded = self.expanded.saturating_add(count);
         if self.expanded <= MAX_EXPANDED {
@@ -150,7 +151,7 @@ impl Preprocessor<'_> {
         self.set_apart(piece)
     }
 
-    /// A function-like macro at its name.
+    /// Handles a function-like macro at its name.
     fn call(&mut self, of: &Rc<Macro>, params: usize, variadic: bool, body: &[Part], used: &Piece) -> Call {
         self.collecting += 1;
         let next = self.pull();
@@ -180,7 +181,7 @@ impl Preprocessor<'_> {
         Call::Done
     }
 
-    /// Arguments behind the opening parenthesis, up to the closing one.
+    /// Reads arguments after the opening parenthesis, up to the closing one.
     fn arguments(&mut self, params: usize, variadic: bool, used: &Piece) -> Option<Vec<Vec<Piece>>> {
         let mut args = vec![Vec::new()];
         let mut depth = 0usize;
@@ -220,7 +221,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The number of arguments is right.
+    /// Returns whether the number of arguments is right.
     fn fits(&mut self, of: &Macro, params: usize, variadic: bool, args: &[Vec<Piece>], used: &Piece) -> bool {
         let none = matches!(args, [only] if only.is_empty());
         let count = if none && params == 0 { 0 } else { args.len() };
@@ -246,7 +247,7 @@ impl Preprocessor<'_> {
         for (at, part) in body.iter().enumerate() {
             let index = match part {
                 Part::Param(index, _) if !beside_paste(body, at) => *index,
-                // Whether there are variable arguments is said once they are expanded.
+                // The result of `__VA_OPT__` depends on the expanded variable arguments.
                 Part::VaOpt(inside, _) => {
                     self.expand_arguments(inside, args, used);
                     args.len().saturating_sub(1)
@@ -288,7 +289,7 @@ impl Preprocessor<'_> {
         expanded
     }
 
-    /// The body with arguments put in, each token at the place of the use.
+    /// Returns the body with the arguments inserted. Each token gets the location of the use.
     fn substitute(&mut self, of: &Macro, body: &[Part], args: &[Argument], used: &Piece) -> Vec<Piece> {
         let mut out: Vec<Piece> = Vec::new();
         let mut paste = false;
@@ -316,7 +317,8 @@ impl Preprocessor<'_> {
                         None if raw => tokens.push(token.0.with(Kind::Nothing, "")),
                         None => {}
                     }
-                    // GNU's comma: `, ## __VA_ARGS__` is nothing without arguments, and pastes nothing with some.
+                    // GNU extension: `, ## __VA_ARGS__` yields nothing without variable arguments. With some,
+                    // nothing is pasted.
                     let variadic = matches!(of.kind, MacroKind::Function { variadic: true, .. });
                     if variadic
                         && paste
@@ -353,13 +355,13 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// A token of a body where the macro is used.
+    /// Returns a token of a body with the location of the macro's use.
     fn moved(&mut self, of: &Macro, token: &PartToken, used: &Piece) -> Piece {
         let span = self.sources.expanded(&of.name, used.span, token.0.span);
         Piece { span, ..token.0.clone() }
     }
 
-    /// `left ## right`.
+    /// Pastes two tokens: `left ## right`.
     fn paste(&mut self, left: Piece, right: &Piece, out: &mut Vec<Piece>) {
         if right.kind == Kind::Nothing {
             return out.push(left);
@@ -369,7 +371,7 @@ impl Preprocessor<'_> {
         }
         let text: Rc<str> = format!("{}{}", &*left.text, &*right.text).into();
         let span = left.span;
-        // What is joined again and again is copied again and again.
+        // Repeated pasting copies the text each time, so its length counts as work.
         if !self.charge(text.len() / OCTETS, &left) {
             return out.push(left);
         }
@@ -394,7 +396,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// An argument of a macro.
+/// An argument of a macro call.
 struct Argument {
     raw: Vec<Piece>,
     expanded: Option<Vec<Piece>>,
@@ -410,14 +412,14 @@ impl Argument {
     }
 }
 
-/// The part at this place is an operand of `##`.
+/// Returns whether the part at this index is an operand of `##`.
 fn beside_paste(body: &[Part], at: usize) -> bool {
     let is_paste =
         |at: Option<usize>| at.and_then(|at| body.get(at)).is_some_and(|part| *part == Part::Paste);
     is_paste(at.checked_sub(1)) || is_paste(at.checked_add(1))
 }
 
-/// `#` and an argument: its spelling as a string.
+/// Returns the spelling of an argument as a string, for `#`.
 fn stringized(tokens: &[Piece]) -> String {
     let mut text = String::from("\"");
     for (index, piece) in tokens.iter().enumerate() {
@@ -430,7 +432,7 @@ fn stringized(tokens: &[Piece]) -> String {
     text
 }
 
-/// Major, minor and patch number of this compiler in two digits each.
+/// Returns the major, minor and patch version of this compiler in two digits each.
 fn version() -> u32 {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));

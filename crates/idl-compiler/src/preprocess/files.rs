@@ -1,4 +1,4 @@
-//! Where files come from.
+//! Sources of included files.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -7,20 +7,20 @@ use std::path::{Component, Path, PathBuf};
 
 use super::MAX_FILE;
 
-/// Files by their paths.
+/// Access to files by path.
 pub trait Files: Debug {
-    /// The content of a file.
+    /// Returns the content of a file.
     ///
     /// # Errors
-    /// `NotFound` where another place may have it; anything else ends the search.
+    /// `NotFound` if another folder may have the file. Any other error ends the search.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The same for all paths of one file, for `#pragma once`.
+    /// Returns a path that is the same for all paths of one file, for `#pragma once`.
     fn identity(&self, path: &Path) -> PathBuf {
         normal(path)
     }
 
-    /// The path as who watches the file must know it.
+    /// Returns the path that a tool must watch to notice changes of the file.
     fn watched(&self, path: &Path) -> PathBuf {
         path.to_owned()
     }
@@ -33,12 +33,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Relative paths start at the working directory.
+    /// Creates the file system view in which relative paths start at the working directory.
     pub fn new() -> Self {
         Disk::default()
     }
 
-    /// Relative paths start here; messages name files as if here were the working directory.
+    /// Creates the file system view in which relative paths start at `base`. Messages name files as if `base`
+    /// were the working directory.
     pub fn at(base: impl Into<PathBuf>) -> Self {
         Disk { base: base.into() }
     }
@@ -51,7 +52,7 @@ impl Files for Disk {
         if meta.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "is a directory"));
         }
-        // Devices and pipes would never end.
+        // Devices and pipes may never end.
         if !meta.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -100,7 +101,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Without `.` and, as far as that can be told without looking, without `..`.
+/// Returns the path without `.` and, as far as possible without reading the file system, without `..`.
 fn normal(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! `#include`: which file is meant, and reading it.
+//! `#include`: search for the file, and reading it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{Opened, Span, decoded};
 use crate::standard::{self, StandardFile};
 
-/// What stands behind `#include`.
+/// The file that an `#include` names.
 struct Wanted {
     name: String,
-    /// In quotes: the folder of the file that includes is searched first.
+    /// The name is in quotes: the folder of the including file is searched first.
     quoted: bool,
     span: Span,
 }
 
 impl Preprocessor<'_> {
-    /// `#include` behind its word.
+    /// Handles `#include`, starting after the keyword.
     pub(super) fn include(&mut self, directive: Span, line: Vec<Piece>) {
         let Some(wanted) = self.wanted(directive, line) else {
             self.incomplete = true;
@@ -27,7 +27,7 @@ impl Preprocessor<'_> {
         };
         let quoted = self.stack.last().filter(|_| wanted.quoted).map(|open| open.folder.clone());
         let folders: Vec<PathBuf> = quoted.into_iter().chain(self.settings.folders.iter().cloned()).collect();
-        // One place for an absolute path, whatever the folder.
+        // An absolute path is the same for all folders and is tried once.
         let mut tried: Vec<PathBuf> = Vec::new();
         for folder in folders {
             let path = folder.join(&wanted.name);
@@ -103,7 +103,7 @@ impl Preprocessor<'_> {
         });
     }
 
-    /// `"name"` or `<name>`, possibly by macros.
+    /// Returns the included name, `"name"` or `<name>`, possibly from macros.
     fn wanted(&mut self, directive: Span, line: Vec<Piece>) -> Option<Wanted> {
         let whole = match (line.first(), line.last()) {
             (Some(first), Some(last)) => first.span.to(last.span),
@@ -142,7 +142,7 @@ impl Preprocessor<'_> {
         None
     }
 
-    /// Opens a file that the compiler was given.
+    /// Opens an input file of the compiler.
     pub(super) fn open(&mut self, path: PathBuf, from: Option<Span>) {
         if let Some(file) = standard::given(&path) {
             return self.open_standard(file, from);
@@ -172,13 +172,13 @@ impl Preprocessor<'_> {
         self.open_as(path, text, opened);
     }
 
-    /// Opens a file of the standard that the compiler has.
+    /// Opens a standard file of the compiler.
     fn open_standard(&mut self, file: &'static StandardFile, from: Option<Span>) {
         let opened = Opened { from, standard: Some(file), ..Opened::default() };
         self.open_as(file.path(), file.text.into(), opened);
     }
 
-    /// What tells a file from others.
+    /// Returns the path that identifies a file.
     pub(super) fn identity(&self, path: &Path) -> PathBuf {
         standard::given(path).map_or_else(|| self.settings.files.identity(path), StandardFile::path)
     }
@@ -202,7 +202,7 @@ impl Preprocessor<'_> {
         self.push(file, text, folder, Some(identity));
     }
 
-    /// Counts a file with so many octets; reports it and gives up if it is one too many.
+    /// Counts a file of this size in bytes. Reports an error and gives up if a limit is exceeded.
     pub(super) fn may_open(&mut self, octets: usize, from: Option<Span>) -> bool {
         self.opened += 1;
         self.octets = self.octets.saturating_add(octets);
@@ -221,13 +221,14 @@ impl Preprocessor<'_> {
         false
     }
 
-    /// One of several files to compile that has been read: what it defines is there.
+    /// Returns whether this is one of several input files and has already been read, so that its definitions
+    /// are present.
     fn was_given(&self, identity: &Path) -> bool {
         let open = self.stack.iter().any(|open| open.identity.as_deref() == Some(identity));
         self.given.len() > 1 && self.given.contains(identity) && self.seen.contains(identity) && !open
     }
 
-    /// Files include each other without end, most likely.
+    /// Reports that includes nest too deep, most likely because files include each other.
     fn too_deep(&mut self, span: Span, path: &Path, identity: &Path) {
         let message = format!("files include each other more than {MAX_NESTED} levels deep");
         let error = Diagnostic::error("include-depth", span, message);
@@ -245,7 +246,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Tokens as they were written, blanks included.
+/// Returns tokens as they were written, including blanks.
 fn joined(tokens: &[Piece]) -> String {
     let mut text = String::new();
     for piece in tokens {

@@ -1,4 +1,4 @@
-//! Macros: what `#define` and `#undef` say.
+//! Macro definitions: `#define` and `#undef`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use crate::diagnostic::Diagnostic;
 #[derive(Debug)]
 pub(super) struct Macro {
     pub(super) name: Rc<str>,
-    /// The name in its definition; `None` for what nobody defined.
+    /// The name in its definition; `None` for a builtin.
     pub(super) span: Option<Span>,
     pub(super) kind: MacroKind,
-    /// How often it is being expanded now: inside of itself it is a plain name.
+    /// Number of active expansions. Inside its own expansion, the macro is a plain name.
     pub(super) active: Cell<u32>,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum MacroKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
     Token(PartToken),
-    /// The argument of this position.
+    /// The argument at this index.
     Param(usize, PartToken),
     /// `#` and a parameter.
     Stringize(usize, PartToken),
@@ -39,7 +39,7 @@ pub(super) enum Part {
     VaOpt(Vec<Part>, PartToken),
 }
 
-/// A token of a body. Two are the same if they are spelled alike, with white space in the same places.
+/// A token of a body. Two are equal if they have the same spelling and the same white space before them.
 #[derive(Clone, Debug)]
 pub(super) struct PartToken(pub(super) Piece);
 
@@ -49,7 +49,7 @@ impl PartialEq for PartToken {
     }
 }
 
-/// Macros that are always there.
+/// Predefined macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
     File,
@@ -92,7 +92,7 @@ struct Params {
 }
 
 impl Preprocessor<'_> {
-    /// `#define` behind its word.
+    /// Handles `#define`, starting after the keyword.
     pub(super) fn define(&mut self, directive: Span, line: Vec<Piece>) {
         let Some(name) = self.macro_name(directive, &line) else { return };
         let mut rest = line.get(1..).unwrap_or_default();
@@ -126,14 +126,14 @@ impl Preprocessor<'_> {
         self.macros.insert(name.text.clone(), Rc::new(new));
     }
 
-    /// `#undef` behind its word.
+    /// Handles `#undef`, starting after the keyword.
     pub(super) fn undefine(&mut self, directive: Span, line: &[Piece]) {
         let Some(name) = self.macro_name(directive, line) else { return };
         self.macros.remove(&*name.text);
         self.no_more(line.get(1..).unwrap_or_default(), "#undef");
     }
 
-    /// The name behind `#define`, `#undef`, `#ifdef` and `#ifndef`.
+    /// Returns the name after `#define`, `#undef`, `#ifdef` or `#ifndef`.
     pub(super) fn macro_name(&mut self, directive: Span, line: &[Piece]) -> Option<Piece> {
         let (span, message) = match line.first() {
             Some(name) if name.is_word() && !name.is("defined") => return Some(name.clone()),
@@ -146,10 +146,11 @@ impl Preprocessor<'_> {
     }
 }
 
-/// More parameters than C++ asks compilers for: each word of a body is looked up among them.
+/// Maximum number of parameters, more than C++ requires of compilers. It bounds the search for each word of a
+/// body.
 const MAX_PARAMETERS: usize = 256;
 
-/// Parameters from behind the opening parenthesis, and what follows the closing one.
+/// Parses parameters after the opening parenthesis. Also returns the tokens after the closing one.
 fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece]), Diagnostic> {
     let mut params = Params::default();
     let mut rest = line;
@@ -178,7 +179,7 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
                 return Err(bad(format!("a macro has at most {MAX_PARAMETERS} parameters"), Some(name)));
             }
             params.names.push(name.text.clone());
-            // `args...`, as GNU has it.
+            // GNU extension: `args...`.
             if let Some((_, after)) = rest.split_first().filter(|(dots, _)| dots.is("...")) {
                 (params.variadic, rest) = (true, after);
             }
@@ -200,7 +201,7 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
     }
 }
 
-/// The body of a macro.
+/// Parses the body of a macro.
 fn parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnostic> {
     let mut body = Vec::new();
     let mut at = 0;
@@ -247,7 +248,7 @@ fn parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnosti
     Ok(body)
 }
 
-/// Where the parenthesis that opens here is closed.
+/// Returns the index of the parenthesis that closes the one at `open`.
 fn va_opt(line: &[Piece], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (at, piece) in line.iter().enumerate().skip(open) {
@@ -264,7 +265,7 @@ fn va_opt(line: &[Piece], open: usize) -> Option<usize> {
 }
 
 impl Piece {
-    /// Text of a literal that this text is put into.
+    /// Returns the text, escaped for insertion into a string literal.
     pub(super) fn escaped(&self) -> String {
         match self.kind {
             Kind::Quoted => self.text.replace('\\', "\\\\").replace('"', "\\\""),

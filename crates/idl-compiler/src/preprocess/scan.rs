@@ -1,26 +1,26 @@
-//! From text to preprocessing tokens: joins lines, drops comments, never fails.
+//! Conversion of text to preprocessing tokens: joins lines, removes comments, never fails.
 
 use std::rc::Rc;
 
 use super::text::{Kind, Piece, Text};
 use crate::source::Span;
 
-/// Marks of more than one character. `>>` and the operators that only `#if` knows are not among them: whoever wants them
-/// joins marks without white space between them.
+/// Punctuation tokens of more than one character. `>>` and operators of `#if` are not included: where they
+/// are needed, adjacent tokens are combined.
 const MARKS: &[&str] = &["...", "::", "<<", "##"];
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug)]
 pub(super) struct Cursor {
     pub(super) text: Rc<str>,
     pub(super) at: usize,
     /// Number of the text in `Sources`.
     pub(super) file: u32,
-    /// Line ends passed.
+    /// Number of line ends passed.
     pub(super) line: usize,
     line_start: bool,
     spaced: bool,
-    /// The end of the last character taken.
+    /// The end of the last consumed character.
     end: usize,
     /// A comment without an end.
     pub(super) open_comment: Option<Span>,
@@ -32,7 +32,7 @@ impl Cursor {
         Cursor { text, at, file, line: 0, line_start: true, spaced: false, end: at, open_comment: None }
     }
 
-    /// The next token, line ends and documentation comments included; `None` at the end of the text.
+    /// Returns the next token, including line ends and documentation comments; `None` at the end of the text.
     pub(super) fn next(&mut self) -> Option<Piece> {
         loop {
             self.splice();
@@ -105,7 +105,8 @@ impl Cursor {
                     return Some(self.token(Kind::Punct, start));
                 }
                 first => {
-                    // One token for a run of them: binary files must not give one a character.
+                    // One token for a run of such characters. Otherwise a binary file would yield a token for
+                    // each character.
                     let odd = |c: char| {
                         c == first
                             || !(c.is_ascii() || c.is_alphanumeric())
@@ -125,13 +126,13 @@ impl Cursor {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// The next character behind line splices.
+    /// Returns the next character after line splices.
     fn peek(&mut self) -> Option<char> {
         self.splice();
         self.rest().chars().next()
     }
 
-    /// Takes the next character.
+    /// Consumes the next character.
     fn bump(&mut self) {
         if let Some(c) = self.peek() {
             self.line += usize::from(c == '\n');
@@ -140,7 +141,7 @@ impl Cursor {
         }
     }
 
-    /// Takes ASCII characters of a kind, neither backslashes nor line ends: no more than a look at each byte.
+    /// Fast path: consumes ASCII characters of a kind that includes neither backslashes nor line ends.
     fn pass(&mut self, is_one: impl Fn(u8) -> bool) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| is_one(**byte)).count();
@@ -150,7 +151,7 @@ impl Cursor {
         }
     }
 
-    /// Passes backslashes that join this line with the next.
+    /// Skips backslashes that join this line with the next.
     fn splice(&mut self) {
         while self.text.as_bytes().get(self.at) == Some(&b'\\') {
             let Some(length) = splice_length(self.rest()) else { return };
@@ -183,7 +184,7 @@ impl Cursor {
         piece
     }
 
-    /// Digits, letters and points, and the sign of an exponent.
+    /// Reads a number: digits, letters and points, and the sign of an exponent.
     fn number(&mut self, start: usize) -> Piece {
         let hex = self.rest().starts_with("0x") || self.rest().starts_with("0X");
         let mut exponent = false;
@@ -197,7 +198,7 @@ impl Cursor {
         self.token(Kind::Number, start)
     }
 
-    /// A literal up to its second quote, or up to the end of the line.
+    /// Reads a literal up to its second quote, or up to the end of the line.
     fn quoted(&mut self, start: usize) -> Piece {
         let quote = self.peek();
         self.bump();
@@ -221,8 +222,8 @@ impl Cursor {
         self.token(Kind::Quoted, start)
     }
 
-    /// Behind the first `/` of `//@rust_name` and its like: zorb's own annotations, which other compilers shall not see,
-    /// stand in comments and count all the same.
+    /// Returns whether one of zorb's own annotations, such as `//@rust_name`, starts after the first `/`.
+    /// They are written in comments, so that other compilers ignore them.
     fn at_annotation(&self) -> bool {
         let Some(rest) = self.rest().strip_prefix("/@") else { return false };
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
@@ -232,7 +233,7 @@ impl Cursor {
 
     fn line_comment(&mut self, start: usize) -> Option<Piece> {
         while self.peek().is_some_and(|c| c != '\n') {
-            // The first character may be a backslash that joins nothing.
+            // The first character may be a backslash that joins no lines.
             self.bump();
             let plain = self.rest().find(['\n', '\\']).unwrap_or(self.rest().len());
             self.at += plain;
@@ -248,7 +249,7 @@ impl Cursor {
         Some(self.doc(inner, start, skip, length))
     }
 
-    /// A comment that ends with `*/`, from that `*` in `/*` on.
+    /// Reads a block comment, starting at the `*` of its `/*`.
     fn block_comment(&mut self, start: usize) -> Option<Piece> {
         self.bump();
         self.spaced = true;
@@ -269,7 +270,8 @@ impl Cursor {
         (inner || outer).then(|| self.doc(inner, start, 3, length.max(3)))
     }
 
-    /// The token of a documentation comment: its text from `skip` to `length` octets behind the start.
+    /// Returns the token of a documentation comment. Its text is in the bytes from `skip` to `length` after
+    /// the start.
     fn doc(&self, inner: bool, start: usize, skip: usize, length: usize) -> Piece {
         let text = Text::part(&self.text, start + skip..start + length.max(skip));
         let span = self.span(start, self.end);
@@ -284,7 +286,8 @@ impl Cursor {
         }
     }
 
-    /// Passes text that is left out, up to the next line that starts with `#`, and takes that `#`. `false` at the end.
+    /// Skips text up to the next line that starts with `#`, and consumes that `#`. `false` at the end of the
+    /// text.
     pub(super) fn skip_to_directive(&mut self) -> bool {
         while let Some(piece) = self.next() {
             if piece.line_start && piece.is("#") {
@@ -294,7 +297,7 @@ impl Cursor {
         false
     }
 
-    /// The rest of the line as tokens, without its end and without comments.
+    /// Returns the rest of the line as tokens, without its end and without comments.
     pub(super) fn rest_of_line(&mut self) -> Vec<Piece> {
         let mut line = Vec::new();
         while let Some(piece) = self.next() {
@@ -308,14 +311,15 @@ impl Cursor {
     }
 }
 
-/// Octets of a backslash and line end at the start of a text; blanks may stand between them.
+/// Returns the number of bytes of a backslash and line end at the start of a text. Blanks may be between
+/// them.
 fn splice_length(text: &str) -> Option<usize> {
     let rest = text.strip_prefix('\\')?;
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
     rest.get(blanks..)?.starts_with('\n').then_some(1 + blanks + 1)
 }
 
-/// The text with its lines joined; `None` if there is nothing to join.
+/// Returns the text with its lines joined; `None` if there is nothing to join.
 pub(super) fn unspliced(text: &str) -> Option<String> {
     let mut joined = String::new();
     let (mut from, mut at) = (0, 0);

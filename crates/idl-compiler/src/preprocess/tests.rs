@@ -1,4 +1,4 @@
-//! The preprocessor by itself: a table of what goes in and what comes out, the same as what gcc's gives.
+//! Tests of the preprocessor alone: a table of inputs and outputs, compared with gcc's preprocessor.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use super::scan::Cursor;
 use super::{Item, Kind, MAX_DIRECTIVES, Preprocessor, Settings};
 use crate::source::{Opened, Sources};
 
-/// The tokens that come out, with one blank between two, `!` before each kind of error.
+/// Returns the resulting tokens, separated by blanks, and each error as `!` and its kind.
 fn run(text: &str) -> String {
     let settings = Settings::default();
     let mut sources = Sources::default();
@@ -33,7 +33,7 @@ fn run(text: &str) -> String {
     out.join(" ")
 }
 
-/// The tokens of a text, as `run` writes them.
+/// Returns the tokens of a text in the format of `run`.
 fn tokens(text: &str) -> String {
     let mut cursor = Cursor::new(0, Rc::from(text));
     let mut out = Vec::new();
@@ -45,7 +45,7 @@ fn tokens(text: &str) -> String {
     out.join(" ")
 }
 
-/// What gcc's preprocessor makes of it; `None` where it finds errors.
+/// Returns the result of gcc's preprocessor; `None` if it reports errors.
 fn cpp(text: &str) -> Option<String> {
     let mut child = Command::new("cpp")
         .args(["-P", "-undef", "-nostdinc", "-std=gnu2x", "-x", "c", "-"])
@@ -59,7 +59,7 @@ fn cpp(text: &str) -> Option<String> {
     output.status.success().then(|| tokens(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Text and what comes out of it. Both preprocessors must agree.
+/// Inputs and their outputs. Both preprocessors must agree.
 const TABLE: &[(&str, &str)] = &[
     ("a b/* c */d // e\nf", "a b d f"),
     ("a\\\nb c\\\n d", "ab c d"),
@@ -222,7 +222,7 @@ fn gcc_says_the_same() {
         return;
     }
     for (text, wanted) in TABLE {
-        // gcc puts pragmas and identifications out as lines.
+        // gcc prints pragmas and identifications as lines.
         let wanted = match text.contains("#ident") {
             true => "# ident \"x\" x".to_owned(),
             false => tokens(wanted),
@@ -255,7 +255,7 @@ fn the_files_of_omniorb_come_out_as_gcc_has_them() {
             .arg(&path)
             .output()
             .expect("cpp");
-        // A file that the package does not have ends gcc's run.
+        // gcc stops at an included file that the package does not contain.
         if !output.status.success() {
             continue;
         }
@@ -304,7 +304,7 @@ fn bombs_end_in_an_error() {
     assert_eq!(run(&nested), "!bad-condition");
     let signs = format!("#if {}1\n#endif", "-".repeat(5000));
     assert_eq!(run(&signs), "!bad-condition");
-    // Long, and no bomb.
+    // Long, but within the limits.
     let chain: String = (1..5000).map(|n| format!("#define A{n} A{}\n", n - 1)).collect();
     assert_eq!(run(&format!("{chain}A4999")), "A0");
     let line = "x ".repeat(100_000);

@@ -1,4 +1,4 @@
-//! Preprocessing tokens: words, numbers, literals and marks, before they mean anything.
+//! Preprocessing tokens: words, numbers, literals and punctuation.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::source::Span;
 
-/// A part of a text that is shared: cloning it copies nothing.
+/// A shared part of a text. Cloning does not copy the text.
 #[derive(Clone)]
 pub(crate) struct Text {
     whole: Rc<str>,
@@ -16,7 +16,8 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// A part of a text. Texts are at most [`crate::source::MAX_TEXT`] octets long, so places fit.
+    /// Creates a part of a text. Texts have at most [`crate::source::MAX_TEXT`] bytes, so offsets fit into
+    /// `u32`.
     pub(crate) fn part(whole: &Rc<str>, range: Range<usize>) -> Self {
         Text { whole: Rc::clone(whole), start: range.start as u32, end: range.end as u32 }
     }
@@ -67,17 +68,17 @@ impl std::fmt::Debug for Text {
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) kind: Kind,
-    /// As written, joined lines joined.
+    /// As written, with continued lines joined.
     pub(crate) text: Text,
-    /// Where it stands; of a token of a macro's body, where the macro is used.
+    /// The token's location. For a token of a macro's body, the location of the macro's use.
     pub(crate) span: Span,
-    /// White space or a comment stands before it.
+    /// Preceded by white space or a comment.
     pub(crate) spaced: bool,
-    /// An expansion begins or ends before it, so that it does not touch the token before.
+    /// An expansion begins or ends before it, so it is not adjacent to the previous token.
     pub(crate) apart: bool,
     /// The first in its line.
     pub(crate) line_start: bool,
-    /// The name of a macro that met itself while it was expanded: never a macro again.
+    /// The name of a macro that occurred in its own expansion. It is never expanded again.
     pub(crate) painted: bool,
 }
 
@@ -85,19 +86,19 @@ pub(crate) struct Piece {
 pub(crate) enum Kind {
     Word,
     Number,
-    /// A character or string literal with its quotes; without the second where it has no end.
+    /// A character or string literal with its quotes, without the second one if it is unterminated.
     Quoted,
     Punct,
-    /// A run of what has no meaning.
+    /// A run of stray characters.
     Other,
     /// A documentation comment, its text without the marker.
     Doc {
         inner: bool,
     },
     Newline,
-    /// What stands for something that was reported.
+    /// A placeholder for something that was reported.
     Bad,
-    /// Nothing: an empty argument beside `##`.
+    /// A placeholder for an empty argument next to `##`.
     Nothing,
 }
 
@@ -110,7 +111,7 @@ impl Piece {
         self.kind == Kind::Word
     }
 
-    /// Another token at this one's place.
+    /// Returns another token at the same location.
     pub(crate) fn with(&self, kind: Kind, text: impl Into<Text>) -> Piece {
         Piece { kind, text: text.into(), painted: false, ..self.clone() }
     }

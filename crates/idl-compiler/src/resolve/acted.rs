@@ -1,4 +1,4 @@
-//! Annotations with values of the type of what they stand on: `@default`, `@range`, `@min`, `@max`.
+//! Annotations whose value has the annotated type: `@default`, `@range`, `@min`, `@max`.
 
 use super::Resolver;
 use super::scope::ScopeId;
@@ -7,11 +7,11 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationValue, Annotations, Bounds, ConstValue, DefId, DefKind, Type, TypeId};
 use crate::source::Span;
 
-/// The names of those that say bounds.
+/// Names of the annotations that set bounds.
 const BOUNDS: &[&str] = &["range", "min", "max"];
 
 impl Resolver<'_> {
-    /// Computes the values in this type, and checks them.
+    /// Evaluates the annotations' values in this type, and checks them.
     pub(super) fn act_on(&mut self, head: &Head, annotations: &mut Annotations, ty: TypeId, scope: ScopeId) {
         if !annotations.has("default") && !annotations.has_range() {
             return;
@@ -23,27 +23,27 @@ impl Resolver<'_> {
         }
     }
 
-    /// The same for the annotations of a definition.
+    /// Evaluates and checks the values of a definition's annotations.
     pub(super) fn act_on_def(&mut self, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
         let mut annotations = std::mem::take(&mut self.model.defs[id.index()].annotations);
         self.act_on(head, &mut annotations, ty, scope);
         self.model.defs[id.index()].annotations = annotations;
     }
 
-    /// A constant of a type that has bounds is between them.
+    /// Checks that a constant is within the bounds of its type, if it has any.
     pub(super) fn check_in_bounds(&mut self, ty: TypeId, value: &ConstValue, span: Span) {
         if let Some(bounds) = self.bounds_of_type(ty) {
             self.check_between(&bounds, ty, value, "the constant", span);
         }
     }
 
-    /// Those that a typedef brings.
+    /// Returns the bounds that a typedef sets.
     fn bounds_of_type(&self, ty: TypeId) -> Option<Bounds> {
         let typedef = self.model.ranged_typedef(ty)?;
         self.model.bounds(&self.model.def(typedef).annotations, ty)
     }
 
-    /// Computes the values, in the type of what they stand on.
+    /// Evaluates the values, in the annotated type.
     fn type_values(&mut self, head: &Head, annotations: &mut Annotations, ty: TypeId, scope: ScopeId) {
         for (written, annotation) in head.annotations.iter().zip(&mut annotations.0) {
             let bounds = BOUNDS.contains(&annotation.name.as_str());
@@ -89,7 +89,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Literals in an annotation are of no type of their own: `@max(1)` does for a `double`, `@max(1.5)` for a `fixed`.
+    /// Converts literals to the type. In an annotation they have no type of their own: `@max(1)` is valid for
+    /// a `double`, `@max(1.5)` for a `fixed`.
     fn number_of(&self, expr: &Expr, ty: TypeId) -> Expr {
         let kind = match (&expr.kind, self.model.stripped(ty)) {
             (ExprKind::Unary(operator, operand), _) => {
@@ -107,7 +108,7 @@ impl Resolver<'_> {
         Expr { kind, span: expr.span }
     }
 
-    /// Constants can be of the type.
+    /// Returns whether constants can have the type.
     fn has_constants(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
             Type::Primitive(_) | Type::String(_) | Type::WString(_) | Type::Fixed { .. } => true,
@@ -116,7 +117,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The bounds of what has these annotations and this type, if they are right.
+    /// Returns the bounds of an item with these annotations and this type, if they are valid.
     fn check_bounds(&mut self, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
         let own: Vec<_> = annotations.0.iter().filter(|a| BOUNDS.contains(&a.name.as_str())).collect();
         let Some(first) = own.first() else { return self.bounds_of_type(ty) };

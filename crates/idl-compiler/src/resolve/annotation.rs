@@ -1,4 +1,4 @@
-//! Annotations: kept all, checked where this compiler gives them a meaning.
+//! Annotations. All are kept; those that this compiler acts on are checked.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use crate::model::{
 use crate::source::Span;
 
 impl Resolver<'_> {
-    /// The annotations of a head in a scope. An argument that cannot be computed is reported and left out.
+    /// Returns the annotations of a head in a scope. An argument that cannot be evaluated is reported and
+    /// left out.
     pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId, place: Place) -> Annotations {
         self.check_places(head, place, scope);
         let checked = |annotation: &crate::ast::Annotation| {
@@ -24,8 +25,8 @@ impl Resolver<'_> {
         Annotations(head.annotations.iter().map(checked).collect())
     }
 
-    /// `@non_nil` says that a reference, or each one in a sequence or array, is never nil. `ty` is `None` where that was
-    /// reported.
+    /// Checks `@non_nil`: a reference, or each reference in a sequence or array, is never nil. `ty` is `None`
+    /// if its error was already reported.
     pub(super) fn check_non_nil(&mut self, annotations: &Annotations, ty: Option<TypeId>) {
         let (Some(annotation), Some(ty)) = (annotations.get("non_nil"), ty) else { return };
         let mut innermost = ty;
@@ -41,7 +42,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `@stream` says that the elements of the last argument are taken while they come.
+    /// Checks `@stream` on parameters: the elements of the last argument are received incrementally.
     pub(super) fn check_streams(&mut self, params: &[Param]) {
         let last = params.iter().rposition(|param| param.direction != Direction::Out);
         for (index, param) in params.iter().enumerate() {
@@ -69,7 +70,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `@stream` before an operation says that its result is sent while it is made.
+    /// Checks `@stream` on an operation: its result is sent while it is produced.
     fn check_stream_result(&mut self, id: DefId) {
         let def = self.model.def(id);
         let (DefKind::Operation(operation), Some(annotation)) = (&def.kind, def.annotations.get("stream"))
@@ -106,7 +107,8 @@ impl Resolver<'_> {
         self.report(error.note(note));
     }
 
-    /// Elements whose octets are the same wherever they stand, and all of which are values.
+    /// Returns whether the elements have an encoding that does not depend on their position, and every bit
+    /// pattern is valid.
     fn may_stream(&self, element: TypeId) -> bool {
         match self.model.stripped(element) {
             Type::Primitive(Primitive::Boolean | Primitive::WChar) => false,
@@ -115,7 +117,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The numbers that `@value` gives enumerators differ and fit. CORBA sends positions, from zero up.
+    /// Checks that the numbers from `@value` are distinct and in range. CORBA encodes ordinals, from zero up.
     fn check_values(&mut self, id: DefId) {
         let Some(body) = self.model.enumeration(id) else { return };
         let Some(values) = body.values() else { return };
@@ -151,7 +153,7 @@ impl Resolver<'_> {
         found.into_iter().for_each(|diagnostic| self.report(diagnostic));
     }
 
-    /// An enum has one default, and `@bit_bound` leaves room for all enumerators.
+    /// Checks that an enum has one default, and that `@bit_bound` is sufficient for all enumerators.
     pub(super) fn check_enum(&mut self, id: DefId) {
         self.check_values(id);
         let Some(body) = self.model.enumeration(id) else { return };
@@ -172,7 +174,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What annotations of a definition ask for, once all is resolved.
+    /// Checks the annotations of a definition, after everything is resolved.
     pub(super) fn check_definition(&mut self, id: DefId) {
         let def = self.model.def(id);
         let annotations = def.annotations.clone();
@@ -189,7 +191,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `@stream` on what no request carries.
+    /// Reports `@stream` on items that are not part of a request.
     pub(super) fn check_no_stream(&mut self, annotations: &Annotations) {
         if let Some(annotation) = annotations.get("stream") {
             let message = "`@stream` on a parameter of a factory";

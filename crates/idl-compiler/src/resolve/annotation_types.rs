@@ -1,4 +1,4 @@
-//! Annotations that the text declares. Uses are checked against them, and against those that are known.
+//! Annotations that the text declares. Uses are checked against them, and against the known ones.
 
 use super::Resolver;
 use super::known::{KNOWN, Kind};
@@ -14,18 +14,19 @@ use crate::suggest::closest;
 /// An annotation that the text declares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared {
-    /// Position in the model's list.
+    /// Index in the model's list.
     index: usize,
-    /// Where names in arguments are looked up first.
+    /// The scope in which names in arguments are looked up first.
     inside: ScopeId,
 }
 
 impl Resolver<'_> {
-    /// `@annotation name { ... }`.
+    /// Resolves `@annotation name { ... }`.
     pub(super) fn annotation_def(&mut self, head: &Head, def: AnnotationDef, scope: ScopeId) {
         let owner = self.scope(scope).owner;
         let inside = self.inner_scope(owner, scope);
-        // Types that an annotation declares are its own: nothing outside can name them.
+        // Types declared in an annotation cannot be named outside of it, so they are not listed in the
+        // enclosing scope.
         let kept = self.siblings_of(owner).len();
         self.items(def.items, inside);
         self.siblings_of(owner).truncate(kept);
@@ -85,7 +86,8 @@ impl Resolver<'_> {
         Some(AnnotationMember { name: text, ty, default, span })
     }
 
-    /// Checks a use of an annotation in a scope, and gives its arguments. What is wrong is reported and left out.
+    /// Checks a use of an annotation in a scope, and returns its arguments. Invalid ones are reported and
+    /// left out.
     pub(super) fn annotation_args(
         &mut self,
         annotation: &ast::Annotation,
@@ -113,7 +115,8 @@ impl Resolver<'_> {
         args
     }
 
-    /// An annotation that nothing declares means nothing here, and may mean something to another tool.
+    /// Handles an undeclared annotation. It has no effect here, but may have a meaning for another tool, so
+    /// this is only a warning.
     fn unknown_annotation(&mut self, annotation: &ast::Annotation) {
         if annotation.name.contains("::") || self.conditions.incomplete {
             return;
@@ -134,7 +137,7 @@ impl Resolver<'_> {
         Some(AnnotationArg { name, value: self.free_value_of(value, scope)?, span: value.span })
     }
 
-    /// A value in the type that its literals have, or a word.
+    /// Returns a value in the type of its literals, or a word.
     fn free_value_of(&mut self, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
         match &value.kind {
             ExprKind::Name(name) => Some(AnnotationValue::Name(name.text())),
@@ -145,7 +148,7 @@ impl Resolver<'_> {
     fn known_arg(&mut self, kind: Kind, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
         let primitive = |primitive| Type::Primitive(primitive);
         let (words, several) = match kind {
-            // A stand-in until the type is known.
+            // A placeholder until the type is known.
             Kind::Typed => return Some(AnnotationValue::Name(String::new())),
             Kind::Boolean => return self.typed_arg(value, primitive(Primitive::Boolean), scope),
             Kind::Integer => return self.typed_arg(value, primitive(Primitive::ULong), scope),
@@ -204,7 +207,7 @@ impl Resolver<'_> {
         self.constant_value(value, ty, scope).map(AnnotationValue::Const)
     }
 
-    /// The annotation that a name stands for: in this scope, then in those around it.
+    /// Returns the annotation with this name, searched in this scope, then in the enclosing ones.
     pub(super) fn declared_annotation(&self, name: &str, scope: ScopeId) -> Option<Declared> {
         if self.annotation_types.is_empty() {
             return None;
@@ -244,7 +247,7 @@ impl Resolver<'_> {
         for (index, name, value) in self.matched(annotation, &names) {
             let member = ty.members.get(index).and_then(|member| member.ty);
             let evaluated = match member {
-                // What the annotation itself declares, else what is known where it is used.
+                // Names are looked up in the annotation first, then in the scope of its use.
                 Some(ty) => {
                     let own = match &value.kind {
                         ExprKind::Name(name) => name
@@ -267,7 +270,7 @@ impl Resolver<'_> {
         args
     }
 
-    /// The arguments with the positions of the parameters that they are for, and reports of those that fit none.
+    /// Returns the arguments with the indices of their parameters, and reports those that match no parameter.
     fn matched<'a>(
         &mut self,
         annotation: &'a ast::Annotation,
@@ -302,7 +305,7 @@ impl Resolver<'_> {
                     } else {
                         error.note(all(&annotation.name, parameters))
                     });
-                    // One error is enough: nothing is missing as well.
+                    // Return early: after this error, missing arguments are not reported.
                     return matched;
                 }
             };
@@ -328,7 +331,7 @@ impl Resolver<'_> {
         matched
     }
 
-    /// What is declared directly in a module, an interface or the file.
+    /// Returns the list of definitions directly in a module, an interface or the file.
     fn siblings_of(&mut self, owner: Option<crate::model::DefId>) -> &mut Vec<crate::model::DefId> {
         match owner.map(|owner| &mut self.model.defs[owner.index()].kind) {
             Some(DefKind::Module(body)) => &mut body.members,
@@ -339,7 +342,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The names of all parameters.
+/// Lists the names of all parameters, for messages.
 fn all(annotation: &str, parameters: &[(&str, bool)]) -> String {
     let names: Vec<String> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
     match names.as_slice() {

@@ -13,15 +13,15 @@ use crate::model::{
 };
 use crate::source::Span;
 
-/// Bits of the widest integer.
+/// Number of bits of the widest integer.
 const MAX_BITS: u32 = 64;
 
-/// Bits of a bitmask that does not say how many.
+/// Number of bits of a bitmask without `@bit_bound`.
 const DEFAULT_BIT_BOUND: u8 = 32;
 
 impl Resolver<'_> {
     pub(super) fn bitset(&mut self, head: Head, bitset: ast::Bitset, scope: ScopeId) {
-        // The base is looked up around the bitset, before its own name counts as defined.
+        // The base is looked up in the enclosing scope, before the bitset's own name counts as defined.
         let base = bitset.base.as_ref().and_then(|base| self.bitset_base(base, scope));
         let body = Bitset { base, fields: Vec::new() };
         let (id, _) = self.begin(&head, &bitset.name, DefKind::Bitset(body), scope);
@@ -88,7 +88,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// The type of the values in a field: what is written, else what has as many bits.
+    /// Returns the type of the values in a field: the declared one, or else one with enough bits.
     fn field_type(
         &mut self,
         ty: Option<&TypeSpec>,
@@ -173,8 +173,8 @@ impl Resolver<'_> {
         self.states[id.index()].progress = Progress::Complete;
     }
 
-    /// The number in an annotation such as `@position(3)`; the outer `None` where there is no such annotation, the inner
-    /// one where that was reported.
+    /// Returns the number in an annotation such as `@position(3)`. The outer `None` means that there is no
+    /// such annotation, the inner one that an error was reported.
     pub(super) fn small(
         &mut self,
         annotations: &Annotations,

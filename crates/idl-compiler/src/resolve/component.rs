@@ -1,8 +1,9 @@
-//! Components and connectors: interfaces with operations for their ports (OMG component model, clauses "Equivalent IDL" of
-//! components, facets, receptacles and event ports).
+//! Components and connectors: interfaces with operations for their ports (OMG component model, clauses
+//! "Equivalent IDL" of components, facets, receptacles and event ports).
 //!
-//! What a construct adds is made as syntax, which the rest of the resolver checks and takes like any other. Its spans are
-//! those of the construct's names, so it has the prefix of its file; who clashes with it is told where it comes from.
+//! The implied declarations of a construct are created as syntax, which the rest of the resolver checks like
+//! any other. Their spans are those of the construct's names. Therefore they have the prefix of its file, and
+//! messages about name clashes explain where they come from.
 
 use std::collections::HashMap;
 
@@ -14,28 +15,29 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Interface};
 use crate::source::Span;
 
-/// What the component model adds to a text, and what is known of its constructs beyond the interfaces that they become.
+/// Declarations that the component model adds to a text, and data of its constructs beyond the interfaces
+/// that represent them.
 #[derive(Default)]
 pub(super) struct Implied {
     pub(super) port_types: Vec<PortType>,
-    /// The interfaces of consumers by event type.
+    /// The consumer interfaces by event type.
     pub(super) consumers: HashMap<DefId, DefId>,
     pub(super) homes: HashMap<DefId, Home>,
-    /// Texts that are imported.
+    /// Imported texts.
     pub(super) imports: Vec<StringArg>,
-    /// Octets of what port types were expanded to.
+    /// Bytes of names from the expansion of port types.
     pub(super) expanded: usize,
     notes: HashMap<(Span, String), String>,
 }
 
-/// What is known of a home.
+/// Data of a home.
 #[derive(Clone, Copy)]
 pub(super) struct Home {
     pub(super) explicit: DefId,
     pub(super) managed: Option<DefId>,
 }
 
-/// How far the lists of [`Implied`] were.
+/// Saved lengths of the lists of [`Implied`].
 pub(super) struct Mark {
     port_types: usize,
     imports: usize,
@@ -48,25 +50,25 @@ impl Implied {
         Mark { port_types: port_types.len(), imports: imports.len(), expanded: *expanded }
     }
 
-    /// Forgets what was added since.
+    /// Removes everything that was added since the mark.
     pub(super) fn reset(&mut self, mark: Mark) {
         self.port_types.truncate(mark.port_types);
         self.imports.truncate(mark.imports);
         self.expanded = mark.expanded;
     }
 
-    /// Forgets what is known of a definition.
+    /// Removes the data of a definition.
     pub(super) fn forget(&mut self, id: DefId) {
         self.consumers.remove(&id);
         self.homes.remove(&id);
     }
 
-    /// Remembers what declares a name that the text does not spell.
+    /// Records which construct declares a name that does not occur in the text.
     pub(super) fn note(&mut self, name: &Ident, why: String) {
         self.notes.insert((name.span, name.text.clone()), why);
     }
 
-    /// Says of names that the text does not spell what declares them.
+    /// Adds notes that explain the origin of names that do not occur in the text.
     pub(super) fn explain(&self, mut message: Diagnostic, names: [&Entry; 2]) -> Diagnostic {
         for entry in names {
             if let Some(why) = self.notes.get(&(entry.span, entry.name.clone()))
@@ -79,14 +81,14 @@ impl Implied {
     }
 }
 
-/// `::Components::Name`.
+/// Returns the name `::Components::Name`.
 pub(super) fn components(name: &str, span: Span) -> Name {
     let part = |text: &str| Ident { text: text.to_owned(), span };
     Name { absolute: true, parts: vec![part("Components"), part(name)], span }
 }
 
 impl Resolver<'_> {
-    /// The name of a definition, wherever it is used.
+    /// Returns the absolute name of a definition, which is valid in every scope.
     pub(super) fn absolute(&self, id: DefId, span: Span) -> Name {
         let parts = self.model.path(id).into_iter().map(|part| Ident { text: part.to_owned(), span });
         Name { absolute: true, parts: parts.collect(), span }
@@ -136,12 +138,13 @@ impl Resolver<'_> {
         self.states[id.index()].progress = Progress::Complete;
     }
 
-    /// The name is one of a component, connector or home.
+    /// Returns whether the name is that of a component, connector or home.
     pub(super) fn is_construct(&mut self, name: &Name, construct: Construct, scope: ScopeId) -> bool {
         self.construct(name, construct, scope).is_some()
     }
 
-    /// The component, connector or home that a name means, through typedefs; reported if it is none.
+    /// Returns the component, connector or home of this name, resolving typedefs. Reports an error if it is
+    /// none.
     pub(super) fn construct(&mut self, name: &Name, construct: Construct, scope: ScopeId) -> Option<DefId> {
         let entity = self.lookup(name, scope)?;
         let found = self.as_interface(entity).filter(|found| {

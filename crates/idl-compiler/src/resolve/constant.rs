@@ -1,4 +1,4 @@
-//! Values of constants, labels and annotation arguments, in the type that is asked for.
+//! Values of constants, labels and annotation arguments, evaluated in the required type.
 
 use super::scope::{Entity, ScopeId};
 use super::{Resolver, article};
@@ -8,7 +8,7 @@ use crate::model::{ConstValue, DefId, DefKind, Primitive, Type, TypeId};
 use crate::token::Wideness;
 
 impl Resolver<'_> {
-    /// The value of an expression as a value of this type; `None` if that was reported.
+    /// Evaluates an expression as a value of this type; `None` if an error was reported.
     pub(super) fn constant_value(&mut self, expr: &Expr, ty: TypeId, scope: ScopeId) -> Option<ConstValue> {
         match *self.model.stripped(ty) {
             Type::Primitive(Primitive::Boolean) => self.boolean(expr, scope),
@@ -31,7 +31,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What a name in an expression is worth, with its type.
+    /// Returns the value of a name in an expression, with its type.
     pub(super) fn named_value(&mut self, name: &Name, scope: ScopeId) -> Option<(TypeId, ConstValue)> {
         let entity = self.lookup(name, scope)?;
         match entity {
@@ -198,7 +198,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// The value of an annotation's argument, in the type its literals have.
+    /// Evaluates an annotation's argument, in the type of its literals.
     pub(super) fn untyped_value(&mut self, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
         match &expr.kind {
             ExprKind::Bool(value) => Some(ConstValue::Bool(*value)),
@@ -221,7 +221,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A value as IDL writes it.
+    /// Formats a value as in IDL.
     pub(super) fn show(&self, value: &ConstValue) -> String {
         match value {
             ConstValue::Bool(true) => "`TRUE`".to_owned(),
@@ -251,10 +251,10 @@ impl Resolver<'_> {
     }
 }
 
-/// How messages call a floating type's value.
+/// Description of a floating type's value in messages.
 pub(super) const FLOATING: &str = "a floating-point number";
 
-/// And one of a fixed-point type.
+/// Description of a fixed-point type's value in messages.
 pub(super) const FIXED: &str = "a fixed-point number";
 
 fn fits(literal: Wideness, wide: bool) -> bool {
@@ -265,7 +265,7 @@ fn fits(literal: Wideness, wide: bool) -> bool {
     }
 }
 
-/// Some operand of the expression is of this kind.
+/// Returns whether some operand of the expression is of this kind.
 fn has(expr: &Expr, wanted: &impl Fn(&ExprKind) -> bool) -> bool {
     match &expr.kind {
         ExprKind::Unary(_, operand) => has(operand, wanted),

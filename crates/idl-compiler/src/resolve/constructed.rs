@@ -17,7 +17,7 @@ impl Resolver<'_> {
         members: Vec<ast::Member>,
         scope: ScopeId,
     ) -> Option<DefId> {
-        // The base is looked up around the struct, before its own name counts as defined.
+        // The base is looked up in the enclosing scope, before the struct's own name counts as defined.
         let base = base.and_then(|base| self.struct_base(base, scope));
         let (id, declared) = self.begin(&head, name, DefKind::Struct(Struct::default()), scope);
         if let DefKind::Struct(body) = &mut self.model.defs[id.index()].kind {
@@ -91,7 +91,7 @@ impl Resolver<'_> {
         self.set_depth(id);
     }
 
-    /// An enum; its enumerators go into the scope around it.
+    /// Resolves an enum. Its enumerators are declared in the enclosing scope.
     pub(super) fn enumeration(
         &mut self,
         head: Head,
@@ -117,7 +117,7 @@ impl Resolver<'_> {
         declared.then_some(id)
     }
 
-    /// Reports what may be wrong only because parts of the text were left out.
+    /// Reports an error, unless parts of the text were left out, which could be its cause.
     pub(super) fn report_unless_incomplete(&mut self, error: Diagnostic) {
         if !self.conditions.incomplete {
             self.report(error);

@@ -1,5 +1,5 @@
-//! Event types: value types with a base of their own, and for each the interface of those that take such events (OMG
-//! component model, clause "Event Types", "Equivalent IDL").
+//! Event types: value types with an additional base, and for each event type the interface of its consumers
+//! (OMG component model, clause "Event Types", "Equivalent IDL").
 
 use super::component::components;
 use super::port::implied_operation;
@@ -9,7 +9,7 @@ use crate::ast::{Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::model::{Construct, DefId, DefKind, Docs, Interface};
 
 impl Resolver<'_> {
-    /// The first event type of a row of bases brings `Components::EventBase`.
+    /// Adds the base `Components::EventBase`, unless one of the bases is an event type.
     pub(super) fn add_event_base(&mut self, name: &Ident, bases: &mut Vec<DefId>) {
         if bases.iter().any(|base| self.is_event(*base)) {
             return;
@@ -26,7 +26,7 @@ impl Resolver<'_> {
         self.model.value(id).is_some_and(|value| value.is_event)
     }
 
-    /// The interface of consumers is declared where its event type is.
+    /// Declares the consumer interface in the scope of its event type.
     pub(super) fn forward_consumer(&mut self, event: &Ident, scope: ScopeId) {
         let Some(Entity::Def(id)) = self.declared(scope, &event.text) else { return };
         if !self.is_event(id) || self.implied.consumers.contains_key(&id) {
@@ -40,7 +40,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `interface EConsumer : BaseConsumer { void push_E(in E the_E); };`
+    /// Defines `interface EConsumer : BaseConsumer { void push_E(in E the_E); };`.
     pub(super) fn event_consumer(&mut self, event: DefId, name: &Ident, scope: ScopeId) {
         let span = name.span;
         let of_event = self.model.value(event).map_or(Vec::new(), |value| value.bases.clone());

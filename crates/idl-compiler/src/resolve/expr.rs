@@ -1,8 +1,9 @@
 //! Integer expressions.
 //!
-//! Values are carried exactly and must lie in -2^63 .. 2^64 - 1 at every step, the range any integer type of IDL can
-//! hold; only the result must fit the type asked for. (Evaluating in the target's own width, as old compilers do, loses
-//! bits silently: `0xffffffff << 4` for an `unsigned long` is an error here, with `& 0xffffffff` as the way out.)
+//! Values are exact and must be in -2^63 .. 2^64 - 1 at every step, the range of all integer types of IDL.
+//! Only the result must fit the required type. (Evaluation in the width of the result type, as in old
+//! compilers, silently loses bits: `0xffffffff << 4` for an `unsigned long` is an error here, which
+//! `& 0xffffffff` avoids.)
 
 use super::Resolver;
 use super::scope::ScopeId;
@@ -16,7 +17,7 @@ const LEAST: i128 = i64::MIN as i128;
 const MOST: i128 = u64::MAX as i128;
 
 impl Resolver<'_> {
-    /// The value of an integer expression, which must fit the type.
+    /// Evaluates an integer expression, whose value must fit the type.
     pub(super) fn integer(&mut self, expr: &Expr, ty: Primitive, scope: ScopeId) -> Option<i128> {
         let (least, most) = ty.integer_range()?;
         let value = self.evaluate(expr, least, most, scope)?;
@@ -29,7 +30,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// The value of an integer expression of no type.
+    /// Evaluates an integer expression without a required type.
     pub(super) fn wide_integer(&mut self, expr: &Expr, scope: ScopeId) -> Option<i128> {
         self.evaluate(expr, LEAST, MOST, scope)
     }
@@ -114,8 +115,8 @@ impl Resolver<'_> {
     }
 }
 
-/// `~v`: all bits of an unsigned type less `v`, `-(v + 1)` of a signed one. A value too wide for the type takes the
-/// next width that holds it.
+/// Returns `~v`: the maximum of an unsigned type minus `v`, or `-(v + 1)` for a signed one. A value too wide
+/// for the type uses the next width that holds it.
 fn complement(value: i128, least: i128, most: i128) -> i128 {
     if least < 0 && most < MOST || value < 0 {
         return -(value + 1);

@@ -1,4 +1,4 @@
-//! What can be said only when everything is known.
+//! Checks that are only possible after all definitions are resolved.
 
 use super::{Progress, Resolver};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -23,10 +23,9 @@ impl Resolver<'_> {
         self.mark_recursive();
     }
 
-    /// Forward declarations must be followed by definitions. An interface may do without unless names are strict: a file
-    /// of the OMG's own that is compiled alone often declares what another defines, and references need no more.
-    ///
-    /// Looks at the definitions from a position on.
+    /// Reports forward declarations without a definition, starting at an index. For interfaces this is an
+    /// error only if names are strict. An OMG file that is compiled alone often declares interfaces that
+    /// another file defines, and references need no definition.
     pub(super) fn report_undefined(&mut self, from: usize) {
         let (mut found, mut only_declared) = (Vec::new(), Vec::new());
         for (def, state) in self.model.defs.iter().zip(&self.states).skip(from) {
@@ -34,7 +33,7 @@ impl Resolver<'_> {
                 let what = def.kind.what();
                 let message = format!("{what} `{}` is declared but never defined", def.name);
                 let word = match &def.kind {
-                    // The event type that is not defined either says it.
+                    // The undefined event type is reported instead.
                     DefKind::Interface(body) if body.construct == Construct::EventConsumer => continue,
                     DefKind::Interface(_) => def.kind.what(),
                     kind => kind.keyword(),
@@ -64,7 +63,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Finds the definitions that reach themselves. Only sequences of incomplete types and values can close such a circle.
+    /// Finds the definitions that contain themselves. Only sequences of incomplete types and values can form
+    /// such a cycle.
     fn mark_recursive(&mut self) {
         self.model.recursive = vec![false; self.model.defs.len()];
         if !self.recursion_possible {
@@ -82,16 +82,17 @@ impl Resolver<'_> {
     }
 }
 
-/// Types that reach themselves: the strongly connected components of the graph of types and their parts, by Tarjan's
-/// algorithm, in one pass and without recursion.
+/// Finds types that contain themselves: the strongly connected components of the graph of types and their
+/// parts. This is Tarjan's algorithm, in one pass and without recursion.
 struct Circles<'m> {
     model: &'m Model,
-    /// When a type was first seen, from 1; 0 if not yet.
+    /// Visit number of each type, from 1; 0 if not yet visited.
     seen: Vec<u32>,
-    /// The earliest type on the stack that the type reaches, as far as known; `u32::MAX` once its component is done.
+    /// The lowest visit number on the stack that is known to be reachable from the type; `u32::MAX` once its
+    /// component is complete.
     low: Vec<u32>,
     next: u32,
-    /// Types whose component is not done.
+    /// Types whose component is not complete.
     open: Vec<TypeId>,
     found: Vec<TypeId>,
 }
@@ -106,7 +107,8 @@ impl<'m> Circles<'m> {
         if self.seen[start.index()] != 0 {
             return;
         }
-        // The way from the start to the type at hand: each with its parts, and those of them that are to be visited.
+        // The path from the start to the current type: for each type its parts, and the index of the next
+        // part to visit.
         let mut way = vec![self.enter(start)];
         while let Some((ty, parts, done)) = way.last_mut() {
             let ty = *ty;

@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, Primitive, Type, TypeId};
 
 impl Resolver<'_> {
-    /// `fixed<digits, scale>`.
+    /// Resolves `fixed<digits, scale>`.
     pub(super) fn fixed_type(&mut self, digits: &Expr, scale: &Expr, scope: ScopeId) -> Option<Type> {
         let (digits_value, scale_value) = (
             self.integer(digits, Primitive::LongLong, scope),
@@ -37,7 +37,8 @@ impl Resolver<'_> {
         Some(Type::Fixed { digits: u8::try_from(digits_value).ok()?, scale: u8::try_from(scale_value).ok()? })
     }
 
-    /// A value of a type that says digits and scale. What it has no place for behind the point is cut off, with a warning.
+    /// Evaluates a value of a type with digits and scale. Excess fractional digits are truncated, with a
+    /// warning.
     pub(super) fn fixed(&mut self, expr: &Expr, digits: u8, scale: u8, scope: ScopeId) -> Option<ConstValue> {
         let number = self.decimal(expr, scope)?;
         let (whole, cut) = number.whole_and_cut(usize::from(scale));
@@ -56,7 +57,7 @@ impl Resolver<'_> {
         Some(constant(cut).1)
     }
 
-    /// A value of type `fixed`, and the type with its digits.
+    /// Evaluates a value of type `fixed`. Returns it with the type that has its digits and scale.
     pub(super) fn unbounded_fixed(&mut self, expr: &Expr, scope: ScopeId) -> Option<(TypeId, ConstValue)> {
         let (ty, value) = constant(self.decimal(expr, scope)?);
         Some((self.intern(ty), value))
@@ -65,7 +66,7 @@ impl Resolver<'_> {
     fn decimal(&mut self, expr: &Expr, scope: ScopeId) -> Option<Decimal> {
         match &expr.kind {
             ExprKind::Fixed(text) => Decimal::parse(text),
-            // Older compilers know no suffix.
+            // Older compilers do not support the suffix `d`.
             ExprKind::Float(text) => self.decimal_of_float(text, expr),
             ExprKind::Name(name) => match self.named_value(name, scope)?.1 {
                 ConstValue::Fixed { unscaled, scale } => {
@@ -138,7 +139,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The type that holds the number with nothing to spare, and the number in it.
+/// Returns the smallest type that holds the number, and the number in it.
 fn constant(number: Decimal) -> (Type, ConstValue) {
     let (digits, scale, unscaled) = number.fitted();
     (Type::Fixed { digits, scale }, ConstValue::Fixed { unscaled, scale })

@@ -1,4 +1,5 @@
-//! Abstract and local interfaces, native types: what may be built on them, and where they may stand.
+//! Abstract and local interfaces and native types: rules for their derivation and for the locations of their
+//! use.
 
 use std::collections::HashMap;
 
@@ -8,16 +9,16 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Flavour, Type, TypeId};
 use crate::source::Span;
 
-/// A type where it is used, for messages.
+/// A use of a type, for messages.
 struct Place {
     ty: TypeId,
     span: Span,
-    /// What has the type: `parameter `a``.
+    /// The item that has the type: `parameter `a``.
     what: String,
 }
 
 impl Resolver<'_> {
-    /// All declarations of an interface say the same of it.
+    /// Checks that all declarations of an interface have the same kind.
     pub(super) fn check_same_flavour(&mut self, id: DefId, name: &Ident, kind: &DefKind) {
         let earlier = self.model.def(id);
         let (DefKind::Interface(before), DefKind::Interface(now)) = (&earlier.kind, kind) else { return };
@@ -31,8 +32,8 @@ impl Resolver<'_> {
         self.report(error.help(format!("write `{before}` in both places, or `{now}`")));
     }
 
-    /// Abstract interfaces are derived from abstract ones only, plain ones from plain and abstract ones, local ones from
-    /// all. `names` are the bases as listed.
+    /// Checks the flavours of bases: those of abstract interfaces are abstract, those of plain ones are plain
+    /// or abstract, those of local ones are arbitrary. `names` are the bases as listed.
     pub(super) fn check_base_flavours(
         &mut self,
         flavour: Flavour,
@@ -58,7 +59,7 @@ impl Resolver<'_> {
                 ),
                 _ => continue,
             };
-            // A typedef of the base has another name.
+            // If the base is listed by a typedef, its name differs, and the interface's span is used.
             let listed =
                 names.iter().find(|name| name.parts.last().is_some_and(|part| part.text == base.name));
             let error = Diagnostic::error(code, listed.map_or(interface.span, |name| name.span), message);
@@ -67,9 +68,10 @@ impl Resolver<'_> {
         }
     }
 
-    /// Local interfaces, and what is built of them, stay out of signatures that are called from elsewhere and out of the
-    /// state of values; native types are for parameters, results and attributes only; `@stream` is for calls that always travel.
-    /// At the end, since a sequence may have been declared before its elements were defined.
+    /// Checks the uses of local interfaces, native types and `@stream`. Local interfaces, and types built of
+    /// them, must not be in remote signatures or in the state of values. Native types are for parameters,
+    /// results and attributes only. `@stream` is for calls that are always remote. The check runs at the end,
+    /// because a sequence may be declared before its elements are defined.
     pub(super) fn check_local_types(&mut self) {
         let special = |kind: &DefKind| match kind {
             DefKind::Interface(interface) => interface.flavour != Flavour::Plain,
@@ -93,8 +95,8 @@ impl Resolver<'_> {
         self.context = None;
     }
 
-    /// Types in the signature of an operation or attribute that may be called from elsewhere; the state of a value, and
-    /// what is in a box.
+    /// Returns the types in the signature of an operation or attribute that can be called remotely, the state
+    /// of a value, or the type in a box.
     fn signature(&self, id: DefId) -> Vec<Place> {
         let def = self.model.def(id);
         let travels = def.parent.and_then(|parent| self.model.interface(parent));
@@ -128,7 +130,7 @@ impl Resolver<'_> {
         places
     }
 
-    /// The types of the members of exceptions.
+    /// Adds the types of the members of exceptions.
     fn raised(&self, exceptions: &[DefId], mut add: impl FnMut(TypeId, String)) {
         for id in exceptions {
             let scoped = self.model.scoped_name(*id);
@@ -157,7 +159,7 @@ impl Resolver<'_> {
         self.report(error.and(declared.span, label).help(help));
     }
 
-    /// What is built of other types: members, state, elements.
+    /// Returns the types that a definition is built of: members, state, elements.
     fn contents(&self, id: DefId) -> Vec<Place> {
         let def = self.model.def(id);
         let member = |member: &crate::model::Member| Place {
@@ -173,7 +175,7 @@ impl Resolver<'_> {
                 vec![Place { ty: boxed.ty, span: def.span, what: format!("box `{}`", def.name) }]
             }
             DefKind::Typedef(alias) => match self.model.ty(alias.ty) {
-                // Another name of a native type is one.
+                // An alias of a native type is a native type.
                 Type::Named(_) => Vec::new(),
                 _ => vec![Place { ty: alias.ty, span: def.span, what: format!("typedef `{}`", def.name) }],
             },
@@ -185,7 +187,7 @@ impl Resolver<'_> {
         let mut todo = vec![place.ty];
         while let Some(ty) = todo.pop() {
             let Type::Named(def) = self.model.stripped(ty) else {
-                // Names of sequences and arrays were checked where they are declared.
+                // Typedefs of sequences and arrays are checked at their declaration.
                 if !matches!(self.model.ty(ty), Type::Named(_)) {
                     todo.extend(self.model.parts(self.model.ty(ty)));
                 }

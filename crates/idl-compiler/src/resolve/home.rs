@@ -1,5 +1,6 @@
-//! Homes: three interfaces each, what the body says, what every home can do, and both together (OMG component model,
-//! clause "Homes", "Equivalent Interfaces").
+//! Homes. Each consists of three interfaces: the explicit one with the declarations of the body, the implicit
+//! one with the operations of every home, and one that inherits from both (OMG component model, clause
+//! "Homes", "Equivalent Interfaces").
 
 use super::component::{self, components};
 use super::port::implied_operation;
@@ -53,7 +54,7 @@ impl Resolver<'_> {
         self.implied.homes.insert(id, component::Home { explicit: explicit.0, managed });
     }
 
-    /// What homes derived from another manage is derived from what that manages.
+    /// Checks that the component managed by a derived home derives from the one that the base home manages.
     fn check_managed(
         &mut self,
         name: &Ident,
@@ -97,7 +98,7 @@ impl Resolver<'_> {
         self.open_interface(&head, Interface { construct, ..Interface::default() }, &name, bases, scope)
     }
 
-    /// `create` and, with a primary key, what finds and removes by it.
+    /// Declares `create` and, with a primary key, the operations that find and remove by key.
     fn implicit(&mut self, home: &Ident, component: &TypeSpec, key: Option<&Name>, scope: ScopeId) -> DefId {
         let span = home.span;
         let key_type = key.and_then(|key| self.primary_key(key, scope));
@@ -138,8 +139,8 @@ impl Resolver<'_> {
         id
     }
 
-    /// A primary key is a value type derived from `Components::PrimaryKeyBase`, with state that all can see and that holds no
-    /// references (OMG component model, clause "Primary Key Declarations").
+    /// Checks a primary key: a value type derived from `Components::PrimaryKeyBase`, whose state is public
+    /// and contains no references (OMG component model, clause "Primary Key Declarations").
     fn primary_key(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
         let entity = self.lookup(name, scope)?;
         let Some(key) = self.as_value(entity) else {
@@ -192,7 +193,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The operation that a factory or finder is.
+/// Returns the operation for a factory or finder.
 fn made(factory: Factory, component: TypeSpec, failure: &str) -> Operation {
     let Factory { name, params, raises } = factory;
     let span = name.span;

@@ -1,5 +1,6 @@
-//! `import`: there is no repository of definitions beside the text, so what is imported is what the text and its includes
-//! define, with the files that were read for it ([`crate::lex`]).
+//! `import`: there is no repository of definitions apart from the text. Therefore only definitions of the
+//! text and of its included files can be imported, including the files that were read for the import
+//! ([`crate::lex`]).
 
 use std::collections::HashSet;
 
@@ -16,13 +17,13 @@ impl Resolver<'_> {
         }
     }
 
-    /// The name is one of file level, with or without `::` before it.
+    /// Checks that the name is declared at file level, with or without `::` before it.
     fn import_name(&mut self, name: &Name) {
         let mut scope = Some(ScopeId::FILE);
         for (index, part) in name.parts.iter().enumerate() {
             let inside = scope.and_then(|scope| self.declared(scope, &part.text).map(|found| (scope, found)));
             let Some((scope_of_part, found)) = inside else {
-                // `CORBA` is always there.
+                // `CORBA` is predeclared.
                 if index > 0 || part.text != "CORBA" {
                     self.unknown_import(name);
                 }
@@ -59,7 +60,7 @@ impl Resolver<'_> {
         )));
     }
 
-    /// Repository ids and files that are imported: what the whole text has, in the end.
+    /// Checks imported repository ids and files against the whole text, at its end.
     pub(super) fn check_imported_texts(&mut self) {
         let texts = std::mem::take(&mut self.implied.imports);
         if texts.is_empty() {
@@ -76,7 +77,7 @@ impl Resolver<'_> {
     }
 }
 
-/// A repository id has a `:`.
+/// Returns whether the text is a file name. A repository id contains a `:`.
 fn is_file(text: &StringArg) -> bool {
     !text.text.contains(':')
 }

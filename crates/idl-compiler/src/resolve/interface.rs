@@ -28,7 +28,7 @@ impl Resolver<'_> {
         self.states[id.index()].progress = Progress::Complete;
     }
 
-    /// Starts the body of an interface that has these bases; whoever does so fills and completes it.
+    /// Starts the body of an interface with these bases. The caller fills and completes it.
     pub(super) fn open_interface(
         &mut self,
         head: &Head,
@@ -37,7 +37,7 @@ impl Resolver<'_> {
         names: &[Name],
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
-        // Bases are looked up around the interface, before its own name counts as defined.
+        // Bases are looked up in the enclosing scope, before the interface's own name counts as defined.
         let unknown = self.unknown_names();
         let bases = self.bases(names, name, "base", scope);
         self.check_base_flavours(body.flavour, name, names, &bases);
@@ -51,7 +51,7 @@ impl Resolver<'_> {
         (id, self.states[id.index()].scope)
     }
 
-    /// The interfaces that are defined and listed once; `role` is `base` or `supported`.
+    /// Returns the interfaces of the list that are defined and listed once. `role` is `base` or `supported`.
     pub(super) fn bases(
         &mut self,
         names: &[Name],
@@ -86,7 +86,7 @@ impl Resolver<'_> {
         bases
     }
 
-    /// The interface an entity is, through typedefs.
+    /// Returns the interface of an entity, resolving typedefs.
     pub(super) fn as_interface(&mut self, entity: Entity) -> Option<DefId> {
         let Entity::Def(def) = entity else { return None };
         let ty = self.intern(Type::Named(def));
@@ -96,7 +96,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Two bases must not bring different operations, attributes or state members of one name.
+    /// Checks that no two bases have different operations, attributes or state members of the same name.
     pub(super) fn check_inherited(&mut self, id: DefId, name: &Ident) {
         let mut seen: HashMap<String, (DefId, Entry)> = HashMap::new();
         let mut errors = Vec::new();
@@ -146,7 +146,7 @@ impl Resolver<'_> {
         if self.declare_local(scope, &operation.name, Entity::Def(id), "operation") {
             self.add_child(id, scope);
         }
-        // IDL 4 has an annotation beside the keyword.
+        // IDL 4 has an annotation in addition to the keyword.
         let annotations = &self.model.def(id).annotations;
         let annotation = annotations.get("oneway").filter(|_| annotations.is_on("oneway"));
         operation.oneway = operation.oneway.or(annotation.map(|annotation| annotation.span));
@@ -199,7 +199,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Patterns under `context` are names of properties, or their beginnings with a `*` behind.
+    /// Checks the patterns under `context`: names of properties, or prefixes of them followed by `*`.
     fn check_context(&mut self, operation: &ast::Operation) {
         let streamed = || operation.params.iter().flat_map(|param| &param.head.annotations);
         if let (Some(first), Some(stream)) =
@@ -235,7 +235,7 @@ impl Resolver<'_> {
         self.attributes(&head, body.as_ref(), &attribute.names, scope);
     }
 
-    /// What attributes say but for their names; `None` if the type is wrong.
+    /// Resolves the common parts of attributes of one declaration; `None` if the type is invalid.
     pub(super) fn attribute_body(&mut self, attribute: &ast::Attribute, scope: ScopeId) -> Option<Attribute> {
         let ty = self.simple_type(&attribute.ty, scope);
         let get_raises = self.raises(attribute.get_raises.as_ref(), scope);
@@ -243,7 +243,7 @@ impl Resolver<'_> {
         ty.map(|ty| Attribute { readonly: attribute.readonly, ty, get_raises, set_raises })
     }
 
-    /// Declares attributes that say the same; `None` says what is reported.
+    /// Declares the attributes of one declaration. With `None`, an error was already reported.
     pub(super) fn attributes(
         &mut self,
         head: &Head,
@@ -264,7 +264,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a native type is listed, which stands for any user exception.
+    /// Returns whether a native type is listed, which stands for any user exception.
     fn raises_native(&self, raises: Option<&Raises>, scope: ScopeId) -> bool {
         raises.is_some_and(|raises| raises.names.iter().any(|name| self.is_native(self.known(name, scope))))
     }
@@ -273,7 +273,7 @@ impl Resolver<'_> {
         matches!(entity, Some(Entity::Def(def)) if matches!(self.model.def(def).kind, DefKind::Native))
     }
 
-    /// The exceptions of a clause, each once.
+    /// Returns the exceptions of a clause, each once.
     pub(super) fn raises(&mut self, raises: Option<&Raises>, scope: ScopeId) -> Vec<DefId> {
         let mut exceptions = Vec::new();
         for name in raises.map_or(&[][..], |raises| &raises.names) {

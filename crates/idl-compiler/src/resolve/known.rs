@@ -1,5 +1,5 @@
-//! Annotations that need no declaration: those of the standard ("Standardized Annotations"), those that DDS adds, and
-//! zorb's own. What their arguments are, and where each may stand.
+//! Annotations that need no declaration: those of the standard ("Standardized Annotations"), those that DDS
+//! adds, and zorb's own. Defines the arguments of each and where it is allowed.
 
 use super::scope::ScopeId;
 use super::{Resolver, article};
@@ -7,17 +7,17 @@ use crate::ast::{Annotation, ExprKind, Head};
 use crate::diagnostic::Diagnostic;
 use crate::model::DefKind;
 
-/// What an argument of a known annotation is.
+/// The kind of an argument of a known annotation.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Boolean,
     Integer,
     Signed,
     Text,
-    /// Of the type of what is annotated, and computed where that is known.
+    /// A value of the annotated type, evaluated once that is known.
     Typed,
     Word(&'static [&'static str]),
-    /// Words with `|` between them.
+    /// Words separated by `|`.
     Words(&'static [&'static str]),
 }
 
@@ -28,13 +28,13 @@ type Parameter = (&'static str, Kind, bool);
 pub(super) struct Known {
     pub(super) name: &'static str,
     pub(super) parameters: &'static [Parameter],
-    /// Where it may stand.
+    /// The items on which it is allowed; empty for all.
     places: &'static [Place],
-    /// The compiler acts on it, so it is an error where it may not stand; else a warning.
+    /// The compiler acts on it. Therefore it is an error where it is not allowed, otherwise a warning.
     pub(super) acted: bool,
 }
 
-/// What an annotation stands on.
+/// The kind of an annotated item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Module,
@@ -48,11 +48,11 @@ pub(super) enum Place {
     Struct,
     Exception,
     Union,
-    /// Of a struct or exception.
+    /// A member of a struct or exception.
     Member,
-    /// Of a union.
+    /// A case of a union.
     Case,
-    /// Of a value type.
+    /// A state member of a value type.
     State,
     Enum,
     Enumerator,
@@ -63,9 +63,9 @@ pub(super) enum Place {
     Field,
     Bitmask,
     Flag,
-    /// Of a union.
+    /// The discriminator of a union.
     Discriminator,
-    /// A declaration whose definition follows.
+    /// A forward declaration.
     Forward,
     /// `typeid`, `typeprefix`, `import`.
     Directive,
@@ -85,7 +85,7 @@ const MEMBERS: &[Place] = &[Member, Case, State];
 const TYPES: &[Place] = &[Struct, Exception, Union, Enum, Typedef, Bitset, Bitmask, Value, ValueBox];
 const CONSTRUCTED: &[Place] = &[Struct, Exception, Union, Enum, Bitset, Bitmask, Value];
 const NUMBERS: &[Place] = &[Member, Case, State, Typedef, Param, Attribute, ValueBox];
-/// What has a name in Rust.
+/// Items that have a name in Rust.
 const NAMED: &[Place] = &[
     Module,
     Interface,
@@ -113,17 +113,17 @@ const NAMED: &[Place] = &[
 ];
 const SCOPES: &[Place] = &[Module, Interface, Struct, Exception, Union, Value];
 
-/// One that is acted on.
+/// An annotation that the compiler acts on.
 const fn acted(name: &'static str, parameters: &'static [Parameter], places: &'static [Place]) -> Known {
     Known { name, parameters, places, acted: true }
 }
 
-/// One that is checked and kept.
+/// An annotation that is checked and kept.
 const fn kept(name: &'static str, parameters: &'static [Parameter], places: &'static [Place]) -> Known {
     Known { name, parameters, places, acted: false }
 }
 
-/// All of them, in the order of the standard; then those of DDS, then zorb's.
+/// All known annotations: those of the standard in its order, then those of DDS, then zorb's.
 pub(super) const KNOWN: &[Known] = &[
     kept("id", INTEGER, EVERYWHERE),
     kept("autoid", &[("value", Kind::Word(&["SEQUENTIAL", "HASH"]), false)], SCOPES),
@@ -187,11 +187,11 @@ pub(super) const KNOWN: &[Known] = &[
     acted("adaptive", &[("uses", Kind::Integer, true)], &[Struct, Exception, Union, Enum]),
 ];
 
-/// Those of zorb's own.
+/// Names of zorb's own annotations.
 const OWN: &[&str] = &["rust_name", "non_nil", "stream", "zero_copy", "interpretive", "adaptive"];
 
 impl Place {
-    /// Where the annotations of a definition stand.
+    /// Returns the kind of item for the annotations of a definition.
     pub(super) fn of(kind: &DefKind) -> Place {
         match kind {
             DefKind::Module(_) => Module,
@@ -243,7 +243,7 @@ impl Place {
         }
     }
 
-    /// With more than one of them.
+    /// Returns the plural, for messages.
     fn plural(self) -> String {
         match self {
             Bitmask => "bitmasks".to_owned(),
@@ -260,7 +260,7 @@ impl Place {
 }
 
 impl Resolver<'_> {
-    /// Says once of each annotation that the encoding of GIOP is another one than it asks for.
+    /// Reports, once for each annotation, that GIOP uses another encoding than the annotation requests.
     fn check_honoured(&mut self, annotation: &Annotation, known: &Known, place: Place, scope: ScopeId) {
         let argument = annotation.args.first().map(|(_, value)| &value.kind);
         let is_final = || matches!(argument, Some(ExprKind::Name(name)) if name.text() == "FINAL");
@@ -280,7 +280,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Reports the known annotations that mean nothing where they stand.
+    /// Reports known annotations that have no meaning on this item.
     pub(super) fn check_places(&mut self, head: &Head, place: Place, scope: ScopeId) {
         for annotation in &head.annotations {
             let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else { continue };
@@ -293,7 +293,7 @@ impl Resolver<'_> {
                 continue;
             }
             let message = format!("`@{}` on {}", known.name, article(place.what()));
-            // Those of the standard mean something to others that read the same IDL.
+            // Those of the standard may have a meaning for other readers of the IDL.
             let found = match OWN.contains(&known.name) {
                 true => Diagnostic::error("bad-annotation", annotation.span, message),
                 false => Diagnostic::warning("bad-annotation", annotation.span, message),

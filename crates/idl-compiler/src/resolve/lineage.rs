@@ -1,5 +1,5 @@
-//! What a scope inherits names from, found once for each scope: with many bases, and many names, nothing is asked of each base for each
-//! name.
+//! The definitions from which a scope inherits names, computed once for each scope. With many bases, an index
+//! avoids a query of each base for each name.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,20 +10,20 @@ use super::value::FACTORY;
 use crate::model::DefId;
 use crate::work;
 
-/// The scopes that names are inherited from, in the order in which they are asked.
+/// The scopes that names are inherited from, in search order.
 #[derive(Debug, Default)]
 pub(super) struct Lineage {
-    /// Bases of an interface or value type, structs or bitsets that this one extends.
+    /// Bases of an interface or value type, or structs or bitsets that this one extends.
     pub(super) owners: Vec<DefId>,
-    /// Where many are to be asked: those that know a name, by its lower-case spelling.
+    /// With more than [`FEW`] bases: the owners that declare a name, by its lower-case spelling.
     known: Option<HashMap<String, Vec<DefId>>>,
 }
 
-/// So many bases are asked one after the other.
+/// Maximum number of bases that are searched one after the other.
 const FEW: usize = 8;
 
 impl Lineage {
-    /// The owners that may know a name.
+    /// Returns the owners that may declare a name.
     pub(super) fn knowing(&self, lower: &str) -> &[DefId] {
         match &self.known {
             Some(known) => known.get(lower).map_or(&[], Vec::as_slice),
@@ -33,14 +33,14 @@ impl Lineage {
 }
 
 impl Resolver<'_> {
-    /// A definition inherits from others.
+    /// Returns whether a definition inherits from others.
     pub(super) fn has_bases(&self, owner: DefId) -> bool {
         self.model.direct_bases(owner).next().is_some()
             || self.model.structure(owner).is_some_and(|body| body.base.is_some())
             || self.model.bitset(owner).is_some_and(|body| body.base.is_some())
     }
 
-    /// What the scope inside of a definition inherits names from.
+    /// Returns the definitions from which the scope inside a definition inherits names.
     pub(super) fn lineage(&self, scope: ScopeId, owner: DefId) -> Rc<Lineage> {
         if let Some(lineage) = self.lineages.borrow().get(&scope) {
             return Rc::clone(lineage);
@@ -70,7 +70,8 @@ impl Resolver<'_> {
         known
     }
 
-    /// The operation, attribute, state or member of this lower-case name that a scope inherits, and the base that has it.
+    /// Returns the inherited operation, attribute, state member or member with this lower-case name, and the
+    /// base that has it.
     pub(super) fn inherited_local(
         &self,
         scope: ScopeId,

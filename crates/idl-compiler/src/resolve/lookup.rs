@@ -1,4 +1,4 @@
-//! Looking names up.
+//! Name lookup.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,18 +14,18 @@ use crate::suggest::closest;
 use crate::token::KEYWORDS;
 use crate::work;
 
-/// What a scope has to say to a name.
+/// The result of looking up a name in one scope.
 enum Answer {
     Found(Entry),
-    /// Spelled with other capitals.
+    /// Found with a different spelling in case.
     OtherCase(Entry),
-    /// Inherited from several bases as different things.
+    /// Inherited from several bases with different meanings.
     Ambiguous(Vec<(DefId, Entry)>),
     Missing,
 }
 
 impl Resolver<'_> {
-    /// What a name stands for; `None` if that is nothing (reported) or something reported before.
+    /// Resolves a name; `None` if it is not declared (reported) or if its error was reported before.
     pub(super) fn lookup(&mut self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let (first, rest) = name.parts.split_first()?;
         let mut found = if name.absolute {
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         Some(found.entity)
     }
 
-    /// What a name stands for, if it is declared: nothing is reported, and no name is taken.
+    /// Resolves a name if it is declared. Reports nothing, and does not introduce the name into the scope.
     pub(super) fn known(&self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let mut at = if name.absolute { Some(ScopeId::FILE) } else { Some(scope) };
         let first = name.parts.first()?;
@@ -103,7 +103,8 @@ impl Resolver<'_> {
         Some(found)
     }
 
-    /// The first part of a relative name: in this scope and its bases, then in the one around, up to the file.
+    /// Resolves the first part of a relative name: in this scope and its bases, then in each enclosing scope
+    /// up to the file.
     fn lookup_first(&mut self, name: &Name, first: &Ident, scope: ScopeId) -> Option<Entry> {
         let mut at = Some(scope);
         while let Some(id) = at {
@@ -112,11 +113,11 @@ impl Resolver<'_> {
                 answer => return self.accept(answer, name, 0, id),
             }
         }
-        // The name of a scope is known inside it even where its declaration failed.
+        // Inside a scope, its own name is known even if its declaration failed.
         self.accept(Answer::Missing, name, 0, scope)
     }
 
-    /// Looks into one scope, with the bases of an interface or value type but not around it.
+    /// Searches one scope and its bases, but not the enclosing scopes.
     fn search(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
         match self.search_known(scope, name, used) {
             Answer::Missing if self.scope(scope).is_open_ended => {
@@ -161,7 +162,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What every text knows without declaring it: `CORBA::TypeCode`.
+    /// Returns entities that are known without a declaration: `CORBA::TypeCode`.
     fn predeclared(&self, scope: ScopeId, name: &str) -> Option<Entity> {
         match self.scope(scope).owner.map(|owner| self.model.def(owner)) {
             None if name == "CORBA" && scope == ScopeId::FILE => Some(Entity::Corba),
@@ -172,7 +173,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A name behind `CORBA::` where the text does not open that module.
+    /// Resolves a name after `CORBA::` if the text does not open that module.
     fn in_unopened_corba(&mut self, part: &Ident) -> Option<Entry> {
         if part.text == "TypeCode" {
             return Some(predeclared_entry(Entity::TypeCode));
@@ -190,8 +191,8 @@ impl Resolver<'_> {
         None
     }
 
-    /// Collects what the bases of an interface or value type know by this name, the same thing once, a base hiding its
-    /// own bases.
+    /// Collects the entries of this name in the bases of an interface or value type. Each entry is listed
+    /// once, and a base hides its own bases.
     fn search_bases(
         &self,
         interface: DefId,
@@ -220,7 +221,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Takes an answer for one part of a name, or reports why it is none.
+    /// Returns the entry of an answer for one part of a name, or reports why there is none.
     fn accept(&mut self, answer: Answer, name: &Name, index: usize, scope: ScopeId) -> Option<Entry> {
         let part = name.parts.get(index)?;
         match answer {
@@ -259,8 +260,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// A name that is not declared where a file is missing: it is reported if it looks like one that is declared, else it is
-    /// named beside the file.
+    /// Handles an undeclared name if a file is missing. If it resembles a declared name, it is reported.
+    /// Otherwise it is listed in the message about the file.
     fn missing_or_misspelt(&mut self, name: &Name, index: usize, scope: ScopeId) {
         let error = self.not_found(name, index, scope);
         if error.helps.iter().any(|help| !help.starts_with(MISSING_INCLUDE)) {
@@ -276,7 +277,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Names beside the first missing file what it may declare.
+    /// Adds a note to the error of the first missing file, with the names that it may declare.
     pub(super) fn note_assumed(&mut self) {
         let names: Vec<String> =
             self.assumed.iter().take(MAX_ASSUMED).map(|name| format!("`{name}`")).collect();
@@ -337,7 +338,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Names declared in this scope, its bases and, if wanted, all scopes around.
+    /// Returns the names declared in this scope, its bases and, if requested, all enclosing scopes.
     fn visible(&self, scope: ScopeId, around: bool) -> Vec<String> {
         let mut names = Vec::new();
         let mut at = Some(scope);
@@ -354,7 +355,7 @@ impl Resolver<'_> {
         names
     }
 
-    /// Something of exactly this name in any scope.
+    /// Returns an item of exactly this name in any scope.
     fn elsewhere(&self, name: &str) -> Option<String> {
         let has_name = |def: &&Def| {
             def.name == name && !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_))
@@ -370,10 +371,10 @@ impl Resolver<'_> {
     }
 }
 
-/// How help begins that names a file to include.
+/// Start of help texts that name a file to include.
 const MISSING_INCLUDE: &str = "include";
 
-/// So many names are listed that a missing file may declare.
+/// Maximum number of names that are listed for a missing file.
 const MAX_ASSUMED: usize = 12;
 
 fn predeclared_entry(entity: Entity) -> Entry {
@@ -381,12 +382,13 @@ fn predeclared_entry(entity: Entity) -> Entry {
     Entry { name: name.to_owned(), span: Span::START, entity, what, used: false }
 }
 
-/// Where definitions of the OMG's own modules are.
+/// Returns the help that names the file of definitions in the OMG's own modules.
 fn missing_include(file: &str) -> String {
     format!("{MISSING_INCLUDE} the OMG's file, `#include <{file}>`, or declare what you need in this text")
 }
 
-/// Where each name is declared first, to tell a name that comes too late from one that never comes.
+/// Returns the first declaration of each name, to distinguish a name that is used too early from one that is
+/// never declared.
 pub(super) fn declarations(items: &[Item]) -> HashMap<String, Span> {
     let mut places = HashMap::new();
     let mut todo: Vec<&[Item]> = vec![items];

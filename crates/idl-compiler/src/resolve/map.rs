@@ -1,4 +1,4 @@
-//! Maps: what a key can be.
+//! Maps: allowed types of keys.
 
 use super::Resolver;
 use crate::diagnostic::Diagnostic;
@@ -6,7 +6,7 @@ use crate::model::{DefKind, Type, TypeId};
 use crate::source::Span;
 
 impl Resolver<'_> {
-    /// Keys are told apart and ordered by their value.
+    /// Checks the type of keys. Keys are compared and ordered by their value.
     pub(super) fn check_key(&mut self, key: TypeId, span: Span) -> Option<()> {
         let fits = match self.model.stripped(key) {
             Type::Primitive(primitive) => !primitive.is_float(),

@@ -1,4 +1,4 @@
-//! Ports of components and connectors, and port types, which are expanded where they are used.
+//! Ports of components and connectors, and port types, which are expanded at their uses.
 
 use super::Resolver;
 use super::component::components;
@@ -13,19 +13,20 @@ use crate::model::{Attribute, DefId, Direction, Docs};
 use crate::source::Span;
 use crate::work;
 
-/// Octets of names that ports of port types may add to a text: port types that are made of port types double with each.
+/// Maximum bytes of names that ports of port types add to a text. Nested port types can double the size with
+/// each level.
 const MAX_EXPANDED: usize = 4 << 20;
 
-/// Tokens of the struct and the sequence of connections that a port of many receptacles has.
+/// Number of tokens of the struct and the sequence of connections for a multiple receptacle.
 const CONNECTIONS: usize = 20;
 
-/// A port type, which is no definition of the model.
+/// A port type, which is not a definition of the model.
 pub(super) struct PortType {
     pub(super) name: String,
     pub(super) span: Span,
     /// Not yet defined.
     forward: bool,
-    /// What it is made of, port types in it expanded.
+    /// Its parts, with contained port types expanded.
     parts: Vec<Part>,
 }
 
@@ -42,16 +43,16 @@ enum PartKind {
     Attribute(Attribute),
 }
 
-/// What stands behind a port.
+/// The type at the other end of a port.
 #[derive(Clone, Copy)]
 enum Target {
     Object,
-    /// An interface, or the consumers of an event type.
+    /// An interface, or the consumer interface of an event type.
     Interface(DefId),
 }
 
 impl Resolver<'_> {
-    /// A port of a component or connector, inside of it.
+    /// Resolves a port of a component or connector. `inside` is the scope of the component or connector.
     pub(super) fn port(&mut self, head: Head, port: ast::Port, inside: ScopeId) {
         if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) {
             drop(self.annotations(&head, inside, Place::Directive));
@@ -83,7 +84,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `porttype P { ... };`
+    /// Resolves `porttype P { ... };`.
     pub(super) fn port_type(&mut self, name: &Ident, items: Vec<Item>, scope: ScopeId) {
         let index = self.declare_port_type(name, false, scope);
         let inside = self.inner_scope(None, scope);
@@ -122,12 +123,13 @@ impl Resolver<'_> {
         }
     }
 
-    /// `porttype P;`
+    /// Resolves `porttype P;`.
     pub(super) fn forward_port_type(&mut self, name: &Ident, scope: ScopeId) {
         self.declare_port_type(name, true, scope);
     }
 
-    /// The port type that a declaration makes or completes; until its body ends it is not defined.
+    /// Returns the port type that a declaration creates or completes. It counts as undefined until its body
+    /// ends.
     fn declare_port_type(&mut self, name: &Ident, forward: bool, scope: ScopeId) -> Option<usize> {
         if let Some(Entity::PortType(index)) = self.declared(scope, &name.text)
             && let Some(earlier) = self.implied.port_types.get_mut(index)
@@ -163,7 +165,8 @@ impl Resolver<'_> {
         errors.into_iter().for_each(|error| self.report_unless_incomplete(error));
     }
 
-    /// What a port of a port type is made of; a mirror provides what the port type uses, and uses what it provides.
+    /// Returns the parts of a port of a port type. A mirror port provides the interfaces that the port type
+    /// uses, and vice versa.
     fn expanded(&mut self, port: &ast::Port, scope: ScopeId) -> Vec<Part> {
         let TypeKind::Name(name) = &port.ty.kind else { return Vec::new() };
         let Some(entity) = self.lookup(name, scope) else { return Vec::new() };
@@ -209,7 +212,7 @@ impl Resolver<'_> {
         parts.collect()
     }
 
-    /// The interface behind a port, or that of the consumers of its events.
+    /// Returns the interface of a port, or the consumer interface of its events.
     fn target(&mut self, port: &ast::Port, scope: ScopeId) -> Option<Target> {
         let TypeKind::Name(name) = &port.ty.kind else { return Some(Target::Object) };
         let entity = self.lookup(name, scope)?;
@@ -230,7 +233,7 @@ impl Resolver<'_> {
         interface.map(Target::Interface)
     }
 
-    /// The operations that a port becomes. Its annotations go to the first.
+    /// Declares the operations of a port. Its annotations are applied to the first one.
     fn operations(&mut self, mut head: Head, kind: PortKind, target: Target, port: &Ident, inside: ScopeId) {
         let span = port.span;
         let target = self.target_type(target, span);
@@ -295,7 +298,8 @@ impl Resolver<'_> {
         TypeSpec { kind, span }
     }
 
-    /// `struct rConnection { I objref; Components::Cookie ck; }; typedef sequence<rConnection> rConnections;`
+    /// Declares `struct rConnection { I objref; Components::Cookie ck; };` and
+    /// `typedef sequence<rConnection> rConnections;`.
     fn connections(
         &mut self,
         target: &TypeSpec,
@@ -330,7 +334,7 @@ impl Resolver<'_> {
         ty
     }
 
-    /// The whole name of what is declared in a scope.
+    /// Returns the absolute name of an item declared in a scope.
     fn inner_name(&self, name: &Ident, inside: ScopeId) -> ast::Name {
         let around = self.scope(inside).owner.map(|owner| self.absolute(owner, name.span).parts);
         let mut parts = around.unwrap_or_default();
@@ -339,14 +343,15 @@ impl Resolver<'_> {
     }
 }
 
-/// `result name(in ..., ...) raises (Components::...);`
+/// Returns the operation `result name(in ..., ...) raises (Components::...);`.
 pub(super) fn implied_operation(
     name: Ident,
     result: TypeSpec,
     params: &[(&str, TypeSpec)],
     raises: &[&str],
 ) -> Operation {
-    // A type, a name, two brackets and a semicolon; `in`, a type, a name and a comma; `raises` and the name of each exception.
+    // Five tokens: a type, a name, two brackets and a semicolon. Four for each parameter: `in`, a type, a
+    // name and a comma. Four for the name of each exception, including `raises`.
     work::tokens(5 + 4 * params.len() + 4 * raises.len());
     let span = name.span;
     let params = params.iter().map(|(name, ty)| Param {

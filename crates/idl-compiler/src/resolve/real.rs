@@ -10,11 +10,11 @@ use crate::ast::{Binary, Expr, ExprKind, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, Primitive, Type};
 
-/// Exponents beyond this are out of the range of every floating type.
+/// Exponents beyond this are outside the range of every floating type.
 const MAX_EXPONENT: i64 = 20_000;
 
 impl Resolver<'_> {
-    /// A `float` or `double`.
+    /// Evaluates a `float` or `double`.
     pub(super) fn float(&mut self, expr: &Expr, ty: Primitive, scope: ScopeId) -> Option<ConstValue> {
         let value: f64 = self.real(expr, scope)?;
         let rounded = if ty == Primitive::Float { f64::from(value as f32) } else { value };
@@ -41,8 +41,8 @@ impl Resolver<'_> {
         None
     }
 
-    /// A named constant of a wider type is given to a `float` that cannot hold it exactly. Literals are not worth a
-    /// word: hardly any decimal fraction is exact.
+    /// Warns if a named constant of a wider type is assigned to a `float` that cannot hold it exactly.
+    /// Literals cause no warning, because few decimal fractions are exact.
     fn warn_of_lost_precision(&mut self, expr: &Expr, scope: ScopeId) {
         let ExprKind::Name(name) = &expr.kind else { return };
         let Some((ty, _)) = self.named_value(name, scope) else { return };
@@ -108,13 +108,13 @@ impl Resolver<'_> {
     }
 }
 
-/// What the two precisions have in common.
+/// Operations common to both precisions.
 trait Real: Copy {
     fn parse(text: &str) -> Option<Self>;
     fn from_constant(value: &ConstValue) -> Option<Self>;
     fn negate(self) -> Self;
     fn is_nought(self) -> bool;
-    /// `+`, `-`, `*`; anything else divides.
+    /// Applies `+`, `-` or `*`; any other operator divides.
     fn combine(self, operator: Binary, right: Self) -> Self;
 }
 

@@ -1,10 +1,11 @@
 //! Repository ids: `#pragma prefix`, `ID`, `version`, `typeid`, `typeprefix`.
 //!
-//! A prefix stands before the whole scoped name (OMG "RepositoryIds", clauses "Repository Identifier Prefix Declaration"
-//! and "The Prefix Pragma"; JacORB and TAO do the same). omniORB lets a `#pragma prefix` inside a scope replace the names
-//! of the scopes around instead; for prefixes at file level, all of the OMG's own, both give the same. A prefix belongs to
-//! its file: one that is included at file level starts without, one that is included inside of a scope goes on with that of the
-//! scope, and the one that includes goes on with its own.
+//! A prefix precedes the whole scoped name (OMG "RepositoryIds", clauses "Repository Identifier Prefix
+//! Declaration" and "The Prefix Pragma"; JacORB and TAO do the same). In omniORB, a `#pragma prefix` inside a
+//! scope replaces the names of the enclosing scopes instead. For prefixes at file level, including all of the
+//! OMG's own, both give the same result. A prefix belongs to its file. A file that is included at file level
+//! starts without a prefix. One that is included inside a scope inherits the prefix of the scope. The
+//! including file continues with its own.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,37 +18,37 @@ use crate::model::{DefId, DefKind};
 use crate::source::Span;
 use crate::work;
 
-/// What is known of the repository id of a definition.
+/// The parts of a definition's repository id.
 pub(super) struct IdState {
     prefix: Rc<str>,
     version: Option<(String, Span)>,
-    /// Set whole.
+    /// Set by `#pragma ID` or `typeid`.
     explicit: Option<Explicit>,
-    /// A `typeprefix` names the definition itself.
+    /// The location of a `typeprefix` that names the definition itself.
     type_prefix: Option<Span>,
 }
 
 struct Explicit {
     id: String,
     span: Span,
-    /// By `typeid`, which may stand only once.
+    /// Set by `typeid`, which is allowed only once.
     declared: bool,
 }
 
-/// A `typeprefix` of a scope that comes later.
+/// A `typeprefix` of a scope that is declared later.
 #[derive(Debug)]
 struct EarlyPrefix {
     name: Name,
     prefix: StringArg,
-    /// Where it stands.
+    /// The scope that contains it.
     scope: ScopeId,
 }
 
-/// Those that were not applied yet, by the whole name of the scope that they are for.
+/// The prefixes that are not yet applied, by the scoped name of their scope.
 #[derive(Debug, Default)]
 pub(super) struct EarlyPrefixes(HashMap<String, Vec<EarlyPrefix>>);
 
-/// Bytes of the longest repository id: longer ones are refused by those that receive them.
+/// Maximum length of a repository id in bytes. Receivers reject longer ones.
 const MAX_ID: usize = 1024;
 
 impl IdState {
@@ -57,7 +58,7 @@ impl IdState {
 }
 
 impl Resolver<'_> {
-    /// The finished id.
+    /// Returns the complete id.
     pub(super) fn repository_id(&self, def: DefId) -> String {
         let state = &self.states[def.index()].id;
         if let Some(explicit) = &state.explicit {
@@ -68,7 +69,7 @@ impl Resolver<'_> {
         format!("IDL:{}{slash}{}:{version}", state.prefix, self.model.path(def).join("/"))
     }
 
-    /// Ids that go on the wire are not too long for those that receive them.
+    /// Checks that an id that is marshalled is not too long for receivers.
     pub(super) fn check_id_length(&mut self, def: DefId, id: &str) {
         let def = self.model.def(def);
         let travels = !matches!(
@@ -86,15 +87,15 @@ impl Resolver<'_> {
         }
     }
 
-    /// The prefix for what is declared in this scope at this place: what the file it stands in has said here or in the
-    /// scopes around, or a `typeprefix`.
+    /// Returns the prefix for items declared in this scope at this location: the one that its file set here
+    /// or in the enclosing scopes, or a `typeprefix`.
     pub(super) fn prefix(&self, scope: ScopeId, place: Span) -> Rc<str> {
         let (mut at, mut file) = (Some(scope), place.file);
         while let Some(id) = at {
             work::step();
             let scope = self.scope(id);
             let mut said = scope.prefixes.get(&file);
-            // The file was included inside of the scope, perhaps by one that was itself.
+            // The file was included inside the scope, possibly indirectly.
             while let (None, Some(opened_in)) = (said, scope.opened_in.filter(|opened_in| *opened_in != file))
             {
                 work::step();
@@ -193,7 +194,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Gives a scope that is opened for the first time the prefix that it was given before.
+    /// Applies earlier prefixes to a scope that is opened for the first time.
     pub(super) fn apply_early_prefixes(&mut self, def: DefId) {
         if self.early_prefixes.0.is_empty() {
             return;
@@ -204,7 +205,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Reports what never came. `CORBA` is always there.
+    /// Reports prefixes of scopes that were never declared. `CORBA` is predeclared.
     pub(super) fn report_early_prefixes(&mut self) {
         let waiting = std::mem::take(&mut self.early_prefixes).0.into_iter();
         let mut waiting: Vec<(bool, EarlyPrefix)> = waiting
@@ -220,7 +221,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The whole name of what will be declared by this name.
+    /// Returns the scoped name of an item that will be declared by this name.
     fn path_from(&self, name: &Name, scope: ScopeId) -> Vec<String> {
         let mut path: Vec<String> = Vec::new();
         let first = Name { parts: name.parts.iter().take(1).cloned().collect(), ..name.clone() };
@@ -252,7 +253,7 @@ impl Resolver<'_> {
         };
         let Some(text) = self.checked_prefix(prefix) else { return };
         if let Some(first) = self.states[def.index()].id.type_prefix {
-            // A module that several files open has one in each.
+            // A module that several files open has one in each file.
             if self.scope(inside).type_prefix.as_ref() == Some(&text) {
                 return;
             }
@@ -269,7 +270,7 @@ impl Resolver<'_> {
         self.apply_prefix(def, &text);
     }
 
-    /// Gives a definition and all inside it a prefix, except what has one of its own.
+    /// Applies a prefix to a definition and everything inside it, except to items with their own.
     fn apply_prefix(&mut self, root: DefId, prefix: &Rc<str>) {
         let mut todo = vec![root];
         while let Some(id) = todo.pop() {
@@ -289,7 +290,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// A module opened again: what it declares now gets the prefix that holds now, the module keeps its id.
+    /// Handles the prefix of a module that is opened again: new declarations get the current prefix, but the
+    /// module keeps its id.
     pub(super) fn reenter_prefix(&mut self, def: DefId, name: &Ident, scope: ScopeId) {
         let prefix = self.prefix(scope, name.span);
         let state = &self.states[def.index()];
@@ -306,7 +308,7 @@ impl Resolver<'_> {
         inside.opened_in = Some(name.span.file);
     }
 
-    /// A definition must stand under the prefix its forward declaration stood under.
+    /// Checks that a definition has the same prefix as its forward declaration.
     pub(super) fn check_forward_prefix(&mut self, def: DefId, name: &Ident, scope: ScopeId) {
         let state = &self.states[def.index()];
         let prefix = self.prefix(scope, name.span);
@@ -321,7 +323,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The definition a pragma or `typeid` names.
+    /// Returns the definition that a pragma or `typeid` names.
     fn identified(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
         match self.lookup(name, scope)? {
             Entity::Def(def) if self.is_beyond_check(def) => None,
@@ -362,7 +364,7 @@ impl Resolver<'_> {
         true
     }
 
-    /// A prefix is made of the characters of an id and does not end the name part early.
+    /// Checks that a prefix consists of characters allowed in an id, and does not end the name part early.
     fn checked_prefix(&mut self, prefix: &StringArg) -> Option<Rc<str>> {
         let fits = prefix.text.bytes().all(|c| c.is_ascii_graphic() && c != b':');
         let slashes = prefix.text.starts_with('/') || prefix.text.ends_with('/');

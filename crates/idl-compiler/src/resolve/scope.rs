@@ -18,56 +18,58 @@ impl ScopeId {
     pub(super) const FILE: ScopeId = ScopeId(0);
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entity {
     Def(DefId),
-    /// Position in the enum.
+    /// The enum, and the index in it.
     Enumerator(DefId, u32),
-    /// A member or parameter: a name that is taken and means nothing outside.
+    /// A member or parameter. The name is taken, but has no meaning outside.
     Member,
-    /// Its declaration was reported; uses are not.
+    /// Its declaration was reported, so its uses are not.
     Bad,
-    /// Position in [`super::component::Implied::port_types`].
+    /// Index in [`super::component::Implied::port_types`].
     PortType(usize),
-    /// Position in [`super::template::Templates`].
+    /// Index in [`super::template::Templates`].
     Template(usize),
-    /// What a parameter of a template module stands for: a type that has no name.
+    /// A parameter of a template module that stands for a type without a name.
     Type(TypeId),
-    /// Likewise, a value: its position in [`super::template::Templates`].
+    /// A parameter of a template module that stands for a value: its index in [`super::template::Templates`].
     Value(usize),
-    /// `CORBA` where the text opens no module of this name.
+    /// `CORBA` if the text does not open a module of this name.
     Corba,
-    /// `CORBA::TypeCode` where the text does not declare it.
+    /// `CORBA::TypeCode` if the text does not declare it.
     TypeCode,
 }
 
 impl Entity {
-    /// Known without a declaration. Using it takes no name: the text may declare its own later.
+    /// Returns whether the entity is known without a declaration. A use does not introduce the name, so the
+    /// text may declare its own later.
     pub(super) fn is_predeclared(self) -> bool {
         matches!(self, Entity::Corba | Entity::TypeCode)
     }
 }
 
-/// A scope: the file, a module, an interface, a value type, a struct, union or exception, or the parameters of an operation.
+/// A scope: the file, a module, an interface, a value type, a struct, union or exception, or the parameters
+/// of an operation.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
     pub(super) parent: Option<ScopeId>,
-    /// The number of the text that opened it last; `None` of the file.
+    /// The number of the text that opened it last; `None` for the file.
     pub(super) opened_in: Option<u32>,
-    /// Prefixes of repository ids for what is declared next, by the number of the text that says them: a `#pragma prefix`
-    /// ends with its file.
+    /// Prefixes of repository ids for the following declarations, by the number of the text that sets them.
+    /// The effect of a `#pragma prefix` ends with its file.
     pub(super) prefixes: HashMap<u32, Rc<str>>,
-    /// Names may be inherited of which nothing is known.
+    /// The scope may inherit unknown names.
     pub(super) is_open_ended: bool,
-    /// The prefix that a `typeprefix` gives, whichever file goes on.
+    /// The prefix that a `typeprefix` sets, regardless of the file.
     pub(super) type_prefix: Option<Rc<str>>,
-    /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling: names that
-    /// differ in case only collide.
+    /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling,
+    /// because names that differ in case only collide.
     names: HashMap<String, Entry>,
-    /// Operations, attributes, members, parameters, by lower-case spelling. Apart, because they hide a type of the same
-    /// name from later uses only if spelled alike.
+    /// Operations, attributes, members, parameters, by lower-case spelling. They are separate, because they
+    /// hide a type of the same name from later uses only if spelled identically.
     locals: HashMap<String, Entry>,
 }
 
@@ -77,11 +79,11 @@ pub(super) struct Entry {
     pub(super) span: Span,
     pub(super) entity: Entity,
     pub(super) what: &'static str,
-    /// Not declared here but used here, which takes the name all the same.
+    /// Not declared here, but used here, which takes the name as well.
     pub(super) used: bool,
 }
 
-/// Help of warnings that strict rules make errors.
+/// Note on warnings that strict rules turn into errors.
 const LENIENT: &str = "zorb accepts this; other IDL compilers may not";
 
 impl Scope {
@@ -101,33 +103,34 @@ impl Scope {
         }
     }
 
-    /// The entry of this name in any case.
+    /// Returns the entry of this name in any case.
     pub(super) fn name(&self, lower: &str) -> Option<&Entry> {
         self.names.get(lower)
     }
 
-    /// The operation, attribute or member of this name in any case.
+    /// Returns the operation, attribute or member of this name in any case.
     pub(super) fn local(&self, lower: &str) -> Option<&Entry> {
         self.locals.get(lower)
     }
 
-    /// The lower-case spellings of all that is declared here.
+    /// Returns the lower-case spellings of all names declared here.
     pub(super) fn known(&self) -> impl Iterator<Item = &String> {
         let names = self.names.iter().filter(|(_, entry)| !entry.used).map(|(name, _)| name);
         names.chain(self.locals.keys())
     }
 
-    /// All that is declared here and has a meaning outside.
+    /// Returns all declarations that have a meaning outside the scope.
     pub(super) fn declared(&self) -> impl Iterator<Item = &Entry> {
         self.names.values().filter(|entry| !entry.used)
     }
 
-    /// Takes a name because it is used here as the first part of a scoped name.
+    /// Introduces a name that is used here as the first part of a scoped name.
     pub(super) fn introduce(&mut self, entry: Entry) {
         self.names.entry(entry.name.to_ascii_lowercase()).or_insert(Entry { used: true, ..entry });
     }
 
-    /// Names that the body of a template module uses are those around the template: a further opening of the instance has others.
+    /// Removes used names. Those in the body of a template module come from the scope of the template, and a
+    /// further opening of the instance uses a different scope.
     pub(super) fn forget_uses(&mut self) {
         self.names.retain(|_, entry| !entry.used);
     }
@@ -142,7 +145,7 @@ impl Resolver<'_> {
         &mut self.scopes[id.0]
     }
 
-    /// A scope for the inside of a definition.
+    /// Opens the scope inside a definition.
     pub(super) fn open_scope(&mut self, owner: DefId, parent: ScopeId) -> ScopeId {
         let id = self.inner_scope(Some(owner), parent);
         self.states[owner.index()].scope = Some(id);
@@ -151,21 +154,21 @@ impl Resolver<'_> {
         id
     }
 
-    /// A scope for parameters, which has no name.
+    /// Opens a scope without a name, e.g. for parameters.
     pub(super) fn inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
         work::step();
         self.scopes.push(Scope { owner, parent: Some(parent), ..Scope::file() });
         ScopeId(self.scopes.len() - 1)
     }
 
-    /// What this name, in any case, is declared as in the scope itself.
+    /// Returns the entity that this name, in any case, is declared as in the scope itself.
     pub(super) fn declared(&self, scope: ScopeId, name: &str) -> Option<Entity> {
         let entry = self.scope(scope).name(&name.to_ascii_lowercase())?;
         (!entry.used).then_some(entry.entity)
     }
 
-    /// Declares a type, constant, exception, module or enumerator. `false`, and reported, if the name is not free; then
-    /// the earlier declaration stays.
+    /// Declares a type, constant, exception, module or enumerator. If the name is taken, reports an error,
+    /// returns `false`, and keeps the earlier declaration.
     pub(super) fn declare(
         &mut self,
         scope: ScopeId,
@@ -209,15 +212,16 @@ impl Resolver<'_> {
         !reported
     }
 
-    /// The declaration that was forward is now here.
+    /// Moves the location of a forward declaration to its definition.
     pub(super) fn move_declaration(&mut self, scope: ScopeId, name: &Ident) {
         if let Some(entry) = self.scope_mut(scope).names.get_mut(&name.text.to_ascii_lowercase()) {
             entry.span = name.span;
         }
     }
 
-    /// The name of a scope cannot be declared again immediately inside it. `lenient` for members, operations and
-    /// attributes, which may differ from it in case only (`struct Right { string right; };` is the OMG's own).
+    /// Reports a name that repeats that of the enclosing scope. `lenient` is set for members, operations and
+    /// attributes, which may differ from it in case only (`struct Right { string right; };` is in an OMG
+    /// file).
     fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str, lenient: bool) -> bool {
         let Some(owner) = self.scope(scope).owner.map(|owner| self.model.def(owner)) else { return false };
         if !owner.name.eq_ignore_ascii_case(&name.text) {
@@ -236,8 +240,8 @@ impl Resolver<'_> {
         strict
     }
 
-    /// Reports that a name is taken. `lenient` for those that may repeat the name of a type used here; then this may
-    /// only warn, and says `false`.
+    /// Reports that a name is taken. `lenient` is set for declarations that may repeat the name of a type
+    /// used here. In that case this may only warn, and returns `false`.
     fn clash(&mut self, new: &Entry, earlier: &Entry, lenient: bool) -> bool {
         let Entry { name, what, .. } = new;
         let case = *name != earlier.name;
@@ -266,7 +270,7 @@ impl Resolver<'_> {
             error = error.note("a template module cannot be opened again");
         }
         self.report(self.implied.explain(error, [new, earlier]));
-        // A forward declaration whose definition clashed is not missing one.
+        // The definition of the forward declaration exists, although its name clashed.
         if let Entity::Def(def) = earlier.entity
             && matches!(self.states[def.index()].progress, Progress::Forward(_))
         {
@@ -304,8 +308,8 @@ impl Resolver<'_> {
         strict
     }
 
-    /// Operations, attributes and state of bases cannot be declared again, as anything, nor can members of base structs and
-    /// bitsets.
+    /// Reports a declaration that repeats an operation, attribute or state member of a base, or a member of a
+    /// base struct or bitset.
     fn clashes_with_inherited(&mut self, scope: ScopeId, new: &Entry) -> bool {
         let Some(owner) = self.scope(scope).owner else { return false };
         let Some((base, entry)) = self.inherited_local(scope, owner, &new.name.to_ascii_lowercase()) else {
@@ -322,7 +326,7 @@ impl Resolver<'_> {
         true
     }
 
-    /// The scope inside a definition, if it has one that names can be looked up in.
+    /// Returns the scope inside a definition, if it has one in which names can be looked up.
     pub(super) fn scope_of(&self, entity: Entity) -> Option<ScopeId> {
         match entity {
             Entity::Def(def) if !matches!(self.model.def(def).kind, DefKind::Operation(_)) => {
@@ -333,7 +337,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `::M::Name`.
+    /// Returns the absolute name, `::M::Name`.
     pub(super) fn full_name(&self, entity: Entity) -> Option<String> {
         match entity {
             Entity::Def(def) => Some(format!("::{}", self.model.scoped_name(def))),

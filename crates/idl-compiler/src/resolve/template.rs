@@ -1,8 +1,10 @@
-//! Template modules. A template is kept as syntax; an instance is a module in which that syntax is resolved once more, with what its
-//! parameters stand for. Names in it are looked up where the template is declared.
+//! Template modules. A template is kept as syntax. An instance is a module in which that syntax is resolved
+//! again, with the arguments in place of the parameters. Names in it are looked up in the scope of the
+//! template's declaration.
 //!
-//! A template is also checked where it is declared, with parameters of which nothing is known: all that is built on them is left out
-//! without a message, as after an error. What this finds does not depend on arguments, so instances do not repeat it.
+//! A template is also checked at its declaration, with unknown parameters: everything that depends on them is
+//! left out without a message, as after an error. The errors found do not depend on arguments, so instances
+//! do not repeat them.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -17,58 +19,59 @@ use crate::model::{ConstValue, DefId, DefKind, Module, Type, TypeId};
 use crate::source::Span;
 use crate::work;
 
-/// What messages call a parameter.
+/// The description of a parameter in messages.
 pub(super) const PARAMETER: &str = "parameter of a template module";
 
-/// The same in a scope that uses it and does not declare it.
+/// The description of a parameter in a scope that uses it and does not declare it.
 pub(super) const USED_PARAMETER: &str = "template parameter";
 
-/// Tokens that the instances of a text may have together: instances of instances double with each level.
+/// Maximum number of tokens of all instances of a text. Nested instances can double the number with each
+/// level.
 const MAX_COPIED: usize = 1 << 20;
 
-/// What an instance counts beside the tokens of its body.
+/// Tokens that an instance counts in addition to those of its body.
 const INSTANCE: usize = 16;
 
-/// The template modules of a text, and what is known of their instances.
+/// The template modules of a text, and data of their instances.
 #[derive(Default)]
 pub(super) struct Templates {
     all: Vec<Known>,
-    /// Values that parameters stand for.
+    /// Values of parameters.
     values: Vec<(TypeId, ConstValue)>,
-    /// Tokens of instances so far.
+    /// Number of tokens of instances so far.
     copied: usize,
-    /// Template modules that are being checked, each in the one before.
+    /// Nesting depth of template modules that are being checked.
     checking: usize,
-    /// How many names stood for nothing that is known.
+    /// Number of names whose meaning was unknown.
     unknown: usize,
-    /// The first definition of the body that is being checked.
+    /// The index of the first definition of the body that is being checked.
     checked_from: usize,
-    /// The template modules of instances.
+    /// The template module of each instance.
     instances: HashMap<DefId, usize>,
-    /// Warnings about bodies, each reported once however many instances there are.
+    /// Warnings about bodies. Each is reported once, regardless of the number of instances.
     warned: HashSet<(Span, &'static str)>,
 }
 
 struct Known {
     template: Rc<Template>,
     head: Head,
-    /// Where it is declared.
+    /// The scope of its declaration.
     scope: ScopeId,
     state: Readiness,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Readiness {
-    /// It is not known yet whether something in it is wrong.
+    /// Not yet checked for errors.
     New,
     /// Its body is being checked, in this module.
     Open(DefId),
     Ready,
-    /// Something in it was reported.
+    /// Errors were reported in it.
     Wrong,
 }
 
-/// How far the resolver was before a body was checked.
+/// The state of the resolver before a body was checked.
 struct Mark {
     defs: usize,
     types: usize,
@@ -82,20 +85,20 @@ struct Mark {
 }
 
 impl Resolver<'_> {
-    /// `module M<typename T> { ... };`
+    /// Resolves `module M<typename T> { ... };`.
     pub(super) fn template(&mut self, head: Head, template: Rc<Template>, scope: ScopeId) {
         drop(self.annotations(&head, scope, Place::Module));
         let index = self.templates.all.len();
         self.declare(scope, &template.name, Entity::Template(index), "template module");
         self.templates.all.push(Known { template, head, scope, state: Readiness::New });
-        // What stands in another template module was checked with that.
+        // The body of an enclosing template module has already been checked with its contents.
         let wrong = self.context.is_none() && self.finds_errors(index);
         if let Some(known) = self.templates.all.get_mut(index) {
             known.state = if wrong { Readiness::Wrong } else { Readiness::Ready };
         }
     }
 
-    /// Checks the body of a template module with parameters of which nothing is known.
+    /// Checks the body of a template module with unknown parameters. Returns whether there were errors.
     fn finds_errors(&mut self, index: usize) -> bool {
         let Some(Known { template, scope, .. }) = self.templates.all.get(index) else { return true };
         let (template, scope) = (Rc::clone(template), *scope);
@@ -147,7 +150,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Forgets what was made since.
+    /// Removes everything that was created since the mark.
     fn reset(&mut self, mark: Mark, scope: ScopeId) {
         for def in self.model.defs.drain(mark.defs..) {
             self.implied.forget(def.id);
@@ -174,22 +177,23 @@ impl Resolver<'_> {
         self.templates.checked_from = mark.checked_from;
     }
 
-    /// A body is being checked, and the definition is not part of it.
+    /// Returns whether a body is being checked and the definition is not part of it.
     pub(super) fn is_beyond_check(&self, def: DefId) -> bool {
         self.templates.checking > 0 && def.index() < self.templates.checked_from
     }
 
-    /// Counts a name that stands for nothing that is known.
+    /// Counts a name whose meaning is unknown.
     pub(super) fn count_unknown(&mut self) {
         self.templates.unknown += 1;
     }
 
-    /// How many such names there were.
+    /// Returns the number of names whose meaning was unknown.
     pub(super) fn unknown_names(&self) -> usize {
         self.templates.unknown
     }
 
-    /// Names that a definition inherits are not known if some of its bases, or of theirs, were not since this count.
+    /// Marks the names that a definition inherits as unknown if some of its direct or indirect bases were
+    /// unknown since this count.
     pub(super) fn note_unknown_bases(&mut self, id: DefId, before: usize) {
         if self.templates.checking == 0 {
             return;
@@ -203,7 +207,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `module M<long> N;`
+    /// Resolves `module M<long> N;`.
     pub(super) fn instance(&mut self, mut head: Head, instance: Instance, scope: ScopeId) {
         let name = &instance.name;
         let Some((index, bound)) = self.arguments(&instance, scope) else {
@@ -229,7 +233,7 @@ impl Resolver<'_> {
         let inner = self.inner_scope(Some(id), declared_in);
         self.states[id.index()].scope = Some(inner);
         let inside = self.scope_mut(inner);
-        // The body stands in the text of the template, and has the prefix of the instance.
+        // The body is in the text of the template, but has the prefix of the instance.
         inside.opened_in = Some(template.name.span.file);
         inside.prefixes.insert(template.name.span.file, prefix);
         self.apply_early_prefixes(id);
@@ -241,7 +245,8 @@ impl Resolver<'_> {
         self.states[id.index()].progress = Progress::Complete;
     }
 
-    /// The template module of an instance, and what its parameters stand for; `None` if there is to be no instance.
+    /// Returns the template module of an instance, and the entities of its parameters; `None` if there is no
+    /// valid instance.
     fn arguments(&mut self, instance: &Instance, scope: ScopeId) -> Option<(usize, Vec<Entry>)> {
         let index = self.template_named(&instance.template, scope)?;
         let known = self.templates.all.get(index)?;
@@ -279,7 +284,7 @@ impl Resolver<'_> {
     }
 
     fn template_named(&mut self, name: &Name, scope: ScopeId) -> Option<usize> {
-        // The instance may have the name of its template, so that name is not taken by using it.
+        // The instance may have the name of its template, so this use must not introduce the name.
         if let Some(Entity::Template(index)) = self.known(name, scope) {
             return Some(index);
         }
@@ -298,7 +303,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The instances of a text do not nest too deep, and are not too many.
+    /// Checks that the instances of a text neither nest too deep nor become too many.
     fn is_affordable(&mut self, template: &Template, instance: &Instance, scope: ScopeId) -> bool {
         let around = self.scope(scope).owner.map_or(0, |owner| self.model.path(owner).len());
         if around + template.height > MAX_DEPTH {
@@ -320,7 +325,7 @@ impl Resolver<'_> {
         true
     }
 
-    /// What an argument of an alias names is a parameter of the template module around it.
+    /// Returns whether an argument of an alias names a parameter of the enclosing template module.
     fn is_parameter(&mut self, actual: &Actual, scope: ScopeId) -> bool {
         let Actual::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
         let (text, mut at) = (name.text(), Some(scope));
@@ -336,7 +341,8 @@ impl Resolver<'_> {
         false
     }
 
-    /// What a parameter stands for. Types of parameters are looked up among the `formals` before it, arguments in `scope`.
+    /// Returns the entity for a parameter. Types of parameters are looked up among the preceding `formals`,
+    /// arguments in `scope`.
     fn bind(&mut self, formal: &Formal, actual: &Actual, formals: ScopeId, scope: ScopeId) -> Option<Entity> {
         let (ty, entity, span) = match (&formal.kind, actual) {
             (FormalKind::Const(ty), Actual::Value(value)) => {
@@ -431,7 +437,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Two types are the same but for typedefs, also those of elements.
+    /// Returns whether two types are the same, resolving typedefs, including those of elements.
     fn same(&self, one: TypeId, other: TypeId) -> bool {
         match (self.model.stripped(one), self.model.stripped(other)) {
             (
@@ -442,7 +448,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// What the name of a template module means in its own body: the instance whose body that is.
+    /// Returns the meaning of a template module's name in its own body: the instance that the body belongs
+    /// to.
     pub(super) fn instance_around(&self, index: usize) -> Option<DefId> {
         if let Readiness::Open(id) = self.templates.all.get(index)?.state {
             return Some(id);
@@ -451,12 +458,12 @@ impl Resolver<'_> {
         around.find(|id| self.templates.instances.get(id) == Some(&index))
     }
 
-    /// What a parameter of a template module is worth.
+    /// Returns the value of a parameter of a template module.
     pub(super) fn parameter_value(&self, index: usize) -> Option<(TypeId, ConstValue)> {
         self.templates.values.get(index).cloned()
     }
 
-    /// The message with the instances in whose body its place is. `None`: a warning that was reported before.
+    /// Adds the enclosing instances to a message. `None` for a warning that was reported before.
     pub(super) fn in_instance(&mut self, mut message: Diagnostic) -> Option<Diagnostic> {
         if self.templates.all.is_empty() {
             return Some(message);
@@ -478,7 +485,7 @@ impl Resolver<'_> {
     }
 }
 
-/// So many instances are shown with a message, the innermost first.
+/// Maximum number of instances that are shown with a message, the innermost first.
 const SHOWN_INSTANCES: usize = 3;
 
 fn parameter(formal: &Formal, entity: Entity) -> Entry {

@@ -1,4 +1,4 @@
-//! Types as they are written, bound.
+//! Binding of types.
 
 use super::scope::{Entity, ScopeId};
 use super::{Progress, Resolver, article};
@@ -8,11 +8,11 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Primitive, Type, TypeId};
 use crate::source::Span;
 
-/// Arrays of more elements in all are refused: their values could not be held.
+/// Maximum total number of elements of an array. Values of larger ones do not fit into memory.
 const MAX_ELEMENTS: u64 = 1 << 31;
 
 impl Resolver<'_> {
-    /// Any type where a value of it stands: it must be complete.
+    /// Resolves a type whose value is used, so it must be complete.
     pub(super) fn type_spec(&mut self, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         match ty.kind {
             TypeKind::Struct { .. } | TypeKind::Union(_) | TypeKind::Enum { .. } => {
@@ -22,7 +22,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A type that declares nothing.
+    /// Resolves a type that declares nothing.
     pub(super) fn simple_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let kind = match &ty.kind {
             TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
@@ -73,7 +73,8 @@ impl Resolver<'_> {
         Some(self.intern(kind))
     }
 
-    /// The type of a sequence's elements: a struct or union may be incomplete, which makes types recursive.
+    /// Resolves the type of a sequence's elements. A struct or union may be incomplete, which allows
+    /// recursive types.
     fn element_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let TypeKind::Name(name) = &ty.kind else { return self.simple_type(ty, scope) };
         let ty = self.named_type(name, scope)?;
@@ -90,7 +91,7 @@ impl Resolver<'_> {
         self.type_of(entity, name)
     }
 
-    /// The type that a name stands for.
+    /// Returns the type with this name.
     pub(super) fn type_of(&mut self, entity: Entity, name: &Name) -> Option<Type> {
         match entity {
             Entity::TypeCode => return Some(Type::TypeCode),
@@ -128,7 +129,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// An error that a name stands for something else than wanted.
+    /// Returns an error about a name that has another meaning than required.
     pub(super) fn wrong_kind(
         &self,
         entity: Entity,
@@ -161,12 +162,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// A struct or union must be defined before a value of it can stand in another type.
+    /// Checks that a struct or union is defined before another type contains a value of it.
     pub(super) fn check_complete(&mut self, def: DefId, span: Span) -> Option<()> {
         let what = match self.model.def(def).kind {
             DefKind::Struct(_) => "struct",
             DefKind::Union(_) => "union",
-            // Values are held by name, and may hold themselves.
+            // Values are held by reference, and may contain themselves.
             DefKind::Value(_) => {
                 self.recursion_possible |= self.states[def.index()].progress != Progress::Complete;
                 return Some(());
@@ -192,7 +193,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// The type with array dimensions, if there are any.
+    /// Returns the type with array dimensions, if there are any.
     pub(super) fn array(&mut self, element: TypeId, dims: &[Expr], scope: ScopeId) -> Option<TypeId> {
         if dims.is_empty() {
             return Some(element);
@@ -211,7 +212,7 @@ impl Resolver<'_> {
         Some(self.intern(Type::Array { element, dims: sizes }))
     }
 
-    /// A bound; the outer `None` is an error, the inner one no bound.
+    /// Evaluates a bound. The outer `None` is an error, the inner one means no bound.
     fn bound(&mut self, bound: Option<&Expr>, scope: ScopeId) -> Option<Option<u32>> {
         match bound {
             None => Some(None),
@@ -219,7 +220,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A constant from 1 to 2^32 - 1.
+    /// Evaluates a constant from 1 to 2^32 - 1.
     fn positive(&mut self, value: &Expr, what: &str, scope: ScopeId) -> Option<u32> {
         let number = self.integer(value, Primitive::ULong, scope)?;
         match u32::try_from(number) {
@@ -232,7 +233,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The type of a constant.
+    /// Resolves the type of a constant.
     pub(super) fn constant_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         if let TypeKind::Fixed(Some(_)) = ty.kind {
             let message = "a constant is of type `fixed`, without digits and scale";
@@ -264,7 +265,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// Notes how deep a finished definition is built, and refuses what is too deep.
+    /// Records the nesting depth of a finished definition, and rejects it if it is too deep.
     pub(super) fn set_depth(&mut self, id: DefId) {
         let of_bases = self.model.direct_bases(id).chain(self.model.structure(id).and_then(|body| body.base));
         let of_bases = of_bases.chain(self.model.bitset(id).and_then(|body| body.base));
@@ -282,7 +283,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Takes away what a definition is built on, so that nothing built on it is too deep again.
+    /// Removes the components of a definition, so that definitions built on it are not too deep again.
     fn cut(&mut self, id: DefId) {
         self.states[id.index()].depth = 0;
         let stand_in = self.intern(Type::Object);
@@ -309,7 +310,7 @@ impl Resolver<'_> {
         match self.model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => 1 + self.type_depth(*element),
             Type::Map { key, value, .. } => 1 + self.type_depth(*key).max(self.type_depth(*value)),
-            // References and values are held by name: nobody walks through them by recursion.
+            // References and values are held by reference, so recursion does not pass through them.
             Type::Named(def) if self.model.interface(*def).is_none() && self.model.value(*def).is_none() => {
                 self.states[def.index()].depth
             }

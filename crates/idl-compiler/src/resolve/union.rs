@@ -78,7 +78,7 @@ impl Resolver<'_> {
         fits
     }
 
-    /// One case; `None` if its member is bad.
+    /// Resolves one case; `None` if its member is invalid.
     fn case(
         &mut self,
         case: ast::Case,
@@ -144,8 +144,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// A value no label lists: of numbers the least from zero up, else the greatest below zero. A union with a broken
-    /// label counts as having one.
+    /// Returns a value that no label lists: for numbers the least from zero up, otherwise the greatest below
+    /// zero. A union with an invalid label counts as having one.
     fn free_value(&self, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
         type Build = Box<dyn Fn(i128) -> Option<ConstValue>>;
         let (least, most, build): (i128, i128, Build) = match self.model.stripped(discriminator) {
@@ -175,17 +175,17 @@ impl Resolver<'_> {
     }
 }
 
-/// Labels of one union so far.
+/// The labels of one union so far.
 #[derive(Default)]
 struct Labels {
-    /// Each value with the place of its label.
+    /// Each value with the location of its label.
     seen: HashMap<i128, Span>,
     default: Option<Span>,
-    /// Some label was reported and is missing here.
+    /// An invalid label was reported and is missing here.
     broken: bool,
 }
 
-/// Labels of one union are of one type, so a number tells them apart.
+/// Returns a number that identifies a label, because labels of one union have one type.
 fn label_key(value: &ConstValue) -> Option<i128> {
     Some(match value {
         ConstValue::Bool(value) => i128::from(*value),

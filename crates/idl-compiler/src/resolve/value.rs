@@ -9,13 +9,13 @@ use crate::model::{
     DefId, DefKind, Factory, Flavour, Member, StateMember, Type, Value, ValueBox, ValueModifier,
 };
 
-/// What messages call a factory; its name is not inherited.
+/// The description of a factory in messages. Its name is not inherited.
 pub(super) const FACTORY: &str = "factory";
 
 impl Resolver<'_> {
     pub(super) fn value(&mut self, head: Head, value: ast::Value, scope: ScopeId) {
         let ast::Value { modifier, is_event, name, .. } = &value;
-        // Bases are looked up around the value type, before its own name counts as defined.
+        // Bases are looked up in the enclosing scope, before the value type's own name counts as defined.
         let unknown = self.unknown_names();
         let mut bases = self.value_bases(&value, scope);
         let supports = self.bases(&value.supports, name, "supported", scope);
@@ -53,7 +53,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What is declared several times is of one kind each time.
+    /// Checks that all declarations of a value type have the same kind.
     fn check_forward_value(&mut self, name: &Ident, is_abstract: bool, is_event: bool, scope: ScopeId) {
         let Some(Entity::Def(id)) = self.declared(scope, &name.text) else { return };
         let def = self.model.def(id);
@@ -71,7 +71,7 @@ impl Resolver<'_> {
         self.report(error.and(def.span, format!("and as {} here", kind(was_abstract, earlier.is_event))));
     }
 
-    /// The bases that are value types, defined, listed once and allowed here.
+    /// Returns the bases that are value types, defined, listed once and allowed here.
     fn value_bases(&mut self, value: &ast::Value, scope: ScopeId) -> Vec<DefId> {
         let mut bases: Vec<DefId> = Vec::new();
         let mut concrete: Option<&Name> = None;
@@ -113,7 +113,8 @@ impl Resolver<'_> {
         bases
     }
 
-    /// A base with state is the only one, stands first, and not on an abstract value type.
+    /// Checks that a base with state is the only one, is listed first, and does not belong to an abstract
+    /// value type.
     fn check_concrete<'v>(
         &mut self,
         value: &ast::Value,
@@ -150,7 +151,7 @@ impl Resolver<'_> {
         false
     }
 
-    /// A base, or a supported interface, is defined before what derives from it.
+    /// Checks that a base, or a supported interface, is defined before the derived type.
     pub(super) fn check_base(
         &mut self,
         base: DefId,
@@ -178,7 +179,7 @@ impl Resolver<'_> {
         false
     }
 
-    /// The value type an entity is, through typedefs; not a box.
+    /// Returns the value type of an entity, resolving typedefs. A box is not one.
     pub(super) fn as_value(&mut self, entity: Entity) -> Option<DefId> {
         let Entity::Def(def) = entity else { return None };
         let ty = self.intern(Type::Named(def));
@@ -188,7 +189,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `truncatable` says that the first base is what is left for receivers that do not know the value type.
+    /// Checks `truncatable`: receivers that do not know the value type keep the part of its first base.
     fn check_truncatable(&mut self, value: &ast::Value, bases: &[DefId]) -> bool {
         let Some(span) = value.truncatable else { return false };
         let custom = value.modifier == ValueModifier::Custom;
@@ -223,8 +224,8 @@ impl Resolver<'_> {
         false
     }
 
-    /// A value type supports one interface that is not abstract: its own, or one that its bases support. Whichever it is
-    /// derives from all others.
+    /// Checks that a value type supports at most one interface that is not abstract, either its own or one
+    /// that its bases support. That interface derives from all others.
     fn check_supports(&mut self, value: &ast::Value, bases: &[DefId], supports: &[DefId]) {
         let plain = |resolver: &Self, id: &DefId| {
             resolver.model.interface(*id).is_some_and(|interface| interface.flavour != Flavour::Abstract)
@@ -291,7 +292,7 @@ impl Resolver<'_> {
         self.report(error.help("support an interface that derives from all that the bases support"));
     }
 
-    /// `valuetype Name T;`.
+    /// Resolves `valuetype Name T;`.
     pub(super) fn value_box(&mut self, head: Head, name: &Ident, ty: ast::TypeSpec, scope: ScopeId) {
         let span = ty.span;
         let ty = self.type_spec(ty, scope);
@@ -313,7 +314,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// State members of the value type whose scope this is.
+    /// Resolves state members of the value type that owns the scope.
     pub(super) fn state(&mut self, head: &Head, state: State, scope: ScopeId) {
         let base = self.type_spec(state.ty, scope);
         for declarator in state.declarators {
@@ -354,7 +355,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// An abstract value type has neither state nor factories.
+    /// Checks that an abstract value type has neither state nor factories.
     fn check_stateless(&mut self, scope: ScopeId, name: &Ident, what: &str) {
         let Some(owner) = self.scope(scope).owner.filter(|owner| self.model.is_abstract_value(*owner)) else {
             return;
@@ -367,7 +368,7 @@ impl Resolver<'_> {
         );
     }
 
-    /// The value type whose scope this is.
+    /// Returns the value type that owns the scope.
     fn value_around(&mut self, scope: ScopeId) -> Option<&mut Value> {
         let owner = self.scope(scope).owner?;
         match &mut self.model.defs[owner.index()].kind {

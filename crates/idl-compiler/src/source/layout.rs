@@ -1,7 +1,8 @@
-//! Rust tokens written back to text, each where it stood in its line, so that one kind of span and one renderer serve
-//! both token sources.
+//! Conversion of Rust tokens back to text, each at its column, so that one kind of span and one renderer
+//! serve both lexers.
 
-/// Gaps between tokens are kept up to these sizes; larger ones come from macros that put far tokens together.
+/// Gaps between tokens are kept up to these sizes. Larger ones come from macros that combine tokens from
+/// distant locations.
 const MAX_BLANK_LINES: usize = 50;
 const MAX_BLANKS: usize = 200;
 
@@ -17,7 +18,7 @@ pub(crate) struct TokenText {
 }
 
 impl TokenText {
-    /// Adds a token and returns the range of octets it takes.
+    /// Adds a token and returns its range of bytes.
     pub(crate) fn push(&mut self, token: &str, span: proc_macro2::Span) -> (u32, u32) {
         let place = span.start();
         if self.spans.is_empty() {
@@ -50,7 +51,7 @@ impl TokenText {
         (start, end)
     }
 
-    /// Takes the last token back.
+    /// Removes the last token.
     pub(crate) fn pop(&mut self) {
         if let Some((start, _, _)) = self.spans.pop() {
             let removed = self.text.split_off(start as usize);

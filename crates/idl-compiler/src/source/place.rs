@@ -1,25 +1,25 @@
-//! Places as people count them: lines and columns, `#line`, includes and macros.
+//! Human-readable positions: lines and columns, `#line`, includes and macros.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use super::{Expansion, File, LineMark, MACRO, Sources, Span, clamp};
 
-/// Where the lines of a text end, found when first asked for: a model has many places, which people count from the
-/// start.
+/// The line ends of a text, computed on first use. Finding them once avoids a scan from the start for each of
+/// the many positions of a model.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Octets of the line ends, in order.
+    /// Byte offsets of the line ends, in order.
     ends: OnceCell<Vec<u32>>,
-    /// The last octet of which the column was asked, and characters before it in its line: the next is near it most
-    /// often, and a line may be long.
+    /// The last byte offset whose column was computed, and the number of characters before it in its line.
+    /// The next offset is usually close, and a line may be long.
     last: Cell<(usize, usize)>,
 }
 
-/// A place in a text as people count it.
+/// A position in a text, as line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// File as named by whoever gave the source, or by `#line`.
+    /// The file's name as given with the source, or by `#line`.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
@@ -34,7 +34,7 @@ impl std::fmt::Display for Position {
 }
 
 impl File {
-    /// Name of the file and number of the line in which an octet stands, as `#line` says.
+    /// Returns the name of the file and the number of the line that contains a byte, according to `#line`.
     pub(crate) fn line(&self, offset: usize) -> (&str, usize) {
         let mark = self.mark(offset);
         let (from, first) = mark.map_or((0, self.first_line), |mark| (mark.offset as usize, mark.line));
@@ -42,7 +42,7 @@ impl File {
         (mark.and_then(|mark| mark.name.as_deref()).unwrap_or(&self.name), first + lines)
     }
 
-    /// How many lines end before an octet.
+    /// Returns the number of line ends before a byte.
     fn ends_before(&self, offset: usize) -> usize {
         self.line_ends().partition_point(|end| (*end as usize) < offset)
     }
@@ -54,7 +54,7 @@ impl File {
         })
     }
 
-    /// Characters before an octet in its line, and whether that is the first.
+    /// Returns the number of characters before a byte in its line, and whether that line is the first.
     fn column(&self, offset: usize) -> (usize, bool) {
         let line = self.ends_before(offset).checked_sub(1).and_then(|last| self.line_ends().get(last));
         let start = line.map_or(0, |end| *end as usize + 1);
@@ -65,13 +65,14 @@ impl File {
         (count, line.is_none())
     }
 
-    /// The end of a text is behind its last line, not in an empty line that follows.
+    /// Returns the offset to show: the end of a text counts as the end of its last line, not as an empty line
+    /// after it.
     pub(crate) fn visible(&self, offset: usize) -> usize {
         let is_end = offset >= self.text.len() && self.text.ends_with('\n');
         if is_end { self.text.len() - 1 } else { offset }
     }
 
-    /// The name alone, without counting lines.
+    /// Returns the name alone, without counting lines.
     pub(crate) fn name_at(&self, offset: usize) -> &str {
         self.mark(offset).and_then(|mark| mark.name.as_deref()).unwrap_or(&self.name)
     }
@@ -81,20 +82,20 @@ impl File {
         self.marks.get(mark)
     }
 
-    /// The name that holds at the end of what was read so far.
+    /// Returns the name that is in effect at the end of the text read so far.
     pub(crate) fn last_name(&self) -> Option<Rc<str>> {
         self.marks.last().and_then(|mark| mark.name.clone())
     }
 }
 
 impl Sources {
-    /// Where a span starts. For text inside a macro this is the place in the Rust file, as far as rustc tells it; for a
-    /// token that a `#define` brought, where that is used.
+    /// Returns the start of a span. For text inside a macro this is the position in the Rust file, as far as
+    /// rustc provides it. For a token from a `#define`, it is the position of the use.
     pub fn position(&self, span: Span) -> Position {
         self.at(span.file, span.start)
     }
 
-    /// The place behind the last character of a span; otherwise as [`Sources::position`].
+    /// Returns the position after the last character of a span; otherwise like [`Sources::position`].
     pub fn end(&self, span: Span) -> Position {
         self.at(span.file, span.end.max(span.start))
     }
@@ -114,18 +115,19 @@ impl Sources {
         Position { file: name.to_owned(), line, column: column + 1 }
     }
 
-    /// The names behind `#include` that led to a span, the innermost first.
+    /// Returns the names after `#include` that led to a span, the innermost first.
     pub fn included_from(&self, span: Span) -> Vec<Span> {
         let from = |span: &Span| self.file(span.file).and_then(|file| file.opened.from);
         std::iter::successors(from(&span), from).collect()
     }
 
-    /// The file whose `#include` led to a file.
+    /// Returns the file whose `#include` led to a file.
     pub(crate) fn includer(&self, file: u32) -> Option<u32> {
         self.file(file)?.opened.from.map(|from| from.file)
     }
 
-    /// The macros that brought a token, the innermost first: name, and the token in the definition.
+    /// Returns the macros that a token comes from, the innermost first: name, and the token in the
+    /// definition.
     pub fn expanded_from(&self, span: Span) -> Vec<(&str, Span)> {
         let expansion = |number: u32| self.expansions.get((number as usize).checked_sub(1)?);
         std::iter::successors(expansion(span.expansion), |inner| expansion(inner.outer))
@@ -133,13 +135,13 @@ impl Sources {
             .collect()
     }
 
-    /// Files a token of a macro's body and gives the span of its use.
+    /// Records a token of a macro's body and returns the span of its use.
     pub(crate) fn expanded(&mut self, name: &Rc<str>, used: Span, body: Span) -> Span {
         self.expansions.push(Expansion { name: Rc::clone(name), body, outer: used.expansion });
         Span { expansion: clamp(self.expansions.len()), ..used }
     }
 
-    /// From this octet on lines count from `line`, in the file of this name if one is given.
+    /// Records that from this byte on, lines count from `line`, in the file of this name if one is given.
     pub(crate) fn mark_line(&mut self, file: u32, offset: usize, line: usize, name: Option<Rc<str>>) {
         if let Some(file) = self.files.get_mut(file as usize) {
             let name = name.or_else(|| file.last_name());
@@ -147,7 +149,7 @@ impl Sources {
         }
     }
 
-    /// The text goes on as another file: `# 1 "name" 1` of a preprocessor's output.
+    /// Records that the text continues as another file: `# 1 "name" 1` in a preprocessor's output.
     pub(crate) fn add_virtual(&mut self, base: u32, name: String, from: Span) -> u32 {
         let text = self.file(base).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
         let opened = super::Opened { from: Some(from), included: true, ..super::Opened::default() };

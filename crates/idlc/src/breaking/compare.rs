@@ -1,4 +1,4 @@
-//! Two models compared, definition by definition.
+//! Comparison of two models, definition by definition.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use serde_json::{Value as Json, json};
 use super::rules::{self, Rule};
 use super::types::{Difference, Pair};
 
-/// A change that breaks something.
+/// A breaking change.
 pub(super) struct Change {
     pub(super) rule: &'static Rule,
-    /// Scoped name of what has changed, as the old IDL has it unless only the new one has it.
+    /// Scoped name of the changed item, as in the old IDL unless only the new one has it.
     pub(super) name: String,
     pub(super) message: String,
-    /// Where it is in the old IDL: `file`, `line` and `column`.
+    /// The location in the old IDL: `file`, `line` and `column`.
     pub(super) old: Json,
-    /// Where it is in the new IDL.
+    /// The location in the new IDL.
     pub(super) new: Json,
 }
 
 impl Change {
-    /// `file:line:column`, in the new IDL if it is there.
+    /// Returns `file:line:column`, in the new IDL if the item exists there.
     pub(super) fn place(&self) -> String {
         let place = if self.new.is_null() { &self.old } else { &self.new };
         let part = |name: &str| place.get(name).cloned().unwrap_or_default();
@@ -33,7 +33,7 @@ impl Change {
     }
 }
 
-/// Where a change is.
+/// The location of a change.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'m> {
     Old(&'m Def),
@@ -41,13 +41,14 @@ pub(super) enum Place<'m> {
     Both(&'m Def, &'m Def),
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 pub(super) struct Comparison<'m> {
     pub(super) pair: Pair<'m>,
     changes: Vec<Change>,
 }
 
-/// All changes between two models, in the order of the old one, then of what only the new one has.
+/// Returns all changes between two models: those of definitions of the old one in its order, then those of
+/// definitions that only the new one has.
 pub(super) fn changes(old: &Model, new: &Model) -> Vec<Change> {
     let mut comparison = Comparison { pair: Pair { old, new }, changes: Vec::new() };
     let by_name: HashMap<String, &Def> =
@@ -62,7 +63,8 @@ pub(super) fn changes(old: &Model, new: &Model) -> Vec<Change> {
     comparison.changes
 }
 
-/// Members of interfaces are compared with these, and modules are their contents.
+/// Returns whether a definition is compared by itself. Members of interfaces are compared with their
+/// interface, and modules consist of their contents.
 fn is_compared(def: &Def) -> bool {
     !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Module(_))
 }
@@ -81,7 +83,7 @@ impl<'m> Comparison<'m> {
         self.changes.push(Change { rule, name: name.to_owned(), message, old, new });
     }
 
-    /// A definition whose name the new model does not have.
+    /// Handles a definition whose name does not exist in the new model.
     fn missing(&mut self, def: &'m Def, name: &str) {
         let pair = self.pair;
         let is_typedef = matches!(def.kind, DefKind::Typedef(_));
@@ -104,7 +106,7 @@ impl<'m> Comparison<'m> {
         self.add(rule, name, Place::Old(def), format!("{what} `{name}` is gone"));
     }
 
-    /// Two definitions of one name.
+    /// Compares two definitions of the same name.
     fn definition(&mut self, old: &'m Def, new: &'m Def, name: &str) {
         let is_constant = matches!(old.kind, DefKind::Const(_) | DefKind::Native);
         if old.repository_id != new.repository_id && !is_constant {
@@ -186,14 +188,14 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// Members that are encoded in order.
+    /// Compares members that are encoded in order.
     fn members(&mut self, old: &[&'m Member], new: &[&'m Member], name: &str, place: Place<'m>) {
         let pair = self.pair;
         let position =
             |members: &[&Member], name: &str| members.iter().position(|member| member.name == name);
         let lost: Vec<&Member> = old.iter().copied().filter(|m| position(new, &m.name).is_none()).collect();
         let gained: Vec<&Member> = new.iter().copied().filter(|m| position(old, &m.name).is_none()).collect();
-        // The same place and type, under another name.
+        // Renamed: the same position and type, but another name.
         let is_renamed = lost.len() == gained.len()
             && lost.iter().zip(&gained).all(|(a, b)| {
                 position(old, &a.name) == position(new, &b.name)
@@ -270,7 +272,7 @@ impl<'m> Comparison<'m> {
         if pair.difference(a.discriminator, b.discriminator) != Difference::None {
             let (was, is) = pair.named(a.discriminator, b.discriminator);
             let message = format!("the discriminator of `{name}` was `{was}` and is `{is}`");
-            // Labels of another type are all others.
+            // With another type of discriminator, all labels differ.
             return self.add(&rules::DISCRIMINATOR, name, place, message);
         }
         let same_labels = |x: &Case, y: &Case| {
@@ -414,7 +416,7 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// Two constants are equal; enumerators by their names.
+    /// Returns whether two constants are equal. Enumerators are compared by name.
     fn is_equal(&self, old: &ConstValue, new: &ConstValue) -> bool {
         let name = |model: &Model, def: DefId, ordinal: u32| {
             let body = model.enumeration(def)?;
@@ -429,7 +431,7 @@ impl<'m> Comparison<'m> {
     }
 }
 
-/// What a definition is, with its article.
+/// Returns the kind of a definition, with an article.
 fn with_article(def: &Def) -> String {
     let what = def.kind.what();
     let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };

@@ -9,7 +9,7 @@ use super::rules::{self, Rule};
 use super::types::Difference;
 
 impl<'m> Comparison<'m> {
-    /// The operations, attributes and bases of two versions of an interface or value type.
+    /// Compares the operations, attributes and bases of two versions of an interface or value type.
     pub(super) fn members_of_interface(&mut self, old: &'m Def, new: &'m Def) {
         let pair = self.pair;
         self.bases(old, new);
@@ -63,14 +63,14 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// The operations and attributes that an interface or value type declares itself.
+    /// Returns the operations and attributes that an interface or value type declares itself.
     fn own_members(&self, id: DefId, of_old: bool) -> Vec<&'m Def> {
         let model = if of_old { self.pair.old } else { self.pair.new };
         let is_member = |def: &&Def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_));
         model.children(id).iter().map(|id| model.def(*id)).filter(is_member).collect()
     }
 
-    /// Direct and indirect bases, and supported interfaces.
+    /// Compares direct and indirect bases, and supported interfaces.
     fn bases(&mut self, old: &'m Def, new: &'m Def) {
         let name = self.pair.old.scoped_name(old.id);
         let (before, after) = (self.pair.old.all_bases(old.id), self.pair.new.all_bases(new.id));
@@ -252,7 +252,7 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// The type at one place: a result, parameter, member or attribute.
+    /// Compares the type of one item: a result, parameter, member or attribute.
     pub(super) fn use_of(
         &mut self,
         old: (&Annotations, TypeId),
@@ -292,7 +292,7 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// The factories of two versions of a value type.
+    /// Compares the factories of two versions of a value type.
     pub(super) fn factories(&mut self, old: &'m Def, new: &'m Def, a: &[Factory], b: &[Factory]) {
         let name = self.pair.old.scoped_name(old.id);
         let is_alike = |x: &Factory, y: &Factory| {

@@ -1,4 +1,4 @@
-//! `idlc breaking`: which changes between two versions of an IDL break clients and servers.
+//! `idlc breaking`: reports changes between two versions of an IDL that break clients and servers.
 
 mod compare;
 mod interfaces;
@@ -12,8 +12,8 @@ use clap::ValueEnum;
 use idl_compiler::Model;
 use serde_json::{Value, json};
 
-use crate::args::Input;
 use crate::messages::Messages;
+use crate::options::Input;
 use crate::{Failure, compile, write};
 
 use compare::Change;
@@ -70,7 +70,7 @@ impl Wanted {
     }
 }
 
-/// The id of a rule.
+/// Parses the id of a rule.
 fn rule(text: &str) -> Result<String, String> {
     match rules::RULES.iter().any(|rule| rule.id == text) {
         true => Ok(text.to_owned()),
@@ -78,7 +78,7 @@ fn rule(text: &str) -> Result<String, String> {
     }
 }
 
-/// Compares two files. `Ok(true)`: nothing that is looked for breaks.
+/// Compares two files. Returns `Ok(true)` if there are no breaking changes of the requested class.
 pub(crate) fn run(args: &BreakingArgs, messages: &Messages) -> Result<bool, Failure> {
     let old_include = args.old_include.iter().chain(&args.include).cloned().collect();
     let old = model(args, &args.old, old_include, messages)?;
@@ -115,7 +115,7 @@ fn model(
     compile(&input, &input.files, messages)
 }
 
-/// One line a change, and one that says why at the first of each rule.
+/// Formats one line per change, and one explanation at the first change of each rule.
 fn as_text(changes: &[Change]) -> String {
     let mut explained: Vec<&str> = Vec::new();
     let mut text = String::new();

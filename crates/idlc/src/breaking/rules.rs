@@ -1,11 +1,11 @@
-//! The rules of `idlc breaking`: which changes are reported, and why they break what.
+//! The rules of `idlc breaking`: the reported changes, and why they break clients or servers.
 
-/// What a change breaks.
+/// The class of a breaking change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// A client and a server, one with the old IDL and one with the new, do not understand each other.
+    /// A client and a server, one with the old IDL and one with the new, cannot communicate correctly.
     Wire,
-    /// Rust that was written for the old IDL does not compile with the new, though both sides understand each other.
+    /// Rust written for the old IDL does not compile with the new one, although peers can communicate.
     Rust,
 }
 
@@ -23,10 +23,10 @@ impl Class {
 pub(crate) struct Rule {
     pub(crate) id: &'static str,
     pub(crate) class: Class,
-    /// What has changed: for `help.txt`.
+    /// The change, for `help.txt`.
     #[cfg(test)]
     what: &'static str,
-    /// Why it breaks something.
+    /// The reason why it breaks something.
     pub(crate) why: &'static str,
 }
 
@@ -171,7 +171,7 @@ rules! {
         "a private member is no public field"
 }
 
-/// The rules, for `--help`: as text, since every start of the program defines all of its commands.
+/// The rules, for `--help`. Stored as text, because every start of the program defines all of its commands.
 pub(crate) const HELP: &str = include_str!("help.txt");
 
 #[cfg(test)]
@@ -180,10 +180,10 @@ mod tests {
 
     use super::*;
 
-    /// Characters in a line of the help, without its indentation.
+    /// Maximum width of a line of the help, without its indentation.
     const MAX_WIDTH: usize = 72;
 
-    /// What `help.txt` has.
+    /// Returns the expected content of `help.txt`.
     fn help() -> String {
         let mut text = String::new();
         for class in [Class::Wire, Class::Rust] {
@@ -205,7 +205,7 @@ mod tests {
         text
     }
 
-    /// Adds a text in indented lines that fit every terminal.
+    /// Adds a text as indented lines that fit every terminal.
     fn wrapped(to: &mut String, text: &str) {
         let mut width = 0;
         for word in text.split(' ') {

@@ -1,16 +1,16 @@
-//! Types of two models compared as they are encoded.
+//! Comparison of the encodings of types of two models.
 
 use idl_compiler::Model;
 use idl_compiler::model::{Annotations, DefId, DefKind, Type, TypeId};
 
-/// How two types differ.
+/// The difference between two types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
-    /// Not on the wire.
+    /// The encodings are equal.
     None,
-    /// In a bound alone.
+    /// Only a bound differs.
     Bound,
-    /// In more.
+    /// The types differ in more than a bound.
     Whole,
 }
 
@@ -28,7 +28,7 @@ impl Difference {
     }
 }
 
-/// Two models.
+/// Two models to compare.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'m> {
     pub(super) old: &'m Model,
@@ -36,8 +36,8 @@ pub(super) struct Pair<'m> {
 }
 
 impl Pair<'_> {
-    /// How two types differ on the wire. A definition that both have by the same name, or with the same repository id, is the
-    /// same type: its own differences are reported where it is defined.
+    /// Returns how the encodings of two types differ. Definitions with the same name or the same repository
+    /// id count as the same type, because their differences are reported at their definition.
     pub(super) fn difference(&self, old: TypeId, new: TypeId) -> Difference {
         if let (Type::Named(a), Type::Named(b)) = (self.old.ty(old), self.new.ty(new))
             && self.is_same(*a, *b)
@@ -61,7 +61,7 @@ impl Pair<'_> {
         }
     }
 
-    /// The two definitions are versions of one.
+    /// Returns whether the two definitions are versions of the same definition.
     pub(super) fn is_same(&self, old: DefId, new: DefId) -> bool {
         let (a, b) = (self.old.def(old), self.new.def(new));
         let is_alias = |kind: &DefKind| matches!(kind, DefKind::Typedef(_));
@@ -70,13 +70,13 @@ impl Pair<'_> {
         same_name || same_id
     }
 
-    /// The range that annotations give a number differs.
+    /// Returns whether the range that annotations set for a number differs.
     pub(super) fn range_differs(&self, old: (&Annotations, TypeId), new: (&Annotations, TypeId)) -> bool {
         let text = |bounds: Option<idl_compiler::model::Bounds>| bounds.map(|bounds| format!("{bounds:?}"));
         text(self.old.bounds(old.0, old.1)) != text(self.new.bounds(new.0, new.1))
     }
 
-    /// Both as messages name them.
+    /// Returns both types as they are named in messages.
     pub(super) fn named(&self, old: TypeId, new: TypeId) -> (String, String) {
         (self.old.describe(old), self.new.describe(new))
     }

@@ -1,26 +1,26 @@
-//! JSON that does not fit its type: what there would be in its place.
+//! Errors about JSON that does not fit its type, with the expected names.
 
 use serde_json::Value;
 use zorb::dynamic::{DynError, DynErrorKind, Step};
 use zorb::{TcKind, TypeCode};
 
-/// Names that a message lists.
+/// Maximum number of names that a message lists.
 const LISTED: usize = 40;
 
-/// Where in the JSON something is wrong.
+/// The location of an error in the JSON.
 enum Place {
-    /// In the object of these members, such as arguments by their names.
+    /// In an object with these members, such as arguments by their names.
     Members(Vec<(String, TypeCode)>),
-    /// In a value of this type, which is no alias.
+    /// In a value of this type, which is not an alias.
     Value(TypeCode),
 }
 
-/// What is wrong with the JSON of a value of that type, with the names that there are, or that are missing.
+/// Describes an error in the JSON of a value, with the available or missing names.
 pub(crate) fn value(code: &TypeCode, json: &str, error: &DynError) -> String {
     explained(Place::Value(code.unaliased()), json, error)
 }
 
-/// The same of an object with these members.
+/// Describes an error in an object with these members, with the available or missing names.
 pub(crate) fn members(members: &[(&str, &TypeCode)], json: &str, error: &DynError) -> String {
     let all = members.iter().map(|(name, code)| ((*name).to_owned(), (*code).clone()));
     explained(Place::Members(all.collect()), json, error)
@@ -32,7 +32,7 @@ fn explained(whole: Place, json: &str, error: &DynError) -> String {
     let Some(place) = place else { return error.to_string() };
     let found = at(json, steps);
     if found.as_ref().is_some_and(|found| found.get("$type").is_some()) {
-        // A value of a derived type has members of its own.
+        // A value of a derived type has further members.
         return error.to_string();
     }
     let is_enum = matches!(&place, Place::Value(code) if code.kind() == TcKind::Enum);
@@ -59,7 +59,7 @@ fn explained(whole: Place, json: &str, error: &DynError) -> String {
 }
 
 impl Place {
-    /// One step further in; `None` where only the JSON says of what type that is.
+    /// Returns the next inner place; `None` if only the JSON determines its type.
     fn inside(self, step: &Step) -> Option<Place> {
         let code = match (self, step) {
             (Place::Members(all), Step::Member(name)) => {
@@ -67,7 +67,7 @@ impl Place {
             }
             (Place::Value(code), Step::Member(name)) => match code.kind() {
                 TcKind::Union if **name == *"$case" => code.discriminator_type().ok()?,
-                // The entries of a map whose keys are texts may be an object.
+                // The entries of a map with strings as keys may be an object.
                 TcKind::Sequence => code.content_type().ok()?.unaliased().member_type(1).ok()?,
                 _ => state(&code).into_iter().find(|(other, _)| **other == **name)?.1,
             },
@@ -94,7 +94,7 @@ impl Place {
         }
     }
 
-    /// The members that the JSON does not have, with their types.
+    /// Returns the members that are missing in the JSON, with their types.
     fn missing(&self, json: Option<&Value>) -> Vec<String> {
         let all = self.all().into_iter().enumerate();
         let missing = all.filter(|(at, (name, _))| match json {
@@ -106,7 +106,8 @@ impl Place {
     }
 }
 
-/// The members of a struct, exception or union, or the state of a value type with that of its bases first.
+/// Returns the members of a struct, exception or union, or the state of a value type with that of its bases
+/// first.
 fn state(code: &TypeCode) -> Vec<(String, TypeCode)> {
     let mut all = match code.concrete_base_type() {
         Ok(Some(base)) => state(&base.unaliased()),
@@ -120,7 +121,7 @@ fn state(code: &TypeCode) -> Vec<(String, TypeCode)> {
     all
 }
 
-/// The part of the JSON that is meant.
+/// Returns the part of the JSON that these steps lead to.
 fn at(json: &str, steps: &[Step]) -> Option<Value> {
     let mut value: Value = serde_json::from_str(json).ok()?;
     for step in steps {
@@ -191,7 +192,7 @@ mod tests {
     fn members_that_there_are_are_listed_where_one_is_unknown() {
         assert_eq!(wrong("Point", r#"{"w": 1}"#), "there is no member `w`; there are `x`, `y`, `z`");
         assert_eq!(wrong("Shape", r#"{"where": 1}"#), "there is no member `where`; there are `at`, `along`");
-        // What is right but for its type is said as before.
+        // Errors about a wrong type of a known member are not changed.
         assert!(wrong("Point", r#"{"x": "much"}"#).starts_with("x: "));
     }
 }

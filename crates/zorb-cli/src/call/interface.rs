@@ -1,4 +1,5 @@
-//! The interface of an object: from IDL, by asking the object which of its interfaces it has, or from an interface repository.
+//! The interface of an object: from IDL, by asking the object which interfaces it has, or from an interface
+//! repository.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -11,22 +12,22 @@ use zorb::{ObjectRef, TcKind};
 
 use crate::target;
 
-/// Questions that an object is asked at the same time.
+/// Maximum number of concurrent requests to an object.
 const AT_A_TIME: usize = 16;
-/// Names that a message lists.
+/// Maximum number of names that a message lists.
 const LISTED: usize = 20;
 
-/// An operation, as a command line names it.
+/// The interface and operation that a command line names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted<'a> {
-    /// The interface, where it is named: `Bank::Account`, or a repository id.
+    /// The interface, if it is named: `Bank::Account`, or a repository id.
     pub(crate) interface: Option<&'a str>,
-    /// The operation or attribute, where it is named.
+    /// The operation or attribute, if it is named.
     pub(crate) operation: Option<&'a str>,
 }
 
 impl<'a> Wanted<'a> {
-    /// Reads `OPERATION`, `INTERFACE.OPERATION` or `INTERFACE`.
+    /// Parses `OPERATION`, `INTERFACE.OPERATION` or `INTERFACE`.
     pub(crate) fn of(text: Option<&'a str>) -> Self {
         let Some(text) = text else { return Self { interface: None, operation: None } };
         if let Some((interface, operation)) = text.rsplit_once('.')
@@ -35,7 +36,8 @@ impl<'a> Wanted<'a> {
         {
             return Self { interface: Some(interface), operation: Some(operation) };
         }
-        // No operation has such a name. A dot may be that of a version: `IDL:Bank/Account:1.0`.
+        // Names with these characters are not operations. A dot may belong to a version:
+        // `IDL:Bank/Account:1.0`.
         match text.contains([':', '/']) {
             true => Self { interface: Some(text), operation: None },
             false => Self { interface: None, operation: Some(text) },
@@ -43,14 +45,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// An interface, and what a person is to know of how it was found.
+/// An interface, and a remark for the user about how it was found.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) interface: Arc<Interface>,
     pub(crate) remark: Option<String>,
 }
 
-/// The repository id that a name means: of `Bank::Account` it is `IDL:Bank/Account:1.0`, ids stay as they are.
+/// Returns the repository id of a name: `IDL:Bank/Account:1.0` for `Bank::Account`. Ids are not changed.
 pub(crate) fn repository_id(name: &str) -> String {
     let path = name.replace("::", "/");
     match path.contains(':') {
@@ -59,10 +61,11 @@ pub(crate) fn repository_id(name: &str) -> String {
     }
 }
 
-/// The interface with which an object is called.
+/// Returns the interface with which an object is called.
 ///
 /// # Errors
-/// It is not known: the IDL does not have it, the object can not be asked, or there is no interface repository.
+/// The interface is unknown: the IDL does not have it, the object cannot be asked, or there is no interface
+/// repository.
 pub(crate) async fn find(
     orb: &Orb,
     object: &ObjectRef,
@@ -80,7 +83,8 @@ pub(crate) async fn find(
     }
 }
 
-/// The interface of that name: `Bank::Account`, `Bank/Account`, `IDL:Bank/Account:1.0`, or `Account` where only one is called so.
+/// Returns the interface of this name: `Bank::Account`, `Bank/Account`, `IDL:Bank/Account:1.0`, or `Account`
+/// if it is unique.
 pub(crate) fn named(idl: &Idl, name: &str) -> anyhow::Result<Arc<Interface>> {
     if let Some(found) = idl.find_id(name).and_then(|one| one.interface().cloned()) {
         return Ok(found);
@@ -98,7 +102,7 @@ pub(crate) fn named(idl: &Idl, name: &str) -> anyhow::Result<Arc<Interface>> {
     }
 }
 
-/// The interfaces of IDL, for messages.
+/// Lists the interfaces of IDL, for messages.
 fn names(idl: &Idl) -> String {
     let all = idl.definitions().filter(|one| one.interface().is_some() && !one.is_included());
     let all: Vec<&str> = all.map(|one| one.scoped_name()).collect();
@@ -109,12 +113,13 @@ fn names(idl: &Idl) -> String {
     }
 }
 
-/// The name of an interface in IDL, for messages and command lines.
+/// Returns the name of an interface in IDL, for messages and command lines.
 fn scoped<'a>(idl: &'a Idl, interface: &'a Interface) -> &'a str {
     idl.find_id(interface.id()).map_or(interface.id(), |one| one.scoped_name())
 }
 
-/// The interface of the reference's repository id; where the IDL does not have that, the one that the object says it has.
+/// Returns the interface of the reference's repository id. If the IDL does not have it, the object is asked
+/// which interface of the IDL it has.
 async fn in_idl(idl: &Idl, object: &ObjectRef, operation: Option<&str>) -> anyhow::Result<Found> {
     let id = object.repository_id();
     if let Some(interface) = idl.find_id(id).and_then(|one| one.interface().cloned()) {
@@ -142,7 +147,7 @@ async fn in_idl(idl: &Idl, object: &ObjectRef, operation: Option<&str>) -> anyho
             )
         }
         ([one], _) => one,
-        // Several, none of which is derived from another: the operation decides.
+        // Several interfaces, none derived from another: the operation decides.
         (several, operation) => {
             let mut having =
                 several.iter().filter(|one| operation.is_some_and(|name| has_operation(one, name)));
@@ -158,7 +163,7 @@ async fn in_idl(idl: &Idl, object: &ObjectRef, operation: Option<&str>) -> anyho
             }
         }
     };
-    // A `corbaloc:` never says it, so that is nothing to remark.
+    // A `corbaloc:` URL never contains the type, so this needs no remark.
     let remark = (!id.is_empty()).then(|| {
         let name = scoped(idl, chosen);
         let operation = operation.unwrap_or("OPERATION");
@@ -167,7 +172,8 @@ async fn in_idl(idl: &Idl, object: &ObjectRef, operation: Option<&str>) -> anyho
     Ok(Found { interface: Arc::clone(chosen), remark })
 }
 
-/// The spellings of operations of that name in the IDL: where each is defined.
+/// Returns the operations of this name in the IDL, as `INTERFACE.OPERATION` for each interface that defines
+/// one.
 pub(super) fn having(idl: &Idl, operation: &str) -> Vec<String> {
     let defines = |one: &Interface| {
         one.operations().iter().any(|own| *own.name == *operation)
@@ -177,24 +183,24 @@ pub(super) fn having(idl: &Idl, operation: &str) -> Vec<String> {
     found.map(|one| format!("{}.{operation}", scoped(idl, &one))).take(LISTED).collect()
 }
 
-/// Whether it has an operation, or an attribute, of that name.
+/// Returns whether the interface has an operation or attribute of this name.
 fn has_operation(interface: &Interface, name: &str) -> bool {
     interface.find(name).is_some() || interface.find(&format!("_get_{name}")).is_some()
 }
 
-/// All interfaces of IDL that objects in other processes can have, each once.
+/// Returns all interfaces of IDL that remote objects can have, each once.
 fn all(idl: &Idl) -> Vec<Arc<Interface>> {
     let mut met = HashSet::new();
     let interfaces = idl.definitions().filter_map(|one| one.interface().cloned());
     interfaces.filter(|one| one.kind() != TcKind::LocalInterface && met.insert(one.id().to_owned())).collect()
 }
 
-/// The interfaces of IDL that the object says it has, without those that another of them is derived from.
+/// Returns the most derived interfaces of IDL that the object claims to have.
 ///
-/// Those without bases are asked for first, and derived ones only where the object has all their bases.
+/// Interfaces without bases are tested first, and derived ones only if the object has all their bases.
 ///
 /// # Errors
-/// The object can not be asked.
+/// The object cannot be asked.
 async fn most_derived(idl: &Idl, object: &ObjectRef) -> Result<Vec<Arc<Interface>>, SystemException> {
     let mut open = all(idl);
     let known: HashSet<String> = open.iter().map(|one| one.id().to_owned()).collect();
@@ -223,10 +229,10 @@ async fn most_derived(idl: &Idl, object: &ObjectRef) -> Result<Vec<Arc<Interface
     Ok(has)
 }
 
-/// Those that the object says it has.
+/// Returns the interfaces that the object claims to have.
 ///
 /// # Errors
-/// The object can not be asked.
+/// The object cannot be asked.
 async fn asked(
     object: &ObjectRef,
     interfaces: Vec<Arc<Interface>>,
@@ -245,14 +251,14 @@ async fn asked(
                     has.push(one);
                 }
             }
-            // A task that panicked has said so.
+            // A task that panicked has already printed its message.
             Some(Err(_)) => {}
             None => return Ok(has),
         }
     }
 }
 
-/// The interface by an interface repository.
+/// Returns the interface from an interface repository.
 async fn in_repository(
     orb: &Orb,
     object: &ObjectRef,

@@ -5,17 +5,18 @@ use std::fmt::Write;
 use zorb::dynamic::Dynamic;
 use zorb::{TcKind, TypeCode};
 
-/// Types that are shown within each other; what is deeper is left empty.
+/// Maximum nesting of types in a skeleton. Deeper values are left empty.
 const LEVELS: usize = 12;
-/// Levels that JSON of values has at most.
+/// Maximum nesting of values in JSON.
 const DEEPEST: usize = 64;
-/// Bytes of a skeleton.
+/// Maximum size of a skeleton in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// A JSON object with a value for each of these members: zeros, empty texts, the first enumerator, sequences of one element.
+/// Returns a JSON object with a value for each of these members: zeros, empty strings, the first enumerator,
+/// sequences of one element.
 ///
 /// # Errors
-/// A member is of a type that has no JSON, or the skeleton would be longer than 1 MiB.
+/// A member has a type without JSON form, or the skeleton would exceed 1 MiB.
 pub(super) fn of<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)>) -> anyhow::Result<String> {
     let mut skeleton = Skeleton { text: String::new(), inside: Vec::new() };
     let all: Vec<(String, TypeCode)> = members.map(|(name, code)| (name.to_owned(), code.clone())).collect();
@@ -25,7 +26,7 @@ pub(super) fn of<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)>) -> 
 
 struct Skeleton {
     text: String,
-    /// The repository ids of the types that are around.
+    /// The repository ids of the enclosing types.
     inside: Vec<String>,
 }
 
@@ -74,7 +75,7 @@ impl Skeleton {
             }
             TcKind::Sequence if !is_of_octets(&code) => {
                 let element = code.content_type()?;
-                // A type that contains itself ends here; so does what is nested deeply.
+                // Recursion into a type that contains itself, or that is nested too deep, ends here.
                 let repeated =
                     element.unaliased().id().is_ok_and(|id| self.inside.iter().any(|one| one == id));
                 if repeated || level >= LEVELS || is_entry(&element) {
@@ -105,7 +106,7 @@ impl Skeleton {
     }
 }
 
-/// What a type begins with, as JSON.
+/// Returns the default value of a type, as JSON.
 fn plain(code: &TypeCode) -> anyhow::Result<String> {
     Ok(Dynamic::default_of(code)?.to_json()?)
 }
@@ -117,7 +118,7 @@ fn members(code: &TypeCode) -> Vec<(String, TypeCode)> {
         .collect()
 }
 
-/// The label of a union's first member, as JSON, and the member.
+/// Returns the label of a union's first member, as JSON, and the member.
 fn first_case(code: &TypeCode) -> anyhow::Result<(String, Vec<(String, TypeCode)>)> {
     #[derive(serde::Deserialize)]
     struct Case {
@@ -132,7 +133,7 @@ fn is_of_octets(code: &TypeCode) -> bool {
     code.content_type().is_ok_and(|element| element.unaliased().kind() == TcKind::Octet)
 }
 
-/// Whether an element is an entry of a map: a pair without a name of its own.
+/// Returns whether an element is an entry of a map: an unnamed pair.
 fn is_entry(element: &TypeCode) -> bool {
     let element = element.unaliased();
     element.kind() == TcKind::Struct && element.id().is_ok_and(str::is_empty)

@@ -1,4 +1,5 @@
-//! `zorb ior check`: which addresses of a reference lead from this machine to its object, and why others do not.
+//! `zorb ior check`: tests which addresses of a reference lead from this machine to its object, and why
+//! others do not.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -16,29 +17,29 @@ use super::dump::{Address, Protocol, ways};
 use crate::Verdict;
 use crate::output::{Node, Output, Tone};
 
-/// What was found at the addresses of a reference.
+/// The results for the addresses of a reference.
 #[derive(Debug, Serialize)]
 struct Report {
     type_id: String,
-    /// Whether a client that tries them in turn gets to the object.
+    /// Whether a client that tries the addresses in order reaches the object.
     usable: bool,
     addresses: Vec<Tried>,
 }
 
-/// What was found at one.
+/// The result for one address.
 #[derive(Debug, Serialize)]
 struct Tried {
     #[serde(flatten)]
     address: Address,
-    /// What the host's name leads to.
+    /// The IP addresses that the host's name resolves to.
     resolved: Vec<IpAddr>,
     outcome: Outcome,
-    /// What it means, or what to do.
+    /// The meaning of the outcome, or what to do.
     text: String,
-    /// What is to be known of an address even where it works from here.
+    /// A note about an address that can cause problems even if it works from here.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
-    /// How long the answer took, microseconds.
+    /// The time until the answer in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     answered_us: Option<u64>,
 }
@@ -46,24 +47,24 @@ struct Tried {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
-    /// The object is there, or the server knows where.
+    /// The object exists, or the server knows its location.
     Object,
-    /// A server is there, without the object.
+    /// A server answers that does not have the object.
     NoObject,
-    /// Somebody listens, who was not asked.
+    /// A server listens, but it was not asked.
     Listens,
-    /// Somebody listens, whose answer was an error.
+    /// A server listens, and answered with an error.
     Error,
-    /// Nobody can be reached.
+    /// No server can be reached.
     Unreachable,
-    /// The address can not be used at all.
+    /// The address cannot be used at all.
     Unusable,
 }
 
-/// Tries all addresses at once, and prints what was found.
+/// Tests all addresses concurrently, and prints the results.
 ///
 /// # Errors
-/// The reference names no address; output fails.
+/// The reference names no address, or output fails.
 pub(super) fn run(url: &ObjectUrl, within: Duration, output: &Output) -> anyhow::Result<Verdict> {
     let ior = match url {
         ObjectUrl::Ior(ior) => ior.clone(),
@@ -146,7 +147,7 @@ async fn tried(orb: &Orb, type_id: &str, address: Address, profile: &IiopProfile
     tried
 }
 
-/// Who answers at an address; an error where nobody does.
+/// Tests an address. The result is an error if no server can be reached.
 async fn find(
     orb: &Orb,
     type_id: &str,
@@ -206,7 +207,7 @@ const UNSPECIFIED: &str = "it names no machine: the server publishes the address
                            (omniORB: -ORBendPointPublish; TAO: hostname_in_ior in -ORBListenEndpoints; JacORB: OAIAddr or \
                            jacorb.ior_proxy_host; zorb: OrbBuilder::publish)";
 
-/// What is to be known of an address.
+/// Returns a note about an address that can cause problems.
 fn note(ip: IpAddr) -> Option<&'static str> {
     let (private, link_local) = match ip {
         IpAddr::V4(v4) => (v4.is_private(), v4.is_link_local()),
@@ -225,7 +226,7 @@ fn note(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Connects to one of them.
+/// Connects to one of the resolved addresses.
 async fn connect(resolved: &[SocketAddr], within: Duration) -> Result<(), String> {
     let mut whys = Vec::new();
     for at in resolved {
@@ -253,7 +254,7 @@ fn why(error: &io::Error) -> String {
     }
 }
 
-/// Whether the system would know where to send a datagram to. None is sent.
+/// Returns whether the system has a route for a datagram to this address. None is sent.
 fn has_route(at: SocketAddr) -> bool {
     let any: SocketAddr = if at.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
     UdpSocket::bind(any).and_then(|socket| socket.connect(at)).is_ok()
@@ -272,7 +273,7 @@ async fn unix(path: &str) -> Result<(Outcome, String), (Outcome, String)> {
     Err((Outcome::Unusable, format!("{path}: this system has no Unix sockets")))
 }
 
-/// The reference with one address alone.
+/// Returns the reference with this address only.
 fn alone(type_id: &str, profile: &IiopProfile, host: String, port: u16) -> Ior {
     let other = [
         ComponentTag::ALTERNATE_IIOP_ADDRESS,

@@ -1,4 +1,4 @@
-//! Components: what a profile says beside address and key.
+//! Components: the parts of a profile other than address and key.
 
 use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::code_set::{CodeSetComponent, CodeSetId};
@@ -14,7 +14,7 @@ use super::key::{KeyView, hex, text};
 use super::names;
 use crate::output::{Node, Tone, told};
 
-/// A component, and what it means where that is known.
+/// A component, and its meaning if known.
 #[derive(Debug, Serialize)]
 pub(super) struct ComponentView {
     tag: u32,
@@ -22,10 +22,10 @@ pub(super) struct ComponentView {
     name: Option<&'static str>,
     octets: usize,
     hex: String,
-    /// What it says; missing where the tag is not known, or where the octets are not what the tag says.
+    /// The meaning; missing if the tag is unknown, or if the bytes do not match the tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// Set where the tag is known and the octets are not what it says.
+    /// Set if the tag is known and the bytes do not match it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     corrupt: bool,
     #[serde(skip)]
@@ -73,7 +73,8 @@ impl ComponentView {
     }
 }
 
-/// `None` for tags that are not known here; `Some(None)` where the octets are not what the tag says.
+/// Returns the meaning of a component: `None` for unknown tags, `Some(None)` if the bytes do not match the
+/// tag.
 fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
     Some(match component.tag {
         ComponentTag::ORB_TYPE => component
@@ -184,7 +185,7 @@ fn read<T>(
     open_encapsulation(&component.data).and_then(|mut d| f(&mut d)).ok()
 }
 
-/// Host and port as URLs have them.
+/// Returns host and port in the form of URLs.
 pub(super) fn address(host: &str, port: u16) -> String {
     let shown = told(host);
     if host.contains(':') { format!("[{shown}]:{port}") } else { format!("{shown}:{port}") }
@@ -281,7 +282,7 @@ fn tls_transport(tls: &TlsSecTrans) -> (Value, String) {
 }
 
 fn tao_endpoints(d: &mut Decoder<'_>) -> Result<Meaning, DecodeError> {
-    // A string with its length and its end, and two shorts.
+    // Minimum size: a string with its length and terminator, and two shorts.
     let count = d.read_len(9)?;
     let mut values = Vec::new();
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! All that a reference says.
+//! The complete content of a reference.
 
 use giop_codec::cdr::CdrDecode;
 use giop_codec::ior::{
@@ -14,18 +14,18 @@ use super::key::{KeyView, hex};
 use super::names;
 use crate::output::{Node, Tone, told};
 
-/// A reference, taken apart.
+/// A parsed reference.
 #[derive(Debug, Serialize)]
 pub(super) struct Dump {
-    /// The URL that was given, where it was none of octets.
+    /// The URL that was given, unless it was a stringified IOR.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// What is told of a URL that only a naming service can resolve.
+    /// The name in a URL, which only a naming service can resolve.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     type_id: String,
     nil: bool,
-    /// Who made it, where a profile says it.
+    /// The ORB that created it, if a profile contains this.
     #[serde(skip_serializing_if = "Option::is_none")]
     orb: Option<&'static str>,
     profiles: Vec<ProfileView>,
@@ -60,29 +60,29 @@ enum Body {
     Components {
         components: Vec<ComponentView>,
     },
-    /// Of a kind that is not known here.
+    /// The tag is unknown.
     Unknown {
         hex: String,
     },
-    /// Not what its tag says.
+    /// The content does not match the tag.
     Corrupt {
         error: String,
         hex: String,
     },
 }
 
-/// A way to the object.
+/// An address of the object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Address {
     pub(super) protocol: Protocol,
     pub(super) host: String,
-    /// 0 where nobody listens.
+    /// 0 if the server does not listen there.
     pub(super) port: u16,
-    /// What names it: the profile, or a component.
+    /// The source of the address: the profile, or a component.
     pub(super) from: &'static str,
 }
 
-/// What is spoken at an address.
+/// The protocol of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Protocol {
@@ -102,7 +102,7 @@ impl Protocol {
 }
 
 impl Address {
-    /// As people read it.
+    /// Formats the address for people.
     pub(super) fn shown(&self) -> String {
         match self.protocol {
             Protocol::Unix => format!("unix://{}", told(&self.host)),
@@ -112,7 +112,7 @@ impl Address {
 }
 
 impl Dump {
-    /// Takes what `url` holds apart.
+    /// Parses the reference in `url`.
     ///
     /// # Errors
     /// A URL that names no address, such as `corbaloc:rir:`.
@@ -140,7 +140,7 @@ impl Dump {
         nodes.extend(self.url.as_ref().map(|url| Node::new("url", url)));
         nodes.extend(self.name.as_ref().map(|name| {
             let what = if name.is_empty() { "the context itself" } else { name.as_str() };
-            // A name doubles its own backslashes.
+            // The backslashes of a name are already doubled.
             let what = OneLine::new(what);
             Node::new("name", format!("{what}  (in the naming context below)"))
         }));
@@ -237,7 +237,7 @@ fn version(version: Version) -> String {
     format!("1.{}", version.minor())
 }
 
-/// Every way to the object that the profile names, in the order in which it does.
+/// Returns all addresses of the object in the profile, in their order.
 pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     let plain =
         |host: &str, port, from| Address { protocol: Protocol::Iiop, host: host.to_owned(), port, from };
@@ -246,7 +246,7 @@ pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     let mut all = vec![plain(&profile.host, profile.port, "profile")];
     for component in &profile.components {
         match component.tag {
-            // Who reads 1.1 does not look at them.
+            // Clients of IIOP 1.1 ignore them.
             ComponentTag::ALTERNATE_IIOP_ADDRESS if profile.version >= Version::V1_2 => {
                 let named = component.as_alternate_address();
                 all.extend(named.map(|(host, port)| plain(&host, port, "TAG_ALTERNATE_IIOP_ADDRESS")));
@@ -288,7 +288,7 @@ pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     seen
 }
 
-/// All ways to the object, with the key at each: of a reference that is taken apart no further.
+/// Returns all addresses of the object, each with its profile, without parsing the rest of the reference.
 pub(super) fn ways(ior: &Ior) -> Vec<(Address, IiopProfile)> {
     ior.iiop_profiles()
         .flat_map(|profile| addresses(&profile).into_iter().map(move |address| (address, profile.clone())))

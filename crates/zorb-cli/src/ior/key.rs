@@ -1,34 +1,36 @@
-//! Object keys: opaque to all but the ORB that made them, yet known ORBs make them of what people know.
+//! Object keys. They are opaque to all ORBs except the one that created them, but the formats of some ORBs
+//! are known.
 
 use orb_runtime::inside::{Key, Path};
 use serde::Serialize;
 
 use crate::output::Node;
 
-/// An object key, and what it is made of where that can be told.
+/// An object key, and its parts if the format is known.
 #[derive(Debug, Serialize)]
 pub(super) struct KeyView {
     octets: usize,
     hex: String,
-    /// As text, with `\xHH` for what is none.
+    /// As text, with `\xHH` for bytes that are not text.
     text: String,
-    /// What it is made of.
+    /// The parts of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     form: Option<Form>,
 }
 
-/// The parts of a key of an ORB whose keys are known. Whoever forges a reference can write anything here.
+/// The parts of a key in the format of a known ORB. They are not trustworthy, because references can be
+/// forged.
 #[derive(Debug, Serialize)]
 struct Form {
-    /// The ORB that makes such keys.
+    /// The ORB that uses this format.
     orb: &'static str,
-    /// Whether the key outlives its server's process, where the form tells.
+    /// Whether the key outlives its server's process, if the format contains this.
     #[serde(skip_serializing_if = "Option::is_none")]
     persistent: Option<bool>,
     /// The names of the POAs below the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     poa: Option<Vec<String>>,
-    /// The object's id in its POA, with `\xHH` for what is no text.
+    /// The object's id in its POA, with `\xHH` for bytes that are not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
 }
@@ -38,7 +40,7 @@ impl KeyView {
         Self { octets: key.len(), hex: hex(key), text: text(key), form: Form::of(key) }
     }
 
-    /// As text where it is some, else in hexadecimal digits.
+    /// Returns the key as text if it is text, otherwise in hexadecimal digits.
     pub(super) fn shown(&self) -> String {
         let shown = if self.text.contains("\\x") { &self.hex } else { &self.text };
         format!("{shown}  ({} octets)", self.octets)
@@ -80,7 +82,7 @@ fn zorb(key: &[u8]) -> Option<Form> {
     Some(Form { orb: "zorb", persistent: Some(persistent), poa, id: Some(text(key.object_id().as_slice())) })
 }
 
-/// `FE stamp(8) 00 id` of the root, `FF name FF name (FE stamp(8)) 00 id` below it.
+/// Parses `FE stamp(8) 00 id` of the root POA, or `FF name FF name (FE stamp(8)) 00 id` below it.
 fn omniorb(key: &[u8]) -> Option<Form> {
     let mut poa = Vec::new();
     let mut rest = key;
@@ -99,14 +101,14 @@ fn omniorb(key: &[u8]) -> Option<Form> {
     Some(Form { orb: "omniORB", persistent: Some(!transient), poa: Some(poa), id: Some(text(id)) })
 }
 
-/// `14 01 0F 00`, then letters for the kind of POA and of id, and for how long it lasts.
+/// Parses `14 01 0F 00`, then letters for the kind of POA, the kind of id, and the lifespan.
 fn tao(key: &[u8]) -> Option<Form> {
     let rest = key.strip_prefix(&[0x14, 0x01, 0x0f, 0x00])?;
     let [b'R' | b'N', b'S' | b'U', lasts @ (b'P' | b'T'), ..] = rest else { return None };
     Some(Form { orb: "TAO", persistent: Some(*lasts == b'P'), poa: None, id: None })
 }
 
-/// `server/POA/POA/id`, where a `/` within a part is written `&%` and a `&` twice.
+/// Parses `server/POA/POA/id`, in which a `/` within a part is written `&%`, and a `&` twice.
 fn jacorb(key: &[u8]) -> Option<Form> {
     let mut parts: Vec<&[u8]> = key.split(|octet| *octet == b'/').collect();
     let id = parts.pop().filter(|id| !id.is_empty())?;
@@ -117,7 +119,8 @@ fn jacorb(key: &[u8]) -> Option<Form> {
     };
     let server = name(server)?;
     let poa = poas.iter().map(name).collect::<Option<Vec<_>>>()?;
-    // The name of a server that has none says which ORB it is; any text with slashes could be a key of a person's own.
+    // The default name of an unnamed server identifies the ORB. Any other text with slashes could be a
+    // user-defined key.
     let transient = server == "StandardImplName" || server.bytes().all(|octet| octet.is_ascii_digit());
     (transient || !poa.is_empty()).then(|| Form {
         orb: "JacORB",
@@ -147,7 +150,7 @@ pub(super) fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// As text, where it is: control characters and what is no UTF-8 become `\xHH`, a backslash two.
+/// Returns the key as text. Control characters and invalid UTF-8 become `\xHH`, and backslashes are doubled.
 pub(super) fn text(octets: &[u8]) -> String {
     let mut out = String::new();
     for chunk in octets.utf8_chunks() {
@@ -181,7 +184,7 @@ mod tests {
         Some(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// The keys are ones that these ORBs made.
+    /// The keys were created by these ORBs.
     #[test]
     fn keys_of_known_orbs_are_taken_apart() {
         let root = b"\xfe\x27\xf2\x00\x6b\x00\x00\x54\x5c\x00\x00\x00\x00\x00";

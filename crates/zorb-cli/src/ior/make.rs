@@ -75,7 +75,7 @@ impl IiopVersion {
     }
 }
 
-/// Of a key.
+/// The bytes of a key.
 #[derive(Debug, Clone)]
 struct Octets(Vec<u8>);
 
@@ -109,10 +109,10 @@ fn octets(text: &str) -> Result<Octets, String> {
     ))
 }
 
-/// Makes it and prints it.
+/// Creates the reference and prints it.
 ///
 /// # Errors
-/// The URL is none, or options contradict each other; output fails.
+/// The URL is invalid, options contradict each other, or output fails.
 pub(super) fn run(args: &MakeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let ior = made(args)?;
     let dump = Dump::of(&ObjectUrl::Ior(ior.clone()))?;

@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 
 pub(crate) use make::MakeArgs;
 
-use crate::cli;
+use crate::options;
 use crate::output::Output;
 use crate::{Verdict, target};
 
@@ -38,14 +38,14 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "REFERENCE")]
     target: String,
     /// How long each address may take to answer
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = options::duration)]
     timeout: Duration,
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
-/// The reference can not be read, or the result not be written.
+/// The reference cannot be read, or the result cannot be written.
 pub(crate) fn run(command: &IorCommand, output: &Output) -> anyhow::Result<Verdict> {
     match command {
         IorCommand::Dump { target } => {

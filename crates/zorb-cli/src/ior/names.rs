@@ -1,6 +1,6 @@
-//! What tags of profiles and components are called.
+//! Names of the tags of profiles and components.
 
-/// The name of a profile's tag, where it is a known one.
+/// Returns the name of a profile's tag, if known.
 pub(super) fn of_profile(tag: u32) -> Option<&'static str> {
     Some(match tag {
         0 => "TAG_INTERNET_IOP",
@@ -16,7 +16,7 @@ pub(super) fn of_profile(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// The name of a component's tag, where it is a known one.
+/// Returns the name of a component's tag, if known.
 pub(super) fn of_component(tag: u32) -> Option<&'static str> {
     Some(match tag {
         0 => "TAG_ORB_TYPE",
@@ -70,7 +70,7 @@ pub(super) fn of_component(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// What a vendor reserved tags under, as the four letters that vendors begin theirs with.
+/// Returns the vendor of a reserved tag, which starts with the vendor's four letters.
 pub(super) fn of_vendor(tag: u32) -> Option<&'static str> {
     Some(match tag >> 8 {
         0x41_5454 => "omniORB",
@@ -86,7 +86,7 @@ pub(super) fn of_vendor(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// A tag for people: its name, or its number and whose it is.
+/// Formats a tag: its name, or its number and vendor.
 pub(super) fn shown(tag: u32, name: Option<&'static str>) -> String {
     match (name, of_vendor(tag)) {
         (Some(name), _) => name.to_owned(),

@@ -1,4 +1,4 @@
-//! What is measured of calls, in memory that does not grow with their number.
+//! Measurements of calls, in memory that does not grow with their number.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,22 +11,22 @@ use zorb::dynamic::DynamicException;
 
 use crate::limits::in_options;
 
-/// The longest latency that is told apart, in nanoseconds: an hour.
+/// Maximum latency that is recorded exactly, in nanoseconds: an hour.
 const LONGEST: u64 = 3_600_000_000_000;
-/// Digits of a latency that count.
+/// Significant digits of a latency.
 const DIGITS: u8 = 3;
-/// Kinds of exceptions that are counted apart.
+/// Maximum number of kinds of exceptions that are counted separately.
 const KINDS: usize = 64;
-/// Characters of an example.
+/// Maximum characters of an example.
 const EXAMPLE: usize = 300;
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome<'a> {
     Answered,
     /// A user exception, by its repository id.
     Raised(String),
-    /// A failure, which is counted by its exception and minor code.
+    /// A failure, counted by its exception and minor code.
     Failed {
         kind: String,
         exception: &'a zorb::SystemException,
@@ -50,11 +50,11 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// How often something happened, and what it was the first time.
+/// The number of occurrences of an outcome, and the first one as an example.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Kind {
     pub(super) count: u64,
-    /// Of the first one, in words.
+    /// The text of the first occurrence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) example: String,
 }
@@ -63,7 +63,8 @@ pub(super) struct Kind {
 pub(super) struct Figures(Mutex<Counts>);
 
 pub(super) struct Counts {
-    /// Of all answers, user exceptions among them, in nanoseconds. `None`: it could not be made.
+    /// Latencies of all answers, including user exceptions, in nanoseconds. `None` if the histogram could not
+    /// be created.
     pub(super) latencies: Option<Histogram<u64>>,
     pub(super) answered: u64,
     pub(super) raised: BTreeMap<String, Kind>,
@@ -94,12 +95,12 @@ impl Figures {
         });
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another instance.
     pub(super) fn add(&mut self, other: &Figures) {
         let own = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         other.with(|other| {
             if let (Some(own), Some(other)) = (&mut own.latencies, &other.latencies) {
-                // Both have the same bounds.
+                // Both have the same bounds, so this cannot fail.
                 let _ = own.add(other);
             }
             own.answered += other.answered;
@@ -120,7 +121,7 @@ impl Figures {
     }
 }
 
-/// Counts one of a kind; of too many kinds the further ones together.
+/// Counts an occurrence of a kind. If there are too many kinds, further ones are counted together.
 fn count(kinds: &mut BTreeMap<String, Kind>, kind: &str, example: impl FnOnce() -> String) {
     let kind = if kinds.contains_key(kind) || kinds.len() < KINDS { kind } else { "other" };
     if let Some(known) = kinds.get_mut(kind) {

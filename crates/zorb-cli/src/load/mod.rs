@@ -1,4 +1,4 @@
-//! `zorb load`: calls an operation again and again, and measures how long the answers take.
+//! `zorb load`: calls an operation repeatedly, and measures the latencies.
 
 mod figures;
 mod report;
@@ -21,7 +21,7 @@ use crate::call::{IdlArgs, Named, find, read_arguments, request};
 use crate::client::{Client, ended};
 use crate::login::Login;
 use crate::output::Output;
-use crate::{Verdict, cli, target};
+use crate::{Verdict, options, target};
 use figures::{Figures, Outcome};
 use report::Report;
 use schedule::Schedule;
@@ -40,7 +40,7 @@ that stops for a second would be measured by one slow call instead of by all tho
 Latencies are those of answers, user exceptions among them; failures are counted by kind. Of oneways they are the times in which calls
 were handed to the connection. Ctrl-C ends it and prints what there is so far. The exit code is 1 where calls failed or none was answered.";
 
-/// How often progress is shown.
+/// Interval of progress updates.
 const SHOWN_EACH: Duration = Duration::from_millis(100);
 
 /// Options of `zorb load`.
@@ -63,7 +63,7 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'n', long, value_name = "CALLS", default_value_t = 10_000, conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     number: u64,
     /// How long calls are started, in place of a number of calls
-    #[arg(long, value_name = "TIME", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", value_parser = options::duration)]
     duration: Option<Duration>,
     /// Calls to start in a second, however long answers take
     #[arg(long, value_name = "CALLS", value_parser = rate)]
@@ -84,17 +84,17 @@ fn rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "calls a second are expected, such as 5000 or 0.5".to_owned())
 }
 
-/// Calls, and prints what was measured.
+/// Calls, and prints the measurements.
 ///
 /// # Errors
-/// The reference, the IDL or the arguments are not what they should be, or there is no connection; output fails.
+/// The reference, the IDL or the arguments are invalid, there is no connection, or output fails.
 pub(crate) fn run(args: &LoadArgs, output: &Output) -> anyhow::Result<Verdict> {
     let credentials = args.login.credentials()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let report = runtime.context("cannot start")?.block_on(async {
         let mut orbs = Vec::new();
         for _ in 0..args.connections.min(args.concurrency) {
-            // Connections are shared by all references of an ORB.
+            // All references of an ORB share its connections, so each connection needs an ORB.
             orbs.push(args.client.orb_as(credentials.clone()).await?);
         }
         let report = measured(args, &orbs, output).await;
@@ -139,7 +139,7 @@ async fn measured(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Res
             },
         }
     };
-    // What was begun is measured; what is not answered yet is given up.
+    // Completed calls are measured. Unanswered ones are abandoned.
     let seconds = begin.elapsed();
     workers.shutdown().await;
     bar.clear();
@@ -205,23 +205,23 @@ async fn calls(args: &LoadArgs, url: &str, orbs: &[Orb], output: &Output) -> any
             let request = request(&object, &operation, arguments.as_deref())?;
             made = Some(Calls { operation, requests: vec![request] });
         }
-        // What connecting takes is no latency of a call.
+        // Connect in advance, so that connecting does not count as latency of a call.
         object.validate_connection().await.context("no connection to the object")?;
     }
     made.context("no connection is wanted")
 }
 
-/// What all workers share.
+/// State that all workers share.
 struct Load {
     schedule: Schedule,
-    /// Each worker has one, and some workers share one: memory does not grow with their number.
+    /// Measurements of workers. Some workers share an entry, so that memory does not grow with their number.
     shards: Vec<Figures>,
     finished: AtomicU64,
     oneway: bool,
 }
 
 impl Load {
-    /// Makes calls, one after the other, as long as there are some to make.
+    /// Makes calls one after the other until the schedule ends.
     async fn work(self: Arc<Self>, request: Request, at: usize) {
         while let Some(since) = self.schedule.next().await {
             let outcome = match self.oneway {
@@ -237,7 +237,7 @@ impl Load {
     }
 }
 
-/// How far it is, on a terminal.
+/// The progress bar on a terminal.
 struct Bar {
     bar: ProgressBar,
     duration: Option<Duration>,
@@ -245,7 +245,7 @@ struct Bar {
 
 impl Bar {
     fn new(args: &LoadArgs, output: &Output) -> Self {
-        // Where no terminal reads it, nothing is drawn.
+        // Without a terminal, nothing is drawn.
         let target = match output.is_json() {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),

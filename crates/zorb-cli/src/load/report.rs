@@ -1,4 +1,4 @@
-//! What `zorb load` prints.
+//! The report of `zorb load`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::figures::{Figures, Kind};
 use crate::output::{Node, Tone};
 
-/// How the calls were made, and how it ended.
+/// The parameters of a run, and how it ended.
 pub(super) struct Run {
     pub(super) operation: String,
     pub(super) seconds: Duration,
@@ -20,7 +20,7 @@ pub(super) struct Run {
     pub(super) interrupted: bool,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     operation: String,
@@ -29,20 +29,20 @@ pub(super) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<f64>,
     seconds: f64,
-    /// Calls that were answered without an exception.
+    /// Calls answered without an exception.
     answered: u64,
     /// User exceptions, by repository id.
     user_exceptions: BTreeMap<String, Kind>,
     /// System exceptions, by name and minor code.
     failures: BTreeMap<String, Kind>,
     failed: u64,
-    /// Calls that had no answer yet when it ended.
+    /// Calls without an answer at the end.
     unfinished: u64,
-    /// Calls that were due by the rate, and could not be begun because the others were not answered.
+    /// Calls that were due by the rate, and not started because others were unanswered.
     not_begun: u64,
-    /// Answers, user exceptions among them, in a second.
+    /// Answers per second, including user exceptions.
     calls_per_second: f64,
-    /// Of the answers; missing where there is none.
+    /// Latencies of the answers; missing if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_us: Option<Latency>,
     interrupted: bool,
@@ -96,7 +96,7 @@ impl Report {
         })
     }
 
-    /// Whether calls were answered, and none failed.
+    /// Returns whether calls were answered and none failed.
     pub(super) fn is_good(&self) -> bool {
         self.failed == 0 && self.latency_us.is_some()
     }
@@ -110,7 +110,7 @@ impl Report {
             (self.unfinished, "not answered yet"),
             (self.not_begun, "due but not begun"),
         ] {
-            // That none failed is worth a word.
+            // The number of failed calls is shown even if it is 0.
             if count > 0 || what == "failed" {
                 calls.push_str(&format!(", {count} {what}"));
             }
@@ -160,7 +160,7 @@ impl Report {
     }
 }
 
-/// Microseconds, in the unit that is read best.
+/// Formats microseconds in the most readable unit.
 fn time(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{us:.0} us"),

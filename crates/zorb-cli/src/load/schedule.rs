@@ -1,4 +1,4 @@
-//! When calls are made.
+//! The schedule of calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,42 +8,44 @@ use tokio::time::{Instant, sleep_until};
 /// A number that no count of calls reaches.
 const ALL: u64 = u64::MAX;
 
-/// The calls to make: so many, or as many as fit in a time; at a rate, or each as soon as another one is answered.
+/// The calls to make: a number of calls, or as many as fit in a duration; at a rate, or each as soon as
+/// another one is answered.
 #[derive(Debug)]
 pub(super) struct Schedule {
     begin: Instant,
     number: u64,
     until: Option<Instant>,
     rate: Option<f64>,
-    /// Calls that were given out.
+    /// Number of calls that were handed out.
     given: AtomicU64,
-    /// Calls that were begun.
+    /// Number of calls that were started.
     begun: AtomicU64,
 }
 
-/// What is to be done about a call.
+/// The action for the next call.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
-    /// There is none.
+    /// There are no more calls.
     Over,
-    /// It is made when that time comes.
+    /// Wait until this time, then make the call.
     At(Instant),
-    /// It is made now, and its latency counts from then on.
+    /// Make the call now. Its latency counts from this time.
     Since(Instant),
 }
 
 impl Schedule {
     pub(super) fn new(begin: Instant, number: u64, duration: Option<Duration>, rate: Option<f64>) -> Self {
-        // A time too long to count has no end.
+        // A duration that overflows has no end.
         let until = duration.and_then(|duration| begin.checked_add(duration));
         let number = if duration.is_some() { ALL } else { number };
         Self { begin, number, until, rate, given: AtomicU64::new(0), begun: AtomicU64::new(0) }
     }
 
-    /// Waits until the next call is due. Returns the moment from which its latency counts, or `None` where there are no more calls.
+    /// Waits until the next call is due. Returns the time from which its latency counts, or `None` if there
+    /// are no more calls.
     ///
-    /// That is the moment at which it was due, where it is late because of the calls before it; else that at which it begins, so that
-    /// what the timer is late by does not count.
+    /// That is the due time if the call is late because of preceding calls. Otherwise it is the actual start,
+    /// so that a late timer does not count.
     pub(super) async fn next(&self) -> Option<Instant> {
         let since = match self.turn(Instant::now()) {
             Turn::Over => return None,
@@ -57,7 +59,7 @@ impl Schedule {
         Some(since)
     }
 
-    /// What is to be done about the next call at that time.
+    /// Determines the action for the next call at this time.
     fn turn(&self, now: Instant) -> Turn {
         let place = self.given.fetch_add(1, Ordering::Relaxed);
         match self.due(place) {
@@ -78,12 +80,12 @@ impl Schedule {
         self.begin.checked_add(after)
     }
 
-    /// Calls that were begun.
+    /// Returns the number of calls that were started.
     pub(super) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Calls that were due at that time, by the rate, and were not begun.
+    /// Returns the number of calls that were due at this time, by the rate, and were not started.
     pub(super) fn not_begun(&self, at: Instant) -> u64 {
         let Some(rate) = self.rate else { return 0 };
         let end = self.until.map_or(at, |until| until.min(at));
@@ -117,7 +119,7 @@ mod tests {
             assert_eq!(schedule.turn(begin), Turn::Since(begin));
         }
         assert_eq!(schedule.turn(begin + SECOND), Turn::Over);
-        // One without an end has no end.
+        // A duration that overflows has no end.
         let endless = Schedule::new(begin, 1, Some(Duration::MAX), None);
         assert_eq!(endless.turn(begin + 100 * SECOND), Turn::Since(begin + 100 * SECOND));
     }
@@ -133,7 +135,8 @@ mod tests {
         assert_eq!(schedule.turn(begin), Turn::Over);
     }
 
-    /// A server that answers nothing for a second keeps the calls of that second waiting: their latencies count from when they were due.
+    /// If a server answers nothing for a second, the calls of that second are delayed. Their latencies count
+    /// from their due times.
     #[test]
     fn calls_that_are_late_count_from_when_they_were_due() {
         let begin = Instant::now();
@@ -152,7 +155,7 @@ mod tests {
         let schedule = Schedule::new(begin, 1, Some(3600 * SECOND), Some(1000.0));
         assert!(schedule.next().await.is_some());
         assert_eq!((schedule.begun(), schedule.not_begun(begin + 2 * SECOND)), (1, 1999));
-        // After its time nothing is due any more.
+        // After the end of the duration, no calls are due.
         assert_eq!(schedule.not_begun(begin + 7200 * SECOND), 3_599_999);
     }
 }

@@ -1,4 +1,4 @@
-//! How much of a naming service is listed, and for how long.
+//! Bounds of the number of bindings that are listed, and of the time for it.
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cli;
+use crate::options;
 
-/// Answers of an iterator in a row that bring nothing; then it is not asked any more.
+/// Maximum number of consecutive empty answers of an iterator.
 const EMPTY: u32 = 100;
 
 /// Options of commands that list names.
@@ -18,11 +18,11 @@ pub(super) struct Bounds {
     #[arg(long, value_name = "BINDINGS", default_value_t = 100_000)]
     most: usize,
     /// How long all of it may take; --timeout is for each call
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = options::duration)]
     within: Duration,
 }
 
-/// What is left of these bounds.
+/// The remainder of these bounds.
 #[derive(Debug)]
 pub(super) struct Left {
     bindings: usize,
@@ -31,14 +31,14 @@ pub(super) struct Left {
     empty: u32,
 }
 
-/// Why not everything was listed.
+/// The reason why the list is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// There are more bindings.
+    /// There are more bindings than the maximum.
     Most,
-    /// It takes longer.
+    /// The time has expired.
     Time,
-    /// The service goes on and on without an end.
+    /// The service returns empty answers without an end.
     Empty,
     /// Standard output is closed.
     Closed,
@@ -47,7 +47,7 @@ pub(super) enum Stop {
 impl Bounds {
     /// Starts the time.
     pub(super) fn start(self) -> Left {
-        // A time that is too long to be counted never ends.
+        // A duration that is too long is limited to 30 years.
         let far = Duration::from_secs(30 * 365 * 86_400);
         let until = Instant::now() + self.within.min(far);
         Left { bindings: self.most, bounds: self, until, empty: 0 }
@@ -55,30 +55,30 @@ impl Bounds {
 }
 
 impl Left {
-    /// What `work` brings, unless the time ends before.
+    /// Returns the result of `work`, unless the time expires first.
     pub(super) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
         timeout_at(self.until, work).await.map_err(|_| Stop::Time)
     }
 
-    /// Counts an answer with so many bindings.
+    /// Counts an answer with this number of bindings.
     ///
     /// # Errors
-    /// [`Stop::Empty`]: too many in a row have none.
+    /// [`Stop::Empty`]: too many consecutive answers were empty.
     pub(super) fn answer(&mut self, bindings: usize) -> Result<(), Stop> {
         self.empty = if bindings == 0 { self.empty + 1 } else { 0 };
         if self.empty >= EMPTY { Err(Stop::Empty) } else { Ok(()) }
     }
 
-    /// Counts a binding that is to be listed.
+    /// Counts a binding to list.
     ///
     /// # Errors
-    /// [`Stop::Most`]: as many as there may be are listed.
+    /// [`Stop::Most`]: the maximum number of bindings is already listed.
     pub(super) fn binding(&mut self) -> Result<(), Stop> {
         self.bindings = self.bindings.checked_sub(1).ok_or(Stop::Most)?;
         Ok(())
     }
 
-    /// A message for people, with what to do; `None` where standard output is closed.
+    /// Returns a message with what to do; `None` if standard output is closed.
     pub(super) fn text(&self, stop: Stop) -> Option<String> {
         let Bounds { most, within } = self.bounds;
         Some(match stop {

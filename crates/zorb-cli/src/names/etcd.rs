@@ -32,7 +32,7 @@ pub(super) struct EtcdArgs {
 }
 
 impl EtcdArgs {
-    /// `None`: names are kept elsewhere.
+    /// Returns the configuration; `None` if names are not stored in etcd.
     pub(super) fn config(&self) -> anyhow::Result<Option<EtcdConfig>> {
         use anyhow::Context;
         if self.members.is_empty() {
@@ -52,7 +52,7 @@ impl EtcdArgs {
         Ok(Some(if self.etcd_latest { config.reads(Reads::Latest) } else { config }))
     }
 
-    /// Where names are kept, for people.
+    /// Describes the storage location, for people.
     pub(super) fn place(&self) -> PathBuf {
         PathBuf::from(format!("etcd at {}, below {}", self.members.join(", "), self.etcd_prefix))
     }

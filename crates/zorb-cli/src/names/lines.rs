@@ -1,4 +1,4 @@
-//! Names that are written as they come, as text or as JSON.
+//! Incremental output of names, as text or as JSON.
 
 use std::io::{self, Write};
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::bounds::Stop;
 use crate::output::{Node, Output, escaped_json, write_level};
 
-/// What writes names to standard output.
+/// The writer of names to standard output.
 pub(super) struct Lines<W: Write> {
     out: W,
     json: bool,
-    /// Of each list that is open, whether something is in it.
+    /// For each open list, whether it has any items.
     open: Vec<bool>,
-    /// A write failed.
+    /// The first error of a write.
     failed: Option<io::Error>,
 }
 
@@ -29,13 +29,13 @@ impl<W: Write> Lines<W> {
         Self { out, json, open: Vec::new(), failed: None }
     }
 
-    /// Begins a list: of the whole output, or within the last item.
+    /// Begins a list: that of the whole output, or one within the last item.
     pub(super) fn begin(&mut self) {
         self.json("[");
         self.open.push(false);
     }
 
-    /// Ends it.
+    /// Ends the current list.
     pub(super) fn end(&mut self) {
         if self.open.pop() == Some(true) {
             self.line_of_json();
@@ -43,7 +43,7 @@ impl<W: Write> Lines<W> {
         self.json("]");
     }
 
-    /// Writes an item: JSON as it is, text as a node at the depth of the open list.
+    /// Writes an item: in JSON as it is, in text as a node at the depth of the open list.
     pub(super) fn item(&mut self, json: &impl Serialize, node: impl FnOnce() -> Node) {
         self.next();
         if self.json {
@@ -54,7 +54,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Begins an item that goes on, with its first members as JSON, or as text with its node.
+    /// Begins an item with further content: in JSON with its first members, in text with its node.
     pub(super) fn open_item(&mut self, json: &str, node: impl FnOnce() -> Node) {
         self.next();
         self.json(json);
@@ -75,14 +75,14 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Writes that piece of JSON; nothing in text.
+    /// Writes this piece of JSON; nothing in text.
     pub(super) fn json(&mut self, text: &str) {
         if self.json && self.failed.is_none() {
             self.failed = self.out.write_all(escaped_json(text).as_bytes()).err();
         }
     }
 
-    /// Makes all visible that was written.
+    /// Flushes the output.
     ///
     /// # Errors
     /// [`Stop::Closed`]: nothing can be written any more, see [`done`](Self::done).
@@ -96,7 +96,7 @@ impl<W: Write> Lines<W> {
     /// Ends the output.
     ///
     /// # Errors
-    /// It could not be written; a pipe whose reader has seen enough is no error.
+    /// It could not be written. It is not an error if the reader closes a pipe early.
     pub(super) fn done(mut self) -> anyhow::Result<()> {
         self.json("\n");
         let _ = self.flush();

@@ -1,4 +1,4 @@
-//! `zorb names list`: what is bound in a context.
+//! `zorb names list`: the bindings of a context.
 
 use serde::Serialize;
 use zorb::ObjectRef;
@@ -16,21 +16,21 @@ use crate::output::{Node, Output, Tone, told};
 struct Bound {
     name: String,
     context: bool,
-    /// Of `--long`.
+    /// Set by `--long`.
     #[serde(skip_serializing_if = "Option::is_none")]
     type_id: Option<String>,
-    /// Of `--long`, where the reference has one that a URL can hold.
+    /// Set by `--long`, if the reference has an address that a URL can express.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Why it could not be told.
+    /// The reason why it could not be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Lists a context, each page as it comes; the names of a page are in order.
+/// Lists a context page by page. The names of a page are sorted.
 ///
 /// # Errors
-/// The service does not answer; output fails.
+/// The service does not answer, or output fails.
 pub(super) async fn run(
     names: &Naming,
     long: bool,
@@ -48,14 +48,14 @@ pub(super) async fn run(
         Err(Ended::Call(error)) => return Err(error.into()),
         Err(Ended::Stop(stop)) => stop,
     };
-    // The service may drop its iterator; it does so by itself where this does not reach it.
+    // Lets the service release its iterator. If the call fails, the service releases it by itself.
     let _ = left.within(listing.close()).await;
     let Some(text) = left.text(stop) else { return Ok(Verdict::Good) };
     output.failure(&anyhow::anyhow!(text));
     Ok(Verdict::Bad)
 }
 
-/// Why it ended before all was listed.
+/// The reason why the list is incomplete.
 enum Ended {
     Call(SystemException),
     Stop(Stop),
@@ -111,14 +111,14 @@ async fn bound(
                 bound.type_id = Some(object.repository_id().to_owned());
                 bound.url = object.to_corbaloc();
             }
-            // Bound to nil, or unbound meanwhile.
+            // Bound to nil, or unbound concurrently.
             Err(error) => bound.error = Some(in_options(&error.to_string()).into_owned()),
         }
     }
     Ok(bound)
 }
 
-/// A context ends with a slash.
+/// Appends a slash to the name of a context.
 fn shown(name: &str, kind: BindingType) -> String {
     match kind {
         BindingType::Ncontext => format!("{name}/"),
@@ -127,7 +127,7 @@ fn shown(name: &str, kind: BindingType) -> String {
 }
 
 impl Bound {
-    /// With the name as wide as the widest of its page.
+    /// Returns the node, with the name padded to the width of its page.
     fn node(&self, width: usize) -> Node {
         let name = if self.context { format!("{}/", self.name) } else { self.name.clone() };
         let padded = format!("{name:width$}");

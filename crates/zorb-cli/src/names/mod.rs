@@ -1,4 +1,4 @@
-//! `zorb names`: what a naming service has, whichever ORB's it is.
+//! `zorb names`: the content of a naming service of any ORB.
 
 mod bounds;
 #[cfg(feature = "etcd")]
@@ -22,9 +22,9 @@ pub(crate) use serve::ServeArgs;
 
 use bounds::Bounds;
 
-use crate::cli::Later;
 use crate::client::{Client, block_on};
 use crate::failure::{Usage, hinted};
+use crate::options::Later;
 use crate::output::{Node, Output};
 use crate::{Verdict, target};
 
@@ -130,10 +130,10 @@ enum NamesCommand {
     },
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
-/// There is no naming service, or it does not do it; output fails.
+/// There is no naming service, it reports an error, or output fails.
 pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
     match &args.command {
         NamesCommand::Serve(_) | NamesCommand::Repair { .. } => args.ask_no_service()?,
@@ -153,8 +153,10 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
 }
 
 impl NamesArgs {
+    /// Checks that no options for a naming service are given.
+    ///
     /// # Errors
-    /// Options that say how a service is asked, where none is.
+    /// There are such options, although the command uses no service.
     fn ask_no_service(&self) -> Result<(), Usage> {
         if self.service.is_none() && self.client.is_default() {
             return Ok(());
@@ -199,13 +201,13 @@ async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verd
             output.show(&status, status::Status::nodes)?;
             return Ok(if status.current { Verdict::Good } else { Verdict::Bad });
         }
-        // Neither asks a service.
+        // These commands use no service.
         NamesCommand::Serve(_) | NamesCommand::Repair { .. } => {}
     }
     Ok(Verdict::Good)
 }
 
-/// What `bind_for` raises, in terms of the name.
+/// Converts the exceptions of `bind_for`, using the name.
 fn raised(name: &str, error: BindForError) -> NamingError {
     let name = name.to_owned();
     match error {
@@ -222,7 +224,8 @@ fn raised(name: &str, error: BindForError) -> NamingError {
     }
 }
 
-/// Binds a name: in place of what has it or not, as a context or an object, and for how many seconds.
+/// Binds a name: replacing an existing binding or not, as a context or an object, and optionally for a number
+/// of seconds.
 async fn bind(
     orb: &Orb,
     names: &Naming,
@@ -249,7 +252,7 @@ async fn bind(
     Ok(())
 }
 
-/// The error, with the option that makes the contexts on the way where one of them is missing.
+/// Adds a hint about the option that creates missing contexts, if one is missing.
 fn without_parents(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref().and_then(NamingError::missing_context) {
         Some(_) => hinted(error, "--parents makes the contexts on the way"),
@@ -274,7 +277,7 @@ async fn inside(names: &Naming, name: Option<&str>) -> anyhow::Result<Naming> {
     })
 }
 
-/// All of a name but its last part. Separators behind a backslash are none.
+/// Returns a name without its last part. Escaped separators do not count.
 fn parent(name: &str) -> Option<&str> {
     let octets = name.as_bytes();
     let separator = |at: &usize| {

@@ -50,7 +50,7 @@ pub(crate) struct ServeArgs {
     orb: Vec<String>,
 }
 
-/// What is served.
+/// The properties of the running service.
 #[derive(Debug, Serialize)]
 struct Served {
     urls: Vec<String>,
@@ -61,32 +61,32 @@ struct Served {
     local: bool,
 }
 
-/// What was saved.
+/// The result of a repair.
 #[derive(Debug, Serialize)]
 struct Repair {
     contexts: u64,
     bindings: u64,
-    /// Bindings, where the damaged file says how many it had.
+    /// Number of lost bindings, if the damaged file contains their total number.
     lost: Option<u64>,
-    /// The names come from the journal beside the file.
+    /// The names come from the journal next to the file.
     from_journal: bool,
     damaged: PathBuf,
 }
 
-/// Serves names until it is told to end.
+/// Serves names until a signal ends it.
 ///
 /// # Errors
-/// The address is taken, the store is in use or corrupt; output fails.
+/// The address is in use, the store is in use or corrupt, or output fails.
 pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     output.never_block()?;
     log::start();
     start::threads(None)?.block_on(begin(args, output))
 }
 
-/// Saves what can be read of a damaged store.
+/// Saves the readable part of a damaged store.
 ///
 /// # Errors
-/// Nothing can be; output fails.
+/// Nothing can be saved, or output fails.
 pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
     let repaired = DiskStore::repair(file)?;
     let found = Repair {
@@ -140,7 +140,7 @@ async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Serves a store that is open already: until then nothing listens, and clients that come early try again.
+/// Serves an open store. The server does not listen before that, so early clients retry.
 async fn serve<S: Store>(
     builder: zorb::OrbBuilder,
     store: S,
@@ -149,12 +149,13 @@ async fn serve<S: Store>(
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let store = Arc::new(store);
-    // The first context is there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
+    // Requests are held until the first context exists. OBJECT_NOT_EXIST would tell clients that it is
+    // permanently gone.
     let built = builder.hold().build().await;
     let hint = "another naming service may be there: --listen takes another port";
     let orb = built.map_err(|error| hinted(error, hint))?;
     let served = present(&orb, store, path, args, output).await;
-    // Also where that failed: clients whose requests are held get to know that they were not executed.
+    // Even after a failure: clients whose requests are held learn that they were not executed.
     orb.shutdown().await;
     served
 }
@@ -192,7 +193,7 @@ async fn present<S: Store>(
     Ok(Verdict::Good)
 }
 
-/// Where names are kept if nothing is said, as the XDG Base Directory Specification has it.
+/// Returns the default location of the store, according to the XDG Base Directory Specification.
 fn usual_store() -> anyhow::Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
@@ -202,7 +203,7 @@ fn usual_store() -> anyhow::Result<PathBuf> {
     Ok(folder.join("names.redb"))
 }
 
-/// Whether an address, with or without the name of its protocol, is for this machine alone.
+/// Returns whether an address, with or without a protocol, is reachable from this machine only.
 fn is_local(endpoint: &str) -> bool {
     let address = endpoint.split_once("://").map_or(endpoint, |(_, address)| address);
     endpoint.starts_with("unix")

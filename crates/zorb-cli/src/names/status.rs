@@ -8,12 +8,12 @@ use zorb::prelude::*;
 
 use crate::output::{Node, Tone};
 
-/// How a service is.
+/// The status of a service.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
-    /// It knows the latest of its names.
+    /// Whether it knows the latest state of its names.
     pub(super) current: bool,
-    /// Those that keep them have been away for so many seconds.
+    /// Seconds since its storage became unreachable.
     away_for: u32,
     iterators: u32,
 }
@@ -35,7 +35,7 @@ impl Status {
     }
 }
 
-/// The context with what services of zorb have beyond the OMG's.
+/// Returns the context with zorb's extensions of the OMG interface.
 pub(super) async fn balanced(names: &Naming) -> anyhow::Result<BalancedContextRef> {
     names.context().narrow().await.context("the naming service is none of zorb")
 }

@@ -1,4 +1,4 @@
-//! `zorb names tree`: all names below a context, written as they come.
+//! `zorb names tree`: all names below a context, written incrementally.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
@@ -16,18 +16,19 @@ use crate::Verdict;
 use crate::limits::in_options;
 use crate::output::{Node, Output, Tone};
 
-/// Contexts of a page that are asked for what is in them before it is their turn, so that those that do not answer are waited for together.
+/// Maximum number of contexts of a page that are queried ahead of their turn, so that the timeouts of
+/// unreachable ones overlap.
 const AHEAD: usize = 32;
-/// Bytes of names of a context that are kept until it is its turn; what has more is asked for once more.
+/// Maximum bytes of a context's names that are kept until its turn. Larger contexts are queried again.
 const KEPT: usize = 64 << 10;
-/// Bytes of keys and addresses of contexts that were entered.
+/// Maximum bytes of keys and addresses of visited contexts.
 const MAX_SEEN: usize = 64 << 20;
 
 const SEEN: &str = "told before: a context in a circle, or one with several names";
 
 type Page = Vec<(String, BindingType)>;
 
-/// A context that was asked for, with the first page of what is in it where that is kept.
+/// A queried context, with its first page if it was kept.
 struct Opened {
     names: Naming,
     listing: Listing,
@@ -36,20 +37,20 @@ struct Opened {
 
 type Opening = JoinHandle<Result<Opened, String>>;
 
-/// What goes through the tree.
+/// The state of the traversal.
 struct Walk<'a, W: Write> {
     depth: u32,
     left: &'a mut Left,
     lines: &'a mut Lines<W>,
     seen: Seen,
     asking: Arc<Semaphore>,
-    /// All was listed but what was listed before.
+    /// Everything was listed, except contexts that were already listed.
     whole: bool,
-    /// It was said why everything ends.
+    /// The reason for the end was already printed.
     ended: bool,
 }
 
-/// Lists all contexts below one, `depth` deep.
+/// Lists all contexts below a context, `depth` levels deep.
 ///
 /// # Errors
 /// Output fails.
@@ -73,12 +74,12 @@ pub(super) async fn run(
     let stopped = walk.enter(Opened { names, listing, first: None }, 0).await;
     let whole = walk.whole && stopped.is_ok();
     lines.done()?;
-    // A reader that has closed the pipe has seen enough.
+    // A reader that closes the pipe early is not a failure.
     Ok(if whole || stopped == Err(Stop::Closed) { Verdict::Good } else { Verdict::Bad })
 }
 
 impl<W: Write> Walk<'_, W> {
-    /// Lists a context; everything that is open is closed again, whatever ends it.
+    /// Lists a context. Open lists are closed in any case.
     fn enter(&mut self, opened: Opened, level: u32) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + '_>> {
         Box::pin(async move {
             self.lines.json(r#"{"bindings":"#);
@@ -101,14 +102,15 @@ impl<W: Write> Walk<'_, W> {
         })
     }
 
-    /// Says in text why something is missing, where the names would stand; what ends everything only once.
+    /// Prints in text the reason why names are missing, at their position. A reason that ends the whole
+    /// output is printed once.
     fn missing(&mut self, why: &str, is_end: bool) {
         if !std::mem::replace(&mut self.ended, is_end) {
             self.lines.inside(&Node::new("...", why).tone(Tone::Doubtful));
         }
     }
 
-    /// Lists the pages of a context; `Some`: why what is in it is not told, or not whole.
+    /// Lists the pages of a context. `Some` is the reason why its content is missing or incomplete.
     async fn pages(&mut self, opened: Opened, level: u32) -> Result<Option<String>, Stop> {
         let Opened { names, mut listing, mut first } = opened;
         if let Some(why) = self.refused(names.context(), level) {
@@ -130,12 +132,12 @@ impl<W: Write> Walk<'_, W> {
                 break stop;
             }
         };
-        // The service may drop its iterator; it does so by itself where this does not reach it.
+        // Lets the service release its iterator. If the call fails, the service releases it by itself.
         let _ = self.left.within(listing.close()).await;
         Err(done)
     }
 
-    /// Why a context is not listed.
+    /// Returns the reason why a context is not listed.
     fn refused(&mut self, context: &NamingContextRef, level: u32) -> Option<String> {
         match self.seen.insert(context) {
             Some(true) if level >= self.depth => Some(format!("{level} levels are told (--depth)")),
@@ -178,7 +180,7 @@ impl<W: Write> Walk<'_, W> {
                         self.not_entered(&error, false);
                         Ok(())
                     }
-                    // A task that panicked has said so.
+                    // A task that panicked has already printed its message.
                     Ok(Err(_)) => Ok(()),
                     Err(stop) => {
                         task.abort();
@@ -193,7 +195,7 @@ impl<W: Write> Walk<'_, W> {
         self.lines.flush()
     }
 
-    /// Tells that a context could not be entered.
+    /// Prints that a context could not be entered.
     fn not_entered(&mut self, why: &str, is_end: bool) {
         self.whole = false;
         let text = serde_json::to_string(why).unwrap_or_default();
@@ -202,7 +204,7 @@ impl<W: Write> Walk<'_, W> {
     }
 }
 
-/// Contexts that are being asked for; those that are not waited for any more are given up.
+/// Contexts that are being queried. Dropping it aborts pending queries.
 #[derive(Default)]
 struct Ahead(VecDeque<Opening>);
 
@@ -212,7 +214,7 @@ impl Drop for Ahead {
     }
 }
 
-/// Asks for a context, and for the first of what is in it.
+/// Queries a context and its first page.
 async fn open(names: Naming, name: String, lists: bool, asking: Arc<Semaphore>) -> Result<Opened, String> {
     let _permit = asking.acquire().await.map_err(|error| error.to_string())?;
     let said = |error: &dyn std::fmt::Display| in_options(&error.to_string()).into_owned();
@@ -235,7 +237,8 @@ async fn open(names: Naming, name: String, lists: bool, asking: Arc<Semaphore>) 
 /// Hosts and ports.
 type Addresses = Vec<(String, u16)>;
 
-/// The contexts that were entered, by their keys, each with its addresses: contexts may be bound in each other in circles.
+/// The visited contexts, by their keys, each with its addresses. Needed because contexts can be bound in
+/// cycles.
 #[derive(Default)]
 struct Seen {
     contexts: HashMap<Box<[u8]>, Vec<Addresses>>,
@@ -243,7 +246,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Adds a context: whether it is new; `None` where that takes too much memory.
+    /// Adds a context. Returns whether it is new; `None` if the memory limit is exceeded.
     fn insert(&mut self, context: &NamingContextRef) -> Option<bool> {
         let ior = context.ior();
         let (key, addresses) = match ior.iiop_profile() {

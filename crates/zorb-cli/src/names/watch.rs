@@ -1,4 +1,4 @@
-//! `zorb names watch`: changes of names as they come, of any naming service.
+//! `zorb names watch`: prints changes of names, for any naming service.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -15,12 +15,12 @@ use zorb::cos_naming::{BindingType, Naming, NamingError, parse_name};
 use zorb::prelude::*;
 
 use crate::output::{Output, escaped_json};
-use crate::{Verdict, cli};
+use crate::{Verdict, options};
 
-/// How many names are resolved at the same time.
+/// Maximum number of names that are resolved concurrently.
 const TOGETHER: usize = 16;
 
-/// How many calls' time one look at all names may take: a service that answers slowly does not stop it for ever.
+/// Maximum duration of a scan of all names, in call timeouts, so that a slow service cannot block it forever.
 const CALLS: u32 = 12;
 
 /// Options of `zorb names watch`.
@@ -30,7 +30,7 @@ pub(crate) struct WatchArgs {
     #[arg(value_name = "NAME")]
     pub(super) name: Option<String>,
     /// How long after a look at all names the next one begins
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = options::duration)]
     interval: Duration,
     /// Contexts within each other that are entered
     #[arg(long, value_name = "LEVELS", default_value_t = 16)]
@@ -40,13 +40,13 @@ pub(crate) struct WatchArgs {
     most: usize,
 }
 
-/// What a name is bound to.
+/// The object that a name is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Bound {
     Context,
-    /// An object, by its reference; `None` where that can not be told, or is nil.
+    /// An object, by its reference; `None` if it is unknown or nil.
     Object(Option<String>),
-    /// A group of zorb's, by its members.
+    /// A group of zorb, by its members.
     Group(String),
 }
 
@@ -54,9 +54,9 @@ enum Bound {
 #[derive(Debug, Default)]
 struct Look {
     names: BTreeMap<String, Bound>,
-    /// Contexts that could not be read: what was below them before is taken to be there still.
+    /// Contexts that could not be read. Their previous content is assumed to be unchanged.
     unread: Vec<String>,
-    /// There are more names than are watched, or deeper ones.
+    /// There are more or deeper names than are watched.
     is_cut: bool,
 }
 
@@ -108,10 +108,10 @@ impl Line<'_> {
     }
 }
 
-/// Writes changes until a signal comes or its output is closed.
+/// Prints changes until a signal arrives or the output is closed.
 ///
 /// # Errors
-/// The names can not be read at the beginning; output fails.
+/// The first scan fails, or output fails.
 pub(super) async fn run(
     names: &Naming,
     args: &WatchArgs,
@@ -171,11 +171,11 @@ pub(super) async fn run(
     }
 }
 
-/// Writes a line; returns false where standard output is closed.
+/// Writes a line. Returns false if standard output is closed.
 fn tell(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
     match (output.is_json(), line) {
         (true, _) => output.write(&(escaped_json(&serde_json::to_string(line)?) + "\n")),
-        // What is no change is for people.
+        // Lines that are not changes go to standard error, for people.
         (false, Line::Watching { .. } | Line::Away { .. } | Line::Back) => {
             output.remark(&line.text());
             Ok(true)
@@ -184,10 +184,11 @@ fn tell(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
     }
 }
 
-/// Completes when standard output is closed: without changes nothing is written that would show it.
+/// Completes when standard output is closed. Without changes nothing is written, so a failed write would not
+/// reveal it.
 ///
 /// # Errors
-/// There is no thread for it.
+/// The system cannot create a thread.
 fn closed() -> anyhow::Result<impl Future<Output = ()>> {
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     #[cfg(unix)]
@@ -196,7 +197,7 @@ fn closed() -> anyhow::Result<impl Future<Output = ()>> {
         let thread = std::thread::Builder::new().name("zorb-watch".to_owned());
         let thread = thread.spawn(move || {
             let out = io::stdout();
-            // Of errors and ends poll(2) tells without being asked. Files have neither.
+            // poll(2) reports errors and hang-ups without being asked. Files have neither.
             let mut ends = [PollFd::new(&out, PollFlags::empty())];
             while poll(&mut ends, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
             let _ = close.send(());
@@ -223,7 +224,7 @@ fn differences<'a>(before: &'a BTreeMap<String, Bound>, now: &'a BTreeMap<String
         let (context, reference) = (is_context(bound), reference(bound));
         match before.get(name) {
             None => lines.push(Line::Bound { name, context, reference }),
-            // That it is a group was found out meanwhile.
+            // Only now it became known that this is a group.
             Some(Bound::Object(_)) if matches!(bound, Bound::Group(_)) => {}
             Some(other) if other != bound => lines.push(Line::Rebound { name, context, reference }),
             Some(_) => {}
@@ -233,7 +234,7 @@ fn differences<'a>(before: &'a BTreeMap<String, Bound>, now: &'a BTreeMap<String
 }
 
 impl Look {
-    /// With what an earlier look had where this one did not get to.
+    /// Adds the names of an earlier scan that this one did not reach.
     fn after(mut self, before: &Self) -> Self {
         for (name, bound) in &before.names {
             let below = |context: &String| {
@@ -247,10 +248,10 @@ impl Look {
     }
 }
 
-/// What is watched.
+/// The watched service and its limits.
 struct Watch {
     names: Naming,
-    /// The same service where it is one of zorb's, whose names may stand for several objects.
+    /// The same service if it is one of zorb, whose names can refer to several objects.
     groups: Option<BalancedContextRef>,
     depth: u32,
     most: usize,
@@ -261,7 +262,7 @@ impl Watch {
     /// Reads all names.
     ///
     /// # Errors
-    /// The first context can not be read, or all of it takes too long.
+    /// The first context cannot be read, or the scan takes too long.
     async fn look(&self, before: &BTreeMap<String, Bound>) -> anyhow::Result<Look> {
         let look = tokio::time::timeout(self.time, self.walk(before)).await;
         look.with_context(|| {
@@ -271,7 +272,7 @@ impl Watch {
 
     async fn walk(&self, before: &BTreeMap<String, Bound>) -> anyhow::Result<Look> {
         let mut look = Look::default();
-        // Contexts may be bound in each other in circles.
+        // Contexts can be bound in cycles.
         let mut seen = HashSet::from([self.names.context().as_object().to_string()]);
         let mut contexts = vec![(String::new(), self.names.clone(), 0)];
         let mut objects = Vec::new();
@@ -281,7 +282,7 @@ impl Watch {
                 let page = match listing.page().await {
                     Ok(page) => page,
                     Err(error) if path.is_empty() => return Err(error.into()),
-                    // It went between two calls.
+                    // The context was destroyed between two calls.
                     Err(error) if error.kind == SystemExceptionKind::ObjectNotExist => break,
                     Err(_) => {
                         look.unread.push(path.clone());
@@ -339,7 +340,7 @@ impl Watch {
     }
 }
 
-/// What a name is bound to; `None` where it is free now. `known` is what it was bound to before.
+/// Returns the current binding of a name; `None` if it is unbound. `known` is the previous binding.
 async fn bound(
     names: &Naming,
     groups: Option<&BalancedContextRef>,
@@ -355,10 +356,10 @@ async fn bound(
         Ok(object) => Bound::Object(Some(object.to_string())),
         Err(NamingError::NotFound { .. }) => return None,
         Err(NamingError::Nil(_)) => Bound::Object(None),
-        // What it was before, rather than a change that was none.
+        // Keep the previous binding instead of reporting a change that may not exist.
         Err(_) => return Some(known.unwrap_or(Bound::Object(None))),
     };
-    // A name that gives another object each time may be a group.
+    // A name that resolves to different objects may be a group.
     if known.as_ref().is_some_and(|known| *known != found)
         && let Some(Ok(members)) = members(groups, name).await
     {
@@ -367,7 +368,7 @@ async fn bound(
     Some(found)
 }
 
-/// The members of a group, as one text; `None` where the service is none of zorb's.
+/// Returns the members of a group as one text; `None` if the service is not one of zorb.
 async fn members(groups: Option<&BalancedContextRef>, name: &str) -> Option<Result<String, MembersError>> {
     let name = parse_name(name).ok()?;
     let found = groups?.members(&name).await;

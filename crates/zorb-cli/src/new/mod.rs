@@ -31,7 +31,7 @@ pub(crate) struct NewArgs {
     into: PathBuf,
 }
 
-/// A name that cargo takes for a package.
+/// Parses a name that cargo accepts for a package.
 fn name(text: &str) -> Result<String, String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(is_word) {
@@ -40,16 +40,16 @@ fn name(text: &str) -> Result<String, String> {
     Err("a name starts with a letter and has letters, digits, `-` and `_`".to_owned())
 }
 
-/// A file of the project: its path, and what is in it.
+/// A file of the project: its path and content.
 struct File {
     path: PathBuf,
     content: Vec<u8>,
 }
 
-/// Makes the project.
+/// Creates the project.
 ///
 /// # Errors
-/// The IDL has errors or no interface, there is something in the folder already, or files cannot be written.
+/// The IDL has errors or no interface, the folder is not empty, or files cannot be written.
 pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Verdict> {
     let folder = args.into.join(&args.name);
     if fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Verdict> {
         fs::create_dir_all(around).with_context(|| format!("cannot make the folder {}", around.display()))?;
         fs::write(&path, &file.content).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    // A reader that has gone is no failure: the project is there.
+    // A closed standard output is not a failure, because the project exists.
     let _ = writeln!(
         io::stdout(),
         "made {folder}\n  cd {folder} && cargo run --bin server\n  write the servants in src/servants.rs",
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// The files of the project, or the errors of its IDL.
+/// Returns the files of the project, or the errors of its IDL.
 fn project(args: &NewArgs) -> anyhow::Result<Result<Vec<File>, String>> {
     let mut compiler = Compiler::default().files(Disk::new());
     for folder in &args.include {
@@ -128,8 +128,9 @@ fn project(args: &NewArgs) -> anyhow::Result<Result<Vec<File>, String>> {
     Ok(Ok(files))
 }
 
-/// The IDL that was read, as files below `idl`, the one to compile first. Includes find each other as before: a file is where it was
-/// from the folder of the first file, or from the folder in which `#include` found it.
+/// Returns the IDL files that were read as files below `idl`, the one to compile first. Includes resolve as
+/// before: each file keeps its path relative to the folder of the first file, or to the folder in which
+/// `#include` found it.
 fn copies(model: &Model, args: &NewArgs) -> anyhow::Result<Vec<File>> {
     let beside = args.idl.parent().map(Path::to_owned).unwrap_or_default();
     let folders: Vec<PathBuf> = std::iter::once(beside).chain(args.include.iter().cloned()).collect();
@@ -151,7 +152,7 @@ fn copies(model: &Model, args: &NewArgs) -> anyhow::Result<Vec<File>> {
     Ok(files)
 }
 
-/// The names of the objects that the server activates.
+/// Returns the name of an object that the server activates.
 fn object_name(servant: &ServantNames) -> &str {
     servant.servant.strip_suffix("Impl").unwrap_or(&servant.servant)
 }

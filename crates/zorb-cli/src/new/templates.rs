@@ -4,7 +4,7 @@ use idl_compiler::emit::ServantNames;
 
 use super::object_name;
 
-/// What the texts are about.
+/// The properties of the project.
 pub(super) struct Project<'a> {
     /// The name of the package.
     pub(super) name: &'a str,
@@ -135,18 +135,18 @@ the interface old clients do not understand.
         )
     }
 
-    /// Objects that clients can reach.
+    /// Returns the servants of objects that clients can reach.
     fn objects(&self) -> impl Iterator<Item = &ServantNames> {
         self.servants.iter().filter(|servant| !servant.is_local)
     }
 
-    /// The package as Rust names it.
+    /// Returns the name of the package in Rust.
     fn library_name(&self) -> String {
         self.name.replace('-', "_")
     }
 }
 
-/// A path below `crate::idl` as the binaries name it.
+/// Returns a path below `crate::idl` as the binaries name it.
 fn inside(path: &str) -> &str {
     path.strip_prefix("crate::").unwrap_or(path)
 }

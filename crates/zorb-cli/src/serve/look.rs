@@ -1,23 +1,25 @@
-//! Values as far as a script or a line of the log needs them.
+//! Values in scripts and in lines of the log.
 
 use std::io::{self, Write};
 
 use zorb::Any;
 use zorb::dynamic::Dynamic;
 
-/// Bytes of values that are looked at without further ado. Of larger ones lines of the log say the size alone.
+/// Maximum bytes of a value that is decoded unconditionally. For larger ones, lines of the log show only the
+/// size.
 pub(super) const LOOKED_AT: usize = 64 << 10;
 
-/// Bytes of text that a line of the log has of one value.
+/// Maximum bytes of text for one value in a line of the log.
 const TOLD: usize = 4 << 10;
 
-/// Whether that text is the JSON of a value. Writes no more of it than is the same.
+/// Returns whether this text is the JSON of a value. Stops at the first difference.
 pub(super) fn is_told(value: &Dynamic, text: &str) -> bool {
     let mut rest = Same(text.as_bytes());
     value.write_json(&mut rest).is_ok() && rest.0.is_empty()
 }
 
-/// Values by their names as a JSON object, as a line of the log has it: each is cut after 4 KiB, and of one that has no JSON there is null.
+/// Returns values by their names as a JSON object for a line of the log. Each value is truncated after 4 KiB,
+/// and is null if it has no JSON form.
 pub(super) fn told<'a>(values: impl Iterator<Item = (&'a str, &'a Any)>) -> String {
     let one = |(name, value): (&str, &Any)| format!("{}:{}", serde_json::Value::from(name), told_one(value));
     let all: Vec<String> = values.map(one).collect();
@@ -38,7 +40,7 @@ fn told_one(value: &Any) -> String {
     }
 }
 
-/// What is left of a text that is expected.
+/// The remainder of an expected text.
 struct Same<'t>(&'t [u8]);
 
 impl Write for Same<'_> {
@@ -52,7 +54,7 @@ impl Write for Same<'_> {
     }
 }
 
-/// The beginning of a text.
+/// The truncated start of a text.
 struct Cut {
     text: Vec<u8>,
     is_cut: bool,

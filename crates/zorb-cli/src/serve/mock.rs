@@ -1,4 +1,4 @@
-//! The servant of an object that answers by a script.
+//! The servant of an object that answers according to a script.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,15 @@ use super::look::{LOOKED_AT, is_told, told};
 use super::script::{Answer, Answers, Outcome};
 use crate::output::{Output, escaped_json};
 
-/// Answers requests as a script says, and with what types begin with where it says nothing.
+/// A servant that answers requests according to a script, and with default values if the script has no
+/// answer.
 pub(super) struct Mock {
     answers: Arc<Answers>,
     state: Mutex<State>,
     log: Option<Log>,
 }
 
-/// Where calls are told.
+/// The log of calls.
 pub(super) struct Log {
     pub(super) key: String,
     pub(super) output: Output,
@@ -27,9 +28,9 @@ pub(super) struct Log {
 
 #[derive(Default)]
 struct State {
-    /// What attributes were set to.
+    /// Values that attributes were set to.
     attributes: BTreeMap<String, Any>,
-    /// How often each answer was given, by operation and place.
+    /// How often each answer was given, by operation and index.
     given: BTreeMap<(String, usize), u64>,
 }
 
@@ -38,7 +39,7 @@ impl Mock {
         Self { answers: Arc::new(answers), state: Mutex::default(), log }
     }
 
-    /// The first of these answers that was not given as often as it may be; it counts as given.
+    /// Returns the first of these answers whose number of uses is not exhausted, and counts it as given.
     fn choose(&self, operation: &str, fitting: Vec<usize>) -> Option<&Answer> {
         let answers = self.answers.get(operation)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +54,8 @@ impl Mock {
         })
     }
 
-    /// The answers that are for these arguments. Where the script asks for large ones they are looked at on a thread for what takes long.
+    /// Returns the answers that match these arguments. If the script needs large arguments, they are decoded
+    /// on a blocking thread.
     async fn fitting(&self, request: &ServerRequest) -> Vec<usize> {
         let operation = request.operation();
         let Some(answers) = self.answers.get(operation) else { return Vec::new() };
@@ -96,7 +98,7 @@ impl Mock {
             {
                 state.attributes.insert(attribute.to_owned(), value);
             } else if let Some(attribute) = operation.name.strip_prefix("_get_") {
-                // What was set counts for more than what the script begins with.
+                // A value that was set has priority over the script's initial value.
                 result = state.attributes.get(attribute).cloned().or(result);
             }
         }
@@ -109,7 +111,7 @@ impl Mock {
         for (name, value) in outs {
             request.set(name, value.clone())?;
         }
-        // What came in goes out again where nothing is said.
+        // Without a value in the script, `inout` arguments are returned unchanged.
         for argument in request.arguments_mut().iter_mut() {
             if argument.mode.comes_out() && argument.value.is_none() {
                 argument.value = Some(blank(&argument.code)?);
@@ -134,7 +136,7 @@ fn blank(code: &TypeCode) -> Result<Any, SystemException> {
     Ok(Any::from_dynamic(&Dynamic::default_of(code)?)?)
 }
 
-/// Those of the answers whose arguments are these. Of each argument that one of them asks for a tree is made, once.
+/// Returns the answers that match these arguments. Each argument is decoded at most once.
 fn fitting(answers: &[Answer], arguments: &NVList) -> Vec<usize> {
     let mut trees: BTreeMap<&str, Option<Dynamic>> = BTreeMap::new();
     let mut fits = |answer: &Answer| {
@@ -149,12 +151,12 @@ fn fitting(answers: &[Answer], arguments: &NVList) -> Vec<usize> {
     answers.iter().enumerate().filter(|(_, answer)| fits(answer)).map(|(at, _)| at).collect()
 }
 
-/// What came in, as JSON.
+/// Returns the incoming arguments as JSON.
 fn arguments(arguments: &NVList) -> String {
     told(arguments.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?))))
 }
 
-/// What goes out, as JSON.
+/// Returns the results as JSON.
 fn answer(request: &ServerRequest) -> String {
     let nothing = request.info().result.kind() == TypeCode::VOID.kind();
     let result = request.result().filter(|_| !nothing).map(|result| ("$result", result));

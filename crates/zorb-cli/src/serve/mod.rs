@@ -1,4 +1,4 @@
-//! `zorb serve`: objects of any IDL, whose answers a script says.
+//! `zorb serve`: objects of any IDL that answer according to a script.
 
 mod look;
 mod mock;
@@ -90,10 +90,10 @@ struct Served {
     reference: String,
 }
 
-/// Serves until it is told to end.
+/// Serves until a signal ends it.
 ///
 /// # Errors
-/// IDL or script are wrong, the address is taken; output fails.
+/// The IDL or the script is invalid, the address is in use, or output fails.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let idl = args.idl.read()?.context("no interface is known: --idl FILE names the IDL that has it")?;
     let mut script = match &args.script {
@@ -137,7 +137,8 @@ async fn serve(
     if let Some(admin) = &args.admin {
         builder = builder.admin(admin);
     }
-    // All objects are there before the first request is served: OBJECT_NOT_EXIST would be a verdict for good.
+    // Requests are held until all objects exist. OBJECT_NOT_EXIST would tell clients that an object is
+    // permanently gone.
     let orb = builder.hold().build().await?;
     orb.add_value_types(&idl.value_types());
     output.admin_at(&orb);
@@ -147,12 +148,12 @@ async fn serve(
         start::serves();
         over.await;
     }
-    // Also where that failed: clients whose requests are held get to know that they were not executed.
+    // Even after a failure: clients whose requests are held learn that they were not executed.
     orb.shutdown().await;
     served.map(|()| Verdict::Good)
 }
 
-/// Activates the objects and prints where they are.
+/// Activates the objects and prints their references.
 fn present(
     orb: &Orb,
     args: &ServeArgs,
@@ -165,7 +166,7 @@ fn present(
         let object: ObjectRef =
             orb.activation().named(&key).activate_erased(Servant::dynamic(interface, mock))?;
         if let Some(folder) = &args.ior {
-            // A key may be anything that a URL can say, a name of a file not.
+            // A key can contain characters that a file name cannot.
             let name: String =
                 key.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
             let path = folder.join(format!("{name}.ior"));
@@ -179,7 +180,7 @@ fn present(
             reference: object.to_string(),
         });
     }
-    // From here on objects answer `_interface`. The key of the repository may be that of an object.
+    // From now on, objects answer `_interface`. The repository's key may be in use by an object.
     match InterfaceRepository::new().idl(idl).serve(orb) {
         Err(ServeError::Key(_)) => {
             output.remark("objects do not answer _interface: one has the key InterfaceRepository")

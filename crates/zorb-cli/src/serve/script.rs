@@ -1,4 +1,4 @@
-//! What objects answer, as a file says it.
+//! The answers of objects, from a script file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::call::fit;
 #[serde(transparent)]
 pub(super) struct Script(BTreeMap<String, Object>);
 
-/// One of them.
+/// An object of a script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Object {
     pub(super) interface: String,
-    /// An answer, or several, for each operation and attribute.
+    /// One or more answers for each operation and attribute.
     #[serde(default)]
     operations: BTreeMap<String, Value>,
 }
@@ -42,23 +42,23 @@ struct Line {
     times: Option<u64>,
 }
 
-/// The answers of an object by the names of operations in messages.
+/// The answers of an object, by operation names as in messages.
 pub(super) type Answers = BTreeMap<String, Vec<Answer>>;
 
-/// What an operation answers.
+/// An answer of an operation.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Arguments that it is for, as JSON in the form that they are told in.
+    /// The arguments that it applies to, as JSON in the form of the log.
     pub(super) when: Vec<(String, String)>,
     pub(super) outcome: Outcome,
     pub(super) delay: Duration,
-    /// How often it is given; `None`: always.
+    /// How often it is given; `None` if always.
     pub(super) times: Option<u64>,
 }
 
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The result, if it is said, and the `out` and `inout` arguments that are.
+    /// The result and the `out` and `inout` arguments, if given.
     Values(Option<Any>, Vec<(String, Any)>),
     User(Any),
     System(SystemException),
@@ -68,14 +68,14 @@ impl Script {
     /// Reads a file.
     ///
     /// # Errors
-    /// It can not be read, or is no script: which line and column.
+    /// The file cannot be read, or is not a script. The message gives line and column.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_str(&text).with_context(|| format!("{} is no script", path.display()))
     }
 
-    /// Adds an object that has no answers of its own; `false`: there is one of that key.
+    /// Adds an object without answers of its own; `false` if the key is in use.
     pub(super) fn add(&mut self, key: &str, interface: &str) -> bool {
         let object = Object { interface: interface.to_owned(), operations: BTreeMap::new() };
         self.0.insert(key.to_owned(), object).is_none()
@@ -91,10 +91,11 @@ impl Script {
 }
 
 impl Object {
-    /// The answers, looked at by the interface. `key` is for errors.
+    /// Returns the answers, checked against the interface. `key` is used in errors.
     ///
     /// # Errors
-    /// An operation that the interface does not have, or a value that is none of its type: where in the script.
+    /// An operation that the interface does not have, or a value that does not fit its type. The message
+    /// gives the location in the script.
     pub(super) fn answers(
         &self,
         key: &str,
@@ -130,7 +131,7 @@ fn answer(operation: &OperationInfo, known: &ValueTypes, line: &Value) -> anyhow
         let param = operation.params.iter().find(|param| *param.name == *name && param.mode.goes_in());
         let param =
             param.with_context(|| format!("when.{name}: {} takes no such argument", operation.name))?;
-        // In the form in which arguments are told: 10 and 10.0 are the same double.
+        // Normalized to the form of the log: 10 and 10.0 are the same double.
         let value = of_type(&param.code, known, &value).with_context(|| format!("when.{name}"))?;
         when.push((name, value.to_json()?));
     }
@@ -172,7 +173,7 @@ fn any(code: &TypeCode, known: &ValueTypes, value: &Value) -> anyhow::Result<Any
     Ok(Any::from_dynamic(&of_type(code, known, value)?)?)
 }
 
-/// A user exception of the operation, or a system exception, of which the name is enough.
+/// Returns a user exception of the operation, or a system exception, for which the name is sufficient.
 fn raised(operation: &OperationInfo, known: &ValueTypes, said: &Value) -> anyhow::Result<Outcome> {
     let id = said.as_str().or_else(|| said.get("$exception")?.as_str());
     let id = id.context("the repository id of an exception is expected, alone or as \"$exception\"")?;
@@ -191,7 +192,7 @@ fn raised(operation: &OperationInfo, known: &ValueTypes, said: &Value) -> anyhow
             if listed.is_empty() { "system exceptions alone".to_owned() } else { listed.join(", ") }
         )
     })?;
-    // The name alone is enough for one without members.
+    // For an exception without members, the name is sufficient.
     let members = if said.is_string() { &Value::Object(Map::new()) } else { said };
     Ok(Outcome::User(any(code, known, members)?))
 }
@@ -211,7 +212,7 @@ fn system(kind: SystemExceptionKind, said: &Value) -> anyhow::Result<SystemExcep
         Some(Some("COMPLETED_MAYBE")) => CompletionStatus::Maybe,
         Some(_) => bail!("completed: COMPLETED_YES, COMPLETED_NO or COMPLETED_MAYBE is expected"),
     };
-    // Answers of `zorb call` may stand in a script: a reason says something to its reader alone.
+    // Answers of `zorb call` can be used in a script. A reason is only a comment there.
     let known = ["$exception", "minor", "completed", "reason"];
     if let Some(unknown) =
         said.as_object().and_then(|said| said.keys().find(|key| !known.contains(&key.as_str())))

@@ -1,4 +1,4 @@
-//! Messages as they are told: requests with their arguments, replies with what they answer.
+//! Conversion of messages to output: requests with their arguments, replies with their results.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,18 +22,20 @@ use super::tcp::Happened;
 use super::types::{Decoded, Known, Types, scoped, system_exception};
 use crate::limits::MessageSize;
 
-/// Requests of a connection that wait for replies; replies to further ones are told without their requests.
+/// Maximum number of pending requests of a connection. Replies to further ones are shown without their
+/// requests.
 const MAX_WAITING: usize = 4096;
-/// The same of all connections together.
+/// Maximum number of pending requests of all connections.
 const MAX_WAITING_IN_ALL: usize = 65_536;
-/// What is kept of a key, and of a type's name, while a request waits.
+/// Maximum bytes of a key, and of a type's name, that are kept while a request is pending.
 const MAX_KEPT: usize = 1024;
-/// Octets that all connections together keep of messages that are not whole; who brings more loses his.
+/// Maximum bytes of incomplete messages of all connections. The buffers of a connection that exceeds it are
+/// dropped.
 const MAX_HELD: usize = 256 << 20;
-/// Octets that are told of what has no types.
+/// Maximum bytes that are shown of a body without types.
 const MAX_OCTETS: usize = 4096;
 
-/// A message, for people and programs.
+/// A message in the output, for people and programs.
 #[derive(Debug, Serialize)]
 pub(super) struct Told {
     /// Seconds since 1970.
@@ -45,15 +47,15 @@ pub(super) struct Told {
     pub(super) giop: String,
     pub(super) little_endian: bool,
     pub(super) octets: u64,
-    /// In how many pieces it came.
+    /// Number of fragments.
     #[serde(skip_serializing_if = "is_one")]
     pub(super) fragments: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<u32>,
-    /// The object key, printable octets as they are.
+    /// The object key, with printable bytes unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<String>,
-    /// Where the IDL has it: `Bank::Account`.
+    /// The interface, if the IDL has it: `Bank::Account`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) interface: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,13 +64,13 @@ pub(super) struct Told {
     pub(super) oneway: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<&'static str>,
-    /// From the request to this.
+    /// Time since the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_us: Option<f64>,
-    /// Arguments, or results, by their names.
+    /// Arguments or results by their names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Box<RawValue>>,
-    /// The body where no types are known, hexadecimal.
+    /// The body if no types are known, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) body_octets: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -93,41 +95,41 @@ pub(super) struct ContextTold {
     pub(super) octets: usize,
 }
 
-/// A message and what it came as.
+/// A message, and its bytes.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) told: Told,
     pub(super) from_client: bool,
-    /// `None` of one that is not whole.
+    /// `None` for an incomplete message.
     pub(super) whole: Option<Whole>,
 }
 
-/// What there was beside messages.
+/// Counters of a capture.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct CallCounts {
     pub(super) connections: u64,
-    /// Which are of TLS, and can not be read.
+    /// Connections with TLS, which cannot be read.
     pub(super) tls: u64,
-    /// Which speak something else.
+    /// Connections with other protocols.
     pub(super) foreign: u64,
     pub(super) messages: u64,
     pub(super) requests: u64,
     pub(super) replies: u64,
-    /// Messages that are not whole.
+    /// Incomplete messages.
     pub(super) damaged: u64,
-    /// Requests that wait for their replies at the end.
+    /// Pending requests at the end.
     pub(super) unanswered: u64,
 }
 
-/// Makes calls of what connections bring.
+/// The conversion of connection data to calls.
 pub(super) struct Sniffer {
     pub(super) types: Types,
     connections: HashMap<u64, Connection>,
     held: usize,
-    /// Requests that wait for replies.
+    /// Number of pending requests.
     waiting: usize,
     pub(super) counts: CallCounts,
-    /// The longest message that is kept, in bytes.
+    /// Maximum size of a message that is kept, in bytes.
     max_message: usize,
 }
 
@@ -137,22 +139,22 @@ struct Connection {
     ways: [Cutter; 2],
     foreign: bool,
     code_sets: Option<CodeSets>,
-    /// By the side that asked, and the number.
+    /// Pending requests, by the side that sent them and by number.
     waiting: HashMap<(bool, u32), Pending>,
-    /// Further requests may wait.
+    /// Further requests may be kept as pending.
     room: bool,
     number: u64,
 }
 
 struct Pending {
-    /// `None` of one that is not whole: when it came is not known.
+    /// `None` if the message was incomplete, so its time is unknown.
     time: Option<Duration>,
     key: Box<[u8]>,
     operation: String,
     known: Option<Known>,
-    /// What `_is_a` asked for.
+    /// The type that `_is_a` tests.
     asked: Option<String>,
-    /// Nobody waits for the reply any more.
+    /// The request was cancelled.
     cancelled: bool,
 }
 
@@ -163,13 +165,13 @@ impl Sniffer {
         Self { types, connections: HashMap::new(), held: 0, waiting: 0, counts, max_message }
     }
 
-    /// Octets that are kept of messages that are not whole, and requests that wait for replies.
+    /// Returns the bytes of incomplete messages, and the number of pending requests.
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, usize) {
         (self.held, self.waiting)
     }
 
-    /// Takes what happened to a connection.
+    /// Handles an event of a connection.
     pub(super) fn happened(
         &mut self,
         number: u64,
@@ -294,7 +296,8 @@ impl Connection {
         }
     }
 
-    /// Tells of a message; of one that is not whole, for the reason `damaged`, what its first octets say.
+    /// Converts a message. For an incomplete one, `damaged` is the reason, and only its first bytes are
+    /// available.
     fn message(
         &mut self,
         types: &mut Types,
@@ -314,7 +317,7 @@ impl Connection {
         d = d.with_pieces(&whole.pieces);
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
         let message = match header.kind {
-            // Only what cutting leaves over comes so far.
+            // Only fragments that could not be joined reach this point.
             MessageType::Fragment => {
                 return Seen { told, from_client, whole: None };
             }
@@ -331,7 +334,7 @@ impl Connection {
         };
         told.request = message.request_id().map(|id| id.0);
         self.contexts(&message.contexts(), header.version, &mut told);
-        // As the contexts have it now.
+        // Code sets as negotiated by the contexts of this message.
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
         match &message {
             Message::Request(request) => {
@@ -433,7 +436,7 @@ impl Connection {
         Seen { told, from_client, whole: None }
     }
 
-    /// Requests of that side for whose replies somebody waits.
+    /// Returns the number of pending requests of a side, without cancelled ones.
     fn open(&self, by_client: bool) -> usize {
         let open = |((side, _), pending): &(&(bool, u32), &Pending)| *side == by_client && !pending.cancelled;
         self.waiting.iter().filter(open).count()
@@ -445,7 +448,7 @@ impl Connection {
         }
     }
 
-    /// The request that this answers.
+    /// Returns the request that this reply belongs to.
     fn answered(&mut self, from_client: bool, id: u32, time: Duration, told: &mut Told) -> Option<Pending> {
         let pending = self.waiting.remove(&(!from_client, id));
         match &pending {
@@ -480,7 +483,7 @@ impl Connection {
                     })
                 }
                 ContextId::SECURITY_ATTRIBUTE_SERVICE => {
-                    // Who calls, but no password.
+                    // Shows only the kind of the message, because its content may include a password.
                     SasContext::from_service_context(&context).ok().flatten().map(|sas| {
                         match sas {
                             SasContext::Establish(_) => "EstablishContext",
@@ -505,7 +508,7 @@ impl Connection {
 }
 
 impl Told {
-    /// Takes a body: as JSON where that could be made, else its octets.
+    /// Adds a body: as JSON if it could be decoded, otherwise its bytes.
     fn take(&mut self, typed: bool, decoded: Decoded, body: &Decoder<'_>) {
         self.remarks.extend(decoded.remark);
         if !typed || decoded.json.is_none() {

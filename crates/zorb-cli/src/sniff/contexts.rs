@@ -1,17 +1,17 @@
-//! What service contexts are called, and the texts in them.
+//! Names of service contexts, and the strings in them.
 
 use giop_codec::Version;
 use giop_codec::cdr::{CdrDecode, CodeSets, WString};
 use giop_codec::giop::{ContextId, ServiceContextRef};
 
-/// A wide text, in an encapsulation of GIOP 1.2.
+/// Returns a wide string, in an encapsulation of GIOP 1.2.
 pub(super) fn text(context: &ServiceContextRef<'_>) -> Option<String> {
     let mut d = context.open().ok()?;
     d.set_code_sets(CodeSets::default_for(Version::V1_2));
     WString::decode(&mut d).ok().map(|text| text.to_string())
 }
 
-/// The name of a context, where it is a known one.
+/// Returns the name of a context, if known.
 pub(super) fn name(id: ContextId) -> Option<&'static str> {
     Some(match id.0 {
         0 => "TransactionService",

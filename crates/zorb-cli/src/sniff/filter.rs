@@ -1,4 +1,4 @@
-//! Which messages are told.
+//! The filter of messages.
 
 use std::net::SocketAddr;
 
@@ -18,10 +18,11 @@ enum What {
     Peer,
 }
 
-/// Conditions on the same thing are alternatives; a message must fulfil one on each thing.
+/// The conditions on messages. Conditions on the same property are alternatives. A message must meet one for
+/// each property.
 pub(super) struct Filter(Vec<Condition>);
 
-/// Reads a condition.
+/// Parses a condition.
 pub(super) fn condition(text: &str) -> Result<Condition, String> {
     let (what, pattern) = text.split_once('=').unwrap_or((text, ""));
     let what = match what {
@@ -32,7 +33,7 @@ pub(super) fn condition(text: &str) -> Result<Condition, String> {
     };
     match pattern {
         "" => Err("which? A pattern is expected behind =".to_owned()),
-        // As IDL writes names, and as repository ids do.
+        // Both the form of IDL and that of repository ids are accepted.
         _ => Ok(Condition {
             what,
             pattern: if what == What::Type { pattern.replace('/', "::") } else { pattern.to_owned() },
@@ -45,7 +46,7 @@ impl Filter {
         Self(conditions.to_vec())
     }
 
-    /// Whether a message is to be told.
+    /// Returns whether a message passes the filter.
     pub(super) fn wants(&self, told: &Told) -> bool {
         [What::Operation, What::Type, What::Peer].into_iter().all(|what| {
             let mut conditions = self.0.iter().filter(|condition| condition.what == what).peekable();
@@ -67,7 +68,7 @@ impl Condition {
     }
 }
 
-/// Whether a text is what a pattern describes, in which `*` stands for any characters.
+/// Returns whether a text matches a pattern, in which `*` stands for any characters.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };

@@ -56,7 +56,7 @@ Bounds: 4096 connections at a time (1024 of a proxy), 16 MiB for a message (--ma
 whole; segments that wait for earlier ones: 1 MiB of each side, 256 MiB of all; requests that wait for replies: 4096 of a connection,
 65536 of all.";
 
-/// Messages of a capture that is replayed, which are all kept.
+/// Maximum bytes of a replayed capture's messages, which are all kept in memory.
 const MAX_REPLAYED: usize = 256 << 20;
 
 /// Options of `zorb sniff`.
@@ -108,7 +108,7 @@ fn object(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What a capture held, and what had to be mended.
+/// The content of a capture, and the problems in it.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,10 +118,10 @@ struct Summary {
     calls: CallCounts,
 }
 
-/// Tells the calls.
+/// Prints the calls.
 ///
 /// # Errors
-/// The capture or the IDL is not what it should be, the address is taken, the target is not there; output fails.
+/// The capture or the IDL is invalid, the address is in use, the target is not found, or output fails.
 pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> {
     let types = Types::new(args.idl.read()?, &args.object)?;
     let mut front = Front {
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> 
     match (&args.replay, &args.listen, &args.to, &args.file) {
         (Some(capture), _, Some(to), _) => block_on(replay::run(capture, to, &args.client, front)),
         (None, Some(listen), Some(to), _) => {
-            // What passes does not wait for what is told of it.
+            // The proxy must not wait for its output.
             output.never_block()?;
             block_on(proxy::run(listen, to, args.record.as_deref(), args.ior.as_deref(), &args.client, front))
         }
@@ -159,10 +159,10 @@ fn open(path: &Path) -> anyhow::Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Sets `over` at the first Ctrl-C; the second ends the process, whatever it waits for.
+/// Sets `over` at the first Ctrl-C. The second one ends the process even if it is blocked.
 ///
 /// # Errors
-/// The system takes no handler.
+/// The system rejects a signal handler.
 fn watch(over: Arc<AtomicBool>) -> anyhow::Result<()> {
     let (ready, is_ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -183,7 +183,7 @@ fn watch(over: Arc<AtomicBool>) -> anyhow::Result<()> {
     is_ready.recv().context("cannot wait for signals")?
 }
 
-/// From packets or octets to lines.
+/// The conversion of packets or bytes to lines.
 struct Front {
     sniffer: Sniffer,
     lines: Lines,
@@ -192,7 +192,7 @@ struct Front {
 }
 
 impl Front {
-    /// Takes what happened to a connection, and tells the messages that that completes.
+    /// Handles an event of a connection, and prints the messages that it completes.
     ///
     /// # Errors
     /// Output fails.
@@ -212,7 +212,7 @@ impl Front {
         each(from, name, |number, time, happened| self.happened(number, time, happened))
     }
 
-    /// Says on standard error what there was; with `--json` in a last line.
+    /// Prints a summary to standard error, or with `--json` as the last line.
     ///
     /// # Errors
     /// Output fails.
@@ -265,7 +265,7 @@ impl Front {
 /// Reads a capture to its end, connection by connection.
 ///
 /// # Errors
-/// It is none, or damaged; what `told` brings.
+/// The file is not a capture or is damaged, and errors of `told`.
 fn each(
     from: impl Read + Send,
     name: &str,
@@ -284,7 +284,7 @@ fn each(
         });
         result
     });
-    // What came before the place where a file is damaged counts.
+    // Packets before a damaged position count.
     let mut result = Ok(());
     assembler.finish(&mut |number, happened| {
         if result.is_ok() {
@@ -296,10 +296,10 @@ fn each(
     Ok((counts, assembler.counts))
 }
 
-/// All messages of a capture, for who wants them at once.
+/// Returns all messages of a capture at once.
 ///
 /// # Errors
-/// As [`each`].
+/// As for [`each`].
 fn messages(path: &Path, types: Types, size: MessageSize) -> anyhow::Result<(Vec<Seen>, Sniffer)> {
     let mut sniffer = Sniffer::new(types, size);
     let most = MAX_REPLAYED.max(size.bytes().unwrap_or_default().saturating_mul(2));

@@ -1,4 +1,4 @@
-//! Captures with errors of every kind: nothing in them makes the program panic, or keep more than it says.
+//! Tests with damaged captures: they must neither cause a panic nor exceed the memory limits.
 
 #[path = "../../tests/cli/wire.rs"]
 mod wire;
@@ -15,7 +15,7 @@ use wire::{Capture, Flag, Form, Line, USUAL, fragments};
 const IDL: &str = "module Bank { typedef sequence<long> Coins; exception Broke { double missing; };
     interface Account { double deposit(in double amount, in Coins coins, out string note) raises (Broke); any wrapped(in any value); }; };";
 
-/// A small generator, so that what is found can be found again.
+/// A small deterministic generator, so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -33,7 +33,7 @@ fn original(random: &mut Random) -> Vec<u8> {
     for id in 0..4 {
         let [request, reply] = USUAL.deposit(id, 1.0, &[1, 2, 3, 4, 5, 6, 7, 8]);
         let request = if id % 2 == 0 { fragments(&request, &[48, 64]) } else { request };
-        // In pieces, some of which come out of order, or never.
+        // In segments, some of which arrive out of order or never.
         let middle = random.below(request.len());
         capture.packet(&line, true, Flag::Data, middle as i32, &request[middle..]);
         if random.below(4) > 0 {
@@ -88,7 +88,7 @@ fn mutilated_captures_harm_nothing() {
             }
         }
         let mut sniffer = Sniffer::new(std::mem::take(&mut types[round % 2]), Default::default());
-        // Whether it is a capture still is not the question.
+        // The file need not be a valid capture any more.
         let _ = each(Cursor::new(&file), "it", |number, time, happened| {
             sniffer.happened(number, time, happened, &mut |seen| {
                 assert!(serde_json::to_string(&seen.told).is_ok());
@@ -100,6 +100,6 @@ fn mutilated_captures_harm_nothing() {
         messages += sniffer.counts.messages;
         assert_eq!(sniffer.held(), (0, 0), "all that was kept was given up at the end");
     }
-    // They are not so far off that nothing of them is read.
+    // The captures are similar enough to valid ones that some messages are read.
     assert!(messages > 1500, "{messages}");
 }

@@ -1,4 +1,4 @@
-//! TCP segments out of files that tcpdump and Wireshark write, and files that they read.
+//! TCP segments from files of tcpdump and Wireshark, and writing of files for them.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,16 +13,17 @@ use pcap_parser::pcapng::Block;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 
-/// What a reader begins with, and the most that a packet may make of it: tcpdump writes none above 256 KiB.
+/// Initial and maximum buffer size of a reader. The latter limits the size of a packet; tcpdump writes none
+/// above 256 KiB.
 const WINDOW: usize = 256 << 10;
 const MAX_WINDOW: usize = 32 << 20;
-/// Interfaces that a file may name.
+/// Maximum number of interfaces in a file.
 const MAX_INTERFACES: usize = 4096;
 
-/// A TCP segment as it was seen.
+/// A captured TCP segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment<'a> {
-    /// Since 1970.
+    /// Time since 1970.
     pub(super) time: Duration,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
@@ -34,15 +35,15 @@ pub(super) struct Segment<'a> {
     pub(super) octets: &'a [u8],
 }
 
-/// What a file held beside TCP segments.
+/// Counters of packets in a file.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub(super) struct PacketCounts {
     pub(super) packets: u64,
-    /// Neither IPv4 nor IPv6, or not TCP.
+    /// Packets that are neither IPv4 nor IPv6, or not TCP.
     pub(super) other: u64,
-    /// Pieces of IP packets, which are not joined.
+    /// Fragments of IP packets, which are not reassembled.
     pub(super) ip_fragments: u64,
-    /// Packets of which the capture kept a part: `tcpdump -s 0` keeps all.
+    /// Truncated packets. `tcpdump -s 0` captures whole packets.
     pub(super) cut: u64,
     /// The file ends within a packet.
     pub(super) ends_early: bool,
@@ -52,7 +53,7 @@ pub(super) struct PacketCounts {
 #[derive(Debug, Clone, Copy)]
 struct Link {
     kind: Linktype,
-    /// Ticks of its clock in a second, and what is to be added in seconds.
+    /// Ticks of its clock per second, and an offset in seconds.
     ticks: u64,
     offset: i64,
 }
@@ -60,7 +61,7 @@ struct Link {
 /// Reads a capture to its end, packet by packet.
 ///
 /// # Errors
-/// It is none, or is damaged so that the next packet can not be found; what `each` brings.
+/// The file is not a capture, or is damaged such that the next packet cannot be found, and errors of `each`.
 pub(super) fn read(
     from: impl Read + Send,
     counts: &mut PacketCounts,
@@ -146,7 +147,7 @@ fn take(
             let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
             let part = u128::from(ticks % link.ticks) * 1_000_000_000 / u128::from(link.ticks);
             let seconds = (ticks / link.ticks).saturating_add_signed(link.offset);
-            // No clock shows what is beyond: it is a damaged packet's.
+            // Later times come from damaged packets.
             let time = Duration::from_secs(seconds.min(u64::from(u32::MAX) * 4))
                 + Duration::from_nanos(u64::try_from(part).unwrap_or_default());
             let len = usize::try_from(packet.caplen).unwrap_or(usize::MAX).min(packet.data.len());
@@ -166,10 +167,10 @@ fn take(
     }
 }
 
-/// The TCP segment in a packet.
+/// Returns the TCP segment in a packet.
 ///
 /// # Errors
-/// Links of that kind can not be read at all.
+/// The kind of link is not supported.
 fn segment<'a>(
     link: Linktype,
     time: Duration,
@@ -185,7 +186,8 @@ fn segment<'a>(
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
         Linktype::LINUX_SLL => cooked(14, 16),
         Linktype::LINUX_SLL2 => cooked(0, 20),
-        // The family's number, of whichever machine's order; the packet says it as well.
+        // The address family precedes the packet, in the byte order of an unknown machine. It is ignored,
+        // because the packet contains the IP version.
         Linktype::NULL | Linktype::LOOP => ip(data.get(4..)),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => ip(Some(data)),
         Linktype(other) => bail!(
@@ -226,8 +228,8 @@ fn segment<'a>(
     }))
 }
 
-/// Readers of captures read once more before they look at what they have, for which the first packets of a pipe or of a growing file
-/// would wait: that second time brings nothing.
+/// A workaround for readers of captures. They read a second time before they return packets, which would
+/// delay the first packets of a pipe or of a growing file. The second read returns no bytes.
 struct Prompt<R> {
     from: R,
     reads: u32,
@@ -240,7 +242,7 @@ impl<R: Read> Read for Prompt<R> {
     }
 }
 
-/// A file that is read as it grows, until `ended` is set.
+/// A file that is read while it grows, until `ended` is set.
 pub(super) struct Growing<R> {
     pub(super) from: R,
     pub(super) ended: Arc<AtomicBool>,
@@ -260,18 +262,19 @@ impl<R: Read> Read for Growing<R> {
     }
 }
 
-/// A capture that is written: raw IP packets, with handshakes and acknowledgements as if it had been taken from a wire, so that
-/// Wireshark follows its streams.
+/// The writer of a capture. It writes raw IP packets, with handshakes and acknowledgements as on a network,
+/// so that Wireshark can follow the streams.
 ///
-/// The frame of such a file is 24 octets and 16 for each packet: the crates that write it bring more to compile than that is worth.
+/// The file format consists of a header of 24 bytes, and 16 bytes for each packet. A crate for it would cost
+/// more in compile time than it saves.
 pub(super) struct Writer {
     out: io::BufWriter<File>,
 }
 
-/// Longest payload of a written packet.
+/// Maximum payload of a written packet.
 const PIECE: usize = 32 << 10;
 
-/// One side's place in a written connection: what it has sent.
+/// The state of a written connection: the number of bytes that each side has sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recorded {
     client: SocketAddr,
@@ -280,12 +283,14 @@ pub(super) struct Recorded {
 }
 
 impl Writer {
+    /// Creates the file.
+    ///
     /// # Errors
-    /// The file can not be written.
+    /// The file cannot be written.
     pub(super) fn create(path: &std::path::Path) -> anyhow::Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut out = io::BufWriter::new(file);
-        // Magic number of microseconds, version 2.4, time zone, accuracy, longest packet, link.
+        // Magic number of microseconds, version 2.4, time zone, accuracy, maximum packet size, link.
         for word in [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 1 << 18, Linktype::RAW.0 as u32] {
             out.write_all(&u32::to_ne_bytes(word))?;
         }
@@ -293,17 +298,17 @@ impl Writer {
         Ok(Self { out })
     }
 
-    /// A connection begins.
+    /// Writes the start of a connection.
     ///
     /// # Errors
-    /// The file takes no more.
+    /// The file cannot be written.
     pub(super) fn open(
         &mut self,
         time: Duration,
         client: SocketAddr,
         server: SocketAddr,
     ) -> anyhow::Result<Recorded> {
-        // One packet has one family of addresses.
+        // Both addresses of a packet must have the same family.
         let server = match (client, server) {
             (SocketAddr::V4(_), SocketAddr::V6(six)) => {
                 let four = six.ip().to_ipv4_mapped().unwrap_or(std::net::Ipv4Addr::LOCALHOST);
@@ -323,10 +328,10 @@ impl Writer {
         Ok(recorded)
     }
 
-    /// One side sends.
+    /// Writes bytes that one side sent.
     ///
     /// # Errors
-    /// The file takes no more.
+    /// The file cannot be written.
     pub(super) fn octets(
         &mut self,
         time: Duration,
@@ -342,10 +347,10 @@ impl Writer {
         self.out.flush().context("cannot write the capture")
     }
 
-    /// One side sends no more.
+    /// Writes the end of one side's stream.
     ///
     /// # Errors
-    /// The file takes no more.
+    /// The file cannot be written.
     pub(super) fn end(
         &mut self,
         time: Duration,
@@ -380,7 +385,7 @@ impl Writer {
             _ => return Ok(()),
         };
         let mut builder = builder.tcp(from.port(), to.port(), recorded.sent[at], u16::MAX);
-        // All of the other side is acknowledged at once, but for the very first packet.
+        // Every packet except the very first one acknowledges all bytes of the other side.
         if !(flag == Flag::Syn && from_client) {
             builder = builder.ack(recorded.sent[1 - at]);
         }

@@ -1,4 +1,4 @@
-//! A proxy between clients and a server, which passes octets on as they are and tells the calls in them.
+//! A proxy between clients and a server. It forwards bytes unchanged and prints the calls in them.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -25,25 +25,25 @@ use crate::client::{Client, ended};
 use crate::failure::hinted;
 use crate::{Verdict, target};
 
-/// Connections through a proxy at a time; further ones wait.
+/// Maximum number of concurrent connections of a proxy. Further ones are not accepted until one ends.
 const MAX_CONNECTIONS: usize = 1024;
-/// What is read at once, and how much of it may wait to be told: then connections wait.
+/// Read size, and capacity of the event queue. When the queue is full, connections wait.
 const PIECE: usize = 64 << 10;
 const WAITING: usize = 256;
 
-/// A server, and the object that is meant where one was named.
+/// A server, and the named object if there is one.
 pub(super) struct Target {
-    /// All addresses, best first.
+    /// All addresses, in order of preference.
     pub(super) addresses: Vec<(String, u16)>,
     pub(super) ior: Option<Ior>,
 }
 
-/// What clients are to be given.
+/// The addresses and references for clients.
 #[derive(Debug, Serialize)]
 struct Listening {
     listening: SocketAddr,
     to: String,
-    /// The object by the proxy.
+    /// The object's reference through the proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
 }
@@ -66,7 +66,7 @@ enum What {
 /// Relays until Ctrl-C.
 ///
 /// # Errors
-/// The address is taken, the target can not be found, the record not be written; output fails.
+/// The address is in use, the target is not found, the record cannot be written, or output fails.
 pub(super) async fn run(
     listen: &str,
     to: &str,
@@ -110,7 +110,7 @@ pub(super) async fn run(
     let result = loop {
         tokio::select! {
             accepted = listener.accept(), if relays.len() < MAX_CONNECTIONS => {
-                // Out of sockets, for the moment: those that end make room.
+                // Possibly out of descriptors: retry after other connections have ended.
                 let Ok((socket, peer)) = accepted else {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
@@ -186,7 +186,7 @@ async fn relay(
     events: mpsc::Sender<Event>,
 ) {
     let tell = async |what| {
-        // Nobody listens any more only when all ends.
+        // The receiver is only closed at the end of the program.
         let _ = events.send(Event { connection, time: now(), what }).await;
     };
     let (server, address) = match connect(&addresses, timeout).await {
@@ -203,7 +203,7 @@ async fn relay(
     tell(What::Happened(Happened::Closed)).await;
 }
 
-/// Passes on what one side sends, until it sends no more or the other side takes no more.
+/// Forwards the bytes of one side until it sends no more or the other side accepts no more.
 async fn copy(
     connection: u64,
     from_client: bool,
@@ -215,7 +215,7 @@ async fn copy(
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let piece = buffer.get(..count).unwrap_or_default();
         let octets = Bytes::copy_from_slice(piece);
-        // Told before it is sent: what answers it comes later.
+        // The event precedes the write, so that it also precedes the event of the answer.
         let what = What::Happened(Happened::Octets { from_client, octets });
         if events.send(Event { connection, time: now(), what }).await.is_err()
             || to.write_all(piece).await.is_err()
@@ -231,10 +231,10 @@ fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A connection to the first address that takes one.
+/// Connects to the first address that accepts a connection.
 ///
 /// # Errors
-/// None does; the last reason.
+/// No address does. The error is that of the last one.
 pub(super) async fn connect(
     addresses: &[(String, u16)],
     timeout: Duration,
@@ -260,10 +260,10 @@ pub(super) async fn connect(
 }
 
 impl Target {
-    /// The server of HOST:PORT or of an object.
+    /// Returns the server at HOST:PORT, or that of an object.
     ///
     /// # Errors
-    /// It is neither; the object is not reached over TCP without TLS.
+    /// The text is neither, or the object has no address of TCP without TLS.
     pub(super) async fn find(text: &str, client: &Client) -> anyhow::Result<Self> {
         let url = match target::read(text) {
             Ok(url) => url.to_string(),
@@ -298,9 +298,9 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// The reference with the proxy's address in place of all others.
+/// Returns the reference with all addresses replaced by that of the proxy.
 fn through(ior: &Ior, here: SocketAddr) -> anyhow::Result<Ior> {
-    // Further addresses, and ways with TLS or by sockets of this machine, lead past it.
+    // Components with alternate addresses, TLS or local sockets would bypass the proxy.
     const PAST: [u32; 9] = [3, 14, 20, 33, 36, 123, 0x4154_5402, 0x4154_5404, 0x5441_4f02];
     let host = match here.ip().is_unspecified() {
         true => "127.0.0.1".to_owned(),

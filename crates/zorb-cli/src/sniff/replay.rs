@@ -1,4 +1,4 @@
-//! Recorded requests once more, and what is otherwise in the replies.
+//! Replay of recorded requests, and comparison of the replies.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -26,10 +26,10 @@ use super::{Front, messages};
 use crate::Verdict;
 use crate::client::Client;
 
-/// Differences that are told of one reply.
+/// Maximum number of differences that are shown for one reply.
 const MAX_DIFFERENCES: usize = 8;
 
-/// A reply that came again, or did not.
+/// The comparison of a recorded reply with the new one.
 #[derive(Debug, Serialize)]
 struct Compared<'a> {
     same: bool,
@@ -46,23 +46,23 @@ struct Outcome {
     same: u64,
     different: u64,
     missing: u64,
-    /// Messages that are not sent: not whole, or of the server's side.
+    /// Messages that are not sent: incomplete ones, or those of the server.
     left_out: u64,
 }
 
-/// A connection that is made again.
+/// A connection of the replay.
 struct Again {
     socket: TcpStream,
     number: u64,
-    /// By the number of the request.
+    /// Replies, by the number of the request.
     replies: HashMap<u32, Told>,
     ended: bool,
 }
 
-/// Sends what clients sent, in the order of the capture, and waits for a reply where the capture has one.
+/// Sends the requests of the capture in order, and waits for a reply if the capture contains one.
 ///
 /// # Errors
-/// The capture is none, the target is not there; output fails.
+/// The capture is invalid, the target is not found, or output fails.
 pub(super) async fn run(
     capture: &Path,
     to: &str,
@@ -75,7 +75,8 @@ pub(super) async fn run(
     let target = Target::find(to, client).await?;
     let (asks, keys) = askers(&all);
     ensure!(!asks.is_empty(), "{}: there is no request in it", capture.display());
-    // One object takes the place of one; which of several is which nobody knows.
+    // The target replaces the only object of the capture. With several objects, the corresponding one is
+    // unknown.
     let key = target.ior.as_ref().and_then(|ior| ior.iiop_profile()).map(|profile| profile.object_key);
     let key = match (key, keys.len()) {
         (Some(key), 1) => Some(key.into_bytes()),
@@ -115,7 +116,7 @@ pub(super) async fn run(
                     continue;
                 };
                 if seen.told.latency_us.is_none() {
-                    // Of a request from before the capture.
+                    // The request is not in the capture.
                     continue;
                 }
                 let now = again.reply(id, client.timeout, &mut front).await;
@@ -137,7 +138,7 @@ pub(super) async fn run(
     Ok(if different + missing == 0 { Verdict::Good } else { Verdict::Bad })
 }
 
-/// Which side of each connection asks first, and the keys of the objects that it asks.
+/// Returns the side of each connection that sends the first request, and the keys of the requested objects.
 fn askers(all: &[Seen]) -> (HashMap<u64, bool>, HashSet<&[u8]>) {
     let mut asks: HashMap<u64, bool> = HashMap::new();
     let mut keys = HashSet::new();
@@ -168,7 +169,7 @@ fn key_in(whole: &Whole) -> Option<&[u8]> {
     }
 }
 
-/// A message as it is sent again: in one piece, for that object.
+/// Returns a message to send again: unfragmented, with this object key.
 fn resent(whole: &Whole, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
     let as_it_was = || {
         let mut octets = whole.header.encode().to_vec();
@@ -180,8 +181,8 @@ fn resent(whole: &Whole, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
     let message = Message::decode(whole.header.kind, &mut d)?;
     let contexts = message.contexts().to_vec();
     let body = d.rest();
-    // Before GIOP 1.2 a body begins where the header ends, and its values are aligned from the message's beginning: a context that
-    // says nothing keeps it at the same place of eight octets.
+    // Before GIOP 1.2, a body follows the header directly, and its values are aligned from the start of the
+    // message. A padding context keeps the body at the same offset modulo 8.
     for padding in 0..8 {
         let mut contexts = contexts.clone();
         if padding > 0 {
@@ -233,14 +234,14 @@ impl Again {
         Ok(Self { socket, number, replies: HashMap::new(), ended: false })
     }
 
-    /// Sends. Who does not take it has ended the connection, which the missing replies tell.
+    /// Sends a message. If this fails, the connection has ended, which the missing replies will show.
     async fn send(&mut self, octets: Bytes, front: &mut Front) {
         let happened = Happened::Octets { from_client: true, octets: octets.clone() };
         front.sniffer.happened(self.number, now(), happened, &mut |_| {});
         self.ended |= self.socket.write_all(&octets).await.is_err();
     }
 
-    /// The reply of that number, if it comes in time.
+    /// Returns the reply to this request, if it arrives before the timeout.
     async fn reply(&mut self, id: u32, timeout: Duration, front: &mut Front) -> Option<Told> {
         let deadline = Instant::now() + timeout;
         let mut buffer = vec![0; 64 << 10];
@@ -301,7 +302,7 @@ impl Front {
     }
 }
 
-/// What is otherwise, as people read it.
+/// Describes the differences for people.
 fn differences(recorded: &Told, now: &Told) -> Vec<String> {
     let mut found = Vec::new();
     if recorded.status != now.status {
@@ -312,7 +313,7 @@ fn differences(recorded: &Told, now: &Told) -> Vec<String> {
         found.push(format!("recorded {}, now {}", of(recorded), of(now)));
         return found;
     }
-    // Where an object is forwarded to is another place on another machine.
+    // Addresses of a forwarded object differ between machines.
     if matches!(recorded.status, Some("location_forward" | "location_forward_perm" | "object_forward")) {
         return found;
     }

@@ -1,4 +1,4 @@
-//! Messages as lines: one each for people, one JSON object each for programs.
+//! Output of messages: one line each for people, one JSON object each for programs.
 
 use std::fmt::{self, Write};
 
@@ -16,18 +16,18 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// Characters of a body that are told to people.
+/// Maximum characters of a body that are shown to people.
 const LONGEST: usize = 2000;
 
-/// Where messages are written. Texts of peers are escaped where they are put into a line.
+/// The output of messages. Strings of peers are escaped when they are inserted into a line.
 pub(super) struct Lines {
     output: Output,
     pub(super) json: bool,
-    /// Service contexts, sizes and keys too, and bodies of any length.
+    /// Show service contexts, sizes and keys too, and bodies of any length.
     pub(super) verbose: bool,
-    /// Times count from the first message.
+    /// The time of the first message, from which times count.
     first: Option<f64>,
-    /// Nobody reads on.
+    /// Standard output is closed.
     pub(super) closed: bool,
 }
 
@@ -36,10 +36,10 @@ impl Lines {
         Self { output, json: output.is_json(), verbose, first: None, closed: false }
     }
 
-    /// Tells a message.
+    /// Prints a message.
     ///
     /// # Errors
-    /// Standard output does not take it.
+    /// Standard output cannot be written.
     pub(super) fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
         let since = told.time - *self.first.get_or_insert(told.time);
         if self.json {
@@ -49,19 +49,19 @@ impl Lines {
         self.write(|out| line(out, told, since, verbose))
     }
 
-    /// Tells something else, as JSON in a line.
+    /// Prints another object, as JSON in one line.
     ///
     /// # Errors
-    /// Standard output does not take it.
+    /// Standard output cannot be written.
     pub(super) fn object(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         let json = serde_json::to_string(value)?;
         self.write(|out| writeln!(out, "{}", escaped_json(&json)))
     }
 
-    /// Tells a reply that came once more.
+    /// Prints the comparison of a replayed reply.
     ///
     /// # Errors
-    /// Standard output does not take it.
+    /// Standard output cannot be written.
     pub(super) fn compared(
         &mut self,
         same: bool,
@@ -81,7 +81,7 @@ impl Lines {
         })
     }
 
-    /// Writes to standard output. Who closes it before the end has seen enough: that is no error.
+    /// Writes to standard output. It is not an error if the reader closes it early.
     pub(super) fn write(&mut self, what: impl FnOnce(&mut String) -> fmt::Result) -> anyhow::Result<()> {
         let mut text = String::new();
         what(&mut text)?;
@@ -90,7 +90,7 @@ impl Lines {
     }
 }
 
-/// `0.000312  1  127.0.0.1:40000 > 127.0.0.1:2809  Bank::Account.deposit {"amount":10.0}`
+/// Writes `0.000312  1  127.0.0.1:40000 > 127.0.0.1:2809  Bank::Account.deposit {"amount":10.0}`.
 fn line(out: &mut String, told: &Told, since: f64, verbose: bool) -> fmt::Result {
     write!(out, "{FAINT}{since:.6}  {}  {} > {}{FAINT:#}  ", told.connection, told.from, told.to)?;
     let operation = || {
@@ -167,7 +167,7 @@ fn line(out: &mut String, told: &Told, since: f64, verbose: bool) -> fmt::Result
     Ok(())
 }
 
-/// All that is told of a message, without colours.
+/// Returns the full text of a message, without colours.
 #[cfg(test)]
 pub(super) fn text(told: &Told) -> String {
     let mut out = String::new();
@@ -175,7 +175,7 @@ pub(super) fn text(told: &Told) -> String {
     anstream::adapter::strip_str(&out).to_string()
 }
 
-/// The body with a blank before it, if there is one.
+/// Returns the body with a blank before it, if there is one.
 fn body(told: &Told, verbose: bool) -> String {
     let text = match (&told.body, &told.body_octets) {
         (Some(json), _) if json.get() == "{}" => return String::new(),
@@ -192,7 +192,7 @@ fn body(told: &Told, verbose: bool) -> String {
     }
 }
 
-/// References by what they say, in place of their octets.
+/// Replaces stringified references by their content.
 fn references(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;

@@ -1,44 +1,46 @@
-//! GIOP messages out of a stream of octets that may begin anywhere and lack some.
+//! GIOP messages from a byte stream that may begin anywhere and have gaps.
 
 use bytes::{Buf, Bytes, BytesMut};
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
-/// The longest message that is kept by default, with all its fragments. Of a longer one the header is told.
+/// Default maximum size of a message that is kept, with all its fragments. For longer ones, only the header
+/// is shown.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
-/// Messages of one side of which fragments are to come; together they may take as many bytes as two messages.
+/// Maximum number of incomplete fragmented messages of one side. Together they may have as many bytes as two
+/// messages.
 const MAX_OPEN: usize = 64;
-/// What is kept of a message that is not whole: enough for its header.
+/// Maximum bytes of an incomplete message that are kept: enough for its header.
 const START: usize = 4096;
 const TOO_LONG: &str = "it is longer than is kept: --max-message SIZE keeps more";
 
-/// What was cut out of a stream.
+/// An item of a stream.
 #[derive(Debug)]
 pub(super) enum Cut {
-    /// A message, joined where it came in fragments.
+    /// A message, with its fragments joined.
     Message(Whole),
-    /// One that is not all there, or too large.
+    /// An incomplete message, or one that is too large.
     Damaged { header: MessageHeader, start: Bytes, why: &'static str },
-    /// A connection that speaks no GIOP; nothing more is told of it.
+    /// The connection does not use GIOP, and is ignored from now on.
     Foreign { tls: bool },
-    /// Octets between messages that are none.
+    /// Bytes between messages that belong to none.
     Noise { octets: u64 },
 }
 
-/// A whole message.
+/// A complete message.
 #[derive(Debug, Clone)]
 pub(super) struct Whole {
-    /// Of the first piece, with the size of all.
+    /// The header of the first fragment, with the total size.
     pub(super) header: MessageHeader,
-    /// From the message header on.
+    /// The message, including its header.
     pub(super) octets: Bytes,
-    /// Where values are aligned anew: see `Decoder::with_pieces`.
+    /// Positions where alignment restarts: see `Decoder::with_pieces`.
     pub(super) pieces: Vec<u32>,
-    /// In how many it came; 1 where it was not divided.
+    /// Number of fragments; 1 if it was not fragmented.
     pub(super) fragments: u32,
 }
 
-/// One side of a connection.
+/// The parser of one side of a connection.
 #[derive(Debug)]
 pub(super) struct Cutter {
     buffer: BytesMut,
@@ -46,19 +48,19 @@ pub(super) struct Cutter {
     /// A message was found.
     giop: bool,
     open: Vec<Open>,
-    /// The longest message that is kept.
+    /// Maximum size of a message that is kept.
     max_message: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// At the first octet of a message.
+    /// At the first byte of a message.
     Message,
-    /// Somewhere; so many octets were no message.
+    /// At an unknown position, after this number of bytes without a message.
     Searching {
         octets: u64,
     },
-    /// In a message that is not wanted.
+    /// In a message that is skipped.
     Skipping {
         left: u64,
     },
@@ -68,7 +70,7 @@ enum State {
 #[derive(Debug)]
 struct Open {
     header: MessageHeader,
-    /// GIOP 1.1 has one at a time, without a number.
+    /// `None` in GIOP 1.1, which has one fragmented message at a time, without a number.
     id: Option<u32>,
     octets: BytesMut,
     pieces: Vec<u32>,
@@ -76,25 +78,25 @@ struct Open {
 }
 
 impl Cutter {
-    /// A stream that is seen from its first octet on, or from anywhere.
+    /// Creates a parser of a stream that is captured from its first byte, or from anywhere.
     pub(super) fn new(whole: bool, max_message: usize) -> Self {
         let state = if whole { State::Message } else { State::Searching { octets: 0 } };
         Self { buffer: BytesMut::new(), state, giop: false, open: Vec::new(), max_message }
     }
 
-    /// Octets that are kept.
+    /// Returns the number of buffered bytes.
     pub(super) fn held(&self) -> usize {
         self.buffer.len() + self.open.iter().map(|open| open.octets.len()).sum::<usize>()
     }
 
-    /// Throws away what is kept, for want of memory.
+    /// Drops all buffers, because the memory limit is exceeded.
     pub(super) fn give_up(&mut self, tell: &mut impl FnMut(Cut)) {
         self.lost_open("it is given up: too much is under way", tell);
         self.lost(u64::MAX, tell);
         self.buffer = BytesMut::new();
     }
 
-    /// Takes the next octets.
+    /// Handles the next bytes.
     pub(super) fn octets(&mut self, octets: &[u8], tell: &mut impl FnMut(Cut)) {
         if self.state == State::Foreign {
             return;
@@ -102,12 +104,12 @@ impl Cutter {
         self.buffer.extend_from_slice(octets);
         while self.step(tell) {}
         if self.buffer.is_empty() {
-            // Memory of a large message is not kept for small ones.
+            // Releases the memory of a large message.
             self.buffer = BytesMut::new();
         }
     }
 
-    /// So many octets are missing here.
+    /// Handles a gap of this number of bytes.
     pub(super) fn lost(&mut self, octets: u64, tell: &mut impl FnMut(Cut)) {
         match self.state {
             State::Foreign => return,
@@ -138,7 +140,7 @@ impl Cutter {
         self.lost_open("fragments of it are missing", tell);
     }
 
-    /// Nothing more comes.
+    /// Handles the end of the stream.
     pub(super) fn end(&mut self, tell: &mut impl FnMut(Cut)) {
         if let (State::Message, Some(octets)) = (self.state, self.buffer.first_chunk())
             && let Ok(header) = MessageHeader::decode(octets)
@@ -149,7 +151,7 @@ impl Cutter {
         self.lost_open("the connection ends before its last fragment", tell);
     }
 
-    /// Whether there is more to do.
+    /// Takes one step. Returns whether there is more to do.
     fn step(&mut self, tell: &mut impl FnMut(Cut)) -> bool {
         match self.state {
             State::Foreign => {
@@ -194,7 +196,7 @@ impl Cutter {
 
     fn message(&mut self, tell: &mut impl FnMut(Cut)) -> bool {
         let Some(octets) = self.buffer.first_chunk() else {
-            // What begins otherwise is never a message, however few octets have come.
+            // A stream with another start is not GIOP, even if the header is incomplete.
             let magic = MessageHeader::MAGIC;
             let len = self.buffer.len().min(magic.len());
             if !self.giop && self.buffer.get(..len) != magic.get(..len) && len > 2 {
@@ -284,7 +286,8 @@ impl Cutter {
             self.open.swap_remove(at).damaged(TOO_LONG, tell);
         } else if !header.more_fragments {
             let open = self.open.swap_remove(at);
-            // Values are aligned in each fragment by itself only in 1.1, and only where that is not the same.
+            // Only GIOP 1.1 aligns values in each fragment separately. The positions are kept only if this
+            // makes a difference.
             let pieces = match open.header.version {
                 Version::V1_1 if open.pieces.iter().any(|start| start % 8 != 4) => open.pieces,
                 _ => Vec::new(),
@@ -330,7 +333,7 @@ fn total(header: &MessageHeader) -> u64 {
     MessageHeader::LEN as u64 + u64::from(header.size)
 }
 
-/// The number behind the message header.
+/// Returns the request id after the message header.
 fn number(header: &MessageHeader, octets: &[u8]) -> Option<u32> {
     let octets = *octets.get(MessageHeader::LEN..)?.first_chunk::<4>()?;
     Some(match header.order {
@@ -339,7 +342,7 @@ fn number(header: &MessageHeader, octets: &[u8]) -> Option<u32> {
     })
 }
 
-/// Whether it looks like a record of TLS.
+/// Returns whether the bytes look like a TLS record.
 fn is_tls(octets: &[u8]) -> bool {
     matches!(octets, [20..=23, 3, 0..=4, ..])
 }

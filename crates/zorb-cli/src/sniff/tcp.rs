@@ -1,4 +1,4 @@
-//! Streams out of TCP segments: in order, each octet once, with what is missing told.
+//! Reassembly of TCP streams: in order, each byte once, with gaps reported.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -8,39 +8,41 @@ use bytes::Bytes;
 
 use super::packets::Segment;
 
-/// Connections that are followed at a time; the one that was silent for the longest gives way.
+/// Maximum number of connections that are followed. When it is exceeded, the one that has been idle longest
+/// is evicted.
 const MAX_CONNECTIONS: usize = 4096;
-/// Octets and segments that wait for earlier ones, of one side of a connection; more of them mean that those never came.
+/// Maximum bytes and segments of one side that are buffered out of order. More mean that the missing segments
+/// were never captured.
 const MAX_WAITING: usize = 1 << 20;
 const MAX_WAITING_SEGMENTS: usize = 1024;
-/// Octets that wait in all connections together.
+/// Maximum bytes that are buffered in all connections.
 const MAX_WAITING_IN_ALL: usize = 256 << 20;
 
-/// What happened to a connection.
+/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Happened {
-    /// It is seen for the first time; `whole`: from its beginning.
+    /// The connection was seen for the first time; `whole` if from its start.
     Opened { client: SocketAddr, server: SocketAddr, whole: bool },
-    /// The next octets of a side.
+    /// The next bytes of a side.
     Octets { from_client: bool, octets: Bytes },
-    /// Octets of a side that the capture has not.
+    /// Bytes of a side that are not in the capture.
     Lost { from_client: bool, octets: u64 },
-    /// Nothing more comes.
+    /// The connection ended.
     Closed,
 }
 
-/// What was mended, or could not be.
+/// Counters of corrected and uncorrectable problems.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct TcpCounts {
-    /// Segments whose octets were all there before.
+    /// Segments whose bytes were all seen before.
     pub(super) repeated: u64,
-    /// Segments that came before earlier ones.
+    /// Segments that arrived before earlier ones.
     pub(super) out_of_order: u64,
-    /// Segments of which a part was there before, with the same octets or with others.
+    /// Segments that partly overlap with earlier ones, with the same or other bytes.
     pub(super) overlapping: u64,
-    /// Octets that never came.
+    /// Bytes that were never seen.
     pub(super) lost: u64,
-    /// Connections that were given up because there were too many.
+    /// Connections that were evicted because there were too many.
     pub(super) given_up: u64,
 }
 
@@ -49,7 +51,7 @@ pub(super) struct TcpCounts {
 pub(super) struct Assembler {
     connections: HashMap<(SocketAddr, SocketAddr), Connection>,
     next: u64,
-    /// Octets that wait for earlier ones.
+    /// Number of bytes that are buffered out of order.
     waiting: usize,
     pub(super) counts: TcpCounts,
 }
@@ -59,31 +61,31 @@ struct Connection {
     number: u64,
     client: SocketAddr,
     last: Duration,
-    /// Of the client, of the server.
+    /// The side of the client, then that of the server.
     ways: [Way; 2],
 }
 
 /// One side of a connection.
 #[derive(Debug, Default)]
 struct Way {
-    /// The place of the next octet in the stream, and its number; `None`: none was seen.
+    /// The position of the next byte in the stream, and its sequence number; `None` if no segment was seen.
     next: Option<(u64, u32)>,
-    /// By their place: further on than what is next.
+    /// Segments after a gap, by their position.
     waiting: BTreeMap<u64, Bytes>,
     waiting_octets: usize,
-    /// Up to where the other side has all.
+    /// The position up to which the other side has acknowledged all bytes.
     acknowledged: u64,
     ended: bool,
 }
 
 impl Assembler {
-    /// Takes a segment; tells what became of its connection, by the connection's number.
+    /// Handles a segment. Events are reported with the connection's number.
     pub(super) fn segment(&mut self, segment: &Segment<'_>, tell: &mut impl FnMut(u64, Happened)) {
         let ends =
             if segment.from <= segment.to { (segment.from, segment.to) } else { (segment.to, segment.from) };
         let begins = segment.syn && segment.acknowledged.is_none();
         if begins && let Some(old) = self.connections.get(&ends) {
-            // The same addresses again, or the same packet.
+            // Either the addresses are reused, or the packet is a duplicate.
             let way = &old.ways[usize::from(old.client != segment.from)];
             let same = way.next.is_some_and(|(place, number)| {
                 place < MAX_WAITING as u64
@@ -103,7 +105,8 @@ impl Assembler {
                 return;
             }
             self.make_room(tell);
-            // Of one that was met on its way, who sends first is not known to be the client: its messages tell.
+            // If the start was not captured, the first sender is not necessarily the client. The messages
+            // will show it.
             let answer = segment.syn && !begins;
             let (client, server) =
                 if answer { (segment.to, segment.from) } else { (segment.from, segment.to) };
@@ -127,7 +130,8 @@ impl Assembler {
                 Streamed::Lost(octets) => (number, Happened::Lost { from_client, octets }),
             }
         };
-        // First what it says of the other side: its octets may be the answer to what was missed there.
+        // The acknowledgement of the other side comes first, because the bytes may answer a request in a gap
+        // there.
         if let Some(acknowledged) = segment.acknowledged {
             let other_told = told(!from_client);
             let answers = !segment.octets.is_empty();
@@ -155,7 +159,7 @@ impl Assembler {
         }
     }
 
-    /// No segment comes any more.
+    /// Handles the end of the capture.
     pub(super) fn finish(&mut self, tell: &mut impl FnMut(u64, Happened)) {
         let mut left: Vec<Connection> = self.connections.drain().map(|(_, connection)| connection).collect();
         left.sort_by_key(|connection| connection.number);
@@ -221,7 +225,7 @@ impl Way {
             return;
         }
         let (next, number) = *self.next.get_or_insert((0, segment.sequence));
-        // How far from what is next, in either direction.
+        // The signed distance from the next expected sequence number.
         let distance = segment.sequence.wrapping_sub(number) as i32;
         let mut octets = segment.octets;
         let place = match u64::try_from(distance) {
@@ -261,7 +265,7 @@ impl Way {
         self.miss(false, counts, tell);
     }
 
-    /// The other side has all before that number: what is missing before it was not captured.
+    /// Handles an acknowledgement: missing bytes before this number were not captured.
     fn acknowledge(
         &mut self,
         number: u32,
@@ -276,8 +280,9 @@ impl Way {
         self.miss(answers, counts, tell);
     }
 
-    /// Goes on behind a gap that the other side has acknowledged, once it has answered or there is more than one segment behind it:
-    /// captures of several queues may have a mere acknowledgement before what it is for.
+    /// Skips a gap that the other side has acknowledged, after an answer or if more than one segment follows
+    /// the gap. In captures of several queues, an acknowledgement alone can precede the segment that it
+    /// acknowledges.
     fn miss(&mut self, answers: bool, counts: &mut TcpCounts, tell: &mut impl FnMut(Streamed)) {
         while let Some((first, _)) = self.waiting.first_key_value()
             && *first <= self.acknowledged
@@ -287,7 +292,7 @@ impl Way {
         }
     }
 
-    /// Gives up what is missing before the first segment that waits.
+    /// Gives up the missing bytes before the first buffered segment.
     fn skip(&mut self, counts: &mut TcpCounts, tell: &mut impl FnMut(Streamed)) {
         let (Some((first, _)), Some((next, number))) = (self.waiting.first_key_value(), self.next) else {
             return;
@@ -299,7 +304,7 @@ impl Way {
         self.release(counts, tell);
     }
 
-    /// Tells what waited for nothing but its turn.
+    /// Reports buffered bytes that are now in order.
     fn release(&mut self, counts: &mut TcpCounts, tell: &mut impl FnMut(Streamed)) {
         while let (Some(entry), Some((next, _))) = (self.waiting.first_entry(), self.next)
             && *entry.key() <= next
@@ -330,7 +335,7 @@ impl Way {
 mod tests {
     use super::*;
 
-    /// What the server makes of segments of a client: (number, octets).
+    /// Returns the events of a client's segments, given as (number, bytes).
     fn stream(segments: &[(u32, &[u8])]) -> (Vec<Result<Vec<u8>, u64>>, TcpCounts) {
         let mut all = Assembler::default();
         let mut seen: Vec<Result<Vec<u8>, u64>> = Vec::new();
@@ -368,7 +373,7 @@ mod tests {
         assert_eq!(stream(&[(0, b"abcd"), (4, b"efgh")]).0, whole);
         let (seen, counts) = stream(&[(4, b"ef"), (6, b"gh"), (0, b"abcd"), (0, b"abcd")]);
         assert_eq!((seen, counts.out_of_order, counts.repeated), (whole.to_vec(), 2, 1));
-        // What comes first counts, as with the receivers of most systems.
+        // The bytes that arrive first count, as in most systems.
         let (seen, counts) = stream(&[(0, b"abcd"), (2, b"XXefgh")]);
         assert_eq!((seen, counts.overlapping), (whole.to_vec(), 1));
         let (seen, _) = stream(&[(2, b"cdef"), (4, b"efgh"), (0, b"abcd")]);

@@ -1,4 +1,5 @@
-//! Arguments and results by IDL: which operation a request calls, and its octets as JSON.
+//! Decoding of arguments and results by IDL: finds the operation of a request, and converts its bytes to
+//! JSON.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,31 +15,31 @@ use zorb::dynamic::{
     OperationInfo, ParamInfo, Value, ValueTypes,
 };
 
-/// Objects whose interfaces are remembered; more are not.
+/// Maximum number of objects whose interfaces are stored.
 const MAX_OBJECTS: usize = 4096;
-/// Longer keys are remembered of nobody.
+/// Keys of this length in bytes or longer are not stored.
 const MAX_KEY: usize = 1024;
-/// How far into a value references are looked for, in nodes.
+/// Maximum number of nodes of a value that are searched for references.
 const MAX_NODES: usize = 10_000;
 
-/// What is known of interfaces and of objects.
+/// The known interfaces and objects.
 #[derive(Default)]
 pub(super) struct Types {
     idl: Option<Idl>,
-    /// All that is known, by the names that operations have in messages: those of the IDL before those of naming services.
+    /// All known operations, by their names in messages: those of the IDL before those of naming services.
     operations: BTreeMap<Box<str>, Vec<Offered>>,
     by_id: BTreeMap<Box<str>, Arc<Interface>>,
-    /// Which interface an object has, by its key, where a reference or an answer said so.
+    /// The interface of each object by its key, as learned from references and answers.
     objects: HashMap<Box<[u8]>, Arc<Interface>>,
     every: Vec<Arc<OperationInfo>>,
-    /// What may come where a base of it is declared.
+    /// Value types that can occur in place of a declared base.
     values: ValueTypes,
 }
 
-/// An operation that was recognised.
+/// A recognized operation.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
-    /// `None`: every object has it.
+    /// `None` for an operation that every object has.
     pub(super) interface: Option<Arc<Interface>>,
     pub(super) operation: Arc<OperationInfo>,
 }
@@ -46,11 +47,11 @@ pub(super) struct Known {
 /// An operation and the interface that declares it.
 type Offered = (Arc<Interface>, Arc<OperationInfo>);
 
-/// A body as it was decoded.
+/// A decoded body.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     pub(super) json: Option<Box<RawValue>>,
-    /// Why there is no JSON, or what is odd.
+    /// The reason why there is no JSON, or another remark.
     pub(super) remark: Option<String>,
 }
 
@@ -94,7 +95,7 @@ impl Types {
             }
         }
         types.idl = idl;
-        // What newcomers see first, without any IDL at hand.
+        // The interfaces of naming services are known without IDL, because new users see their calls first.
         let naming = Interface::of::<zorb::cos_naming::NamingContextExtRef>();
         let iterator = Interface::of::<zorb::cos_naming::BindingIteratorRef>();
         for interface in naming.bases().iter().chain([&naming, &iterator]) {
@@ -126,7 +127,7 @@ impl Types {
         self.by_id.values().find(|one| scoped(one.id()) == name).cloned()
     }
 
-    /// Remembers that the object of that key has that interface, if it is known and says more than before.
+    /// Stores the interface of the object with this key, if it is known and more derived than the stored one.
     pub(super) fn learn(&mut self, key: &[u8], type_id: &str) {
         let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() < MAX_KEY) else { return };
         if let Some(before) = self.objects.get(key)
@@ -139,14 +140,14 @@ impl Types {
         }
     }
 
-    /// Remembers what a reference says.
+    /// Stores the interface that a reference contains.
     pub(super) fn learn_reference(&mut self, ior: &Ior) {
         for profile in ior.iiop_profiles() {
             self.learn(profile.object_key.as_slice(), &ior.type_id);
         }
     }
 
-    /// Which operation a request calls, and its arguments.
+    /// Returns the operation that a request calls, and its arguments.
     pub(super) fn request(&mut self, key: &[u8], name: &str, body: &Decoder<'_>) -> (Option<Known>, Decoded) {
         if let Some(operation) = self.every.iter().find(|one| *one.name == *name).cloned() {
             let decoded = self.arguments(&operation, body);
@@ -187,7 +188,7 @@ impl Types {
         }
     }
 
-    /// Which operation that is, without arguments to tell it by: `None` where several interfaces have one of that name.
+    /// Returns the operation without using arguments; `None` if several interfaces have one of this name.
     pub(super) fn operation(&self, key: &[u8], name: &str) -> Option<Known> {
         if let Some(operation) = self.every.iter().find(|one| *one.name == *name) {
             return Some(Known { interface: None, operation: Arc::clone(operation) });
@@ -208,11 +209,11 @@ impl Types {
     fn arguments(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> Decoded {
         let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
         let inputs: Vec<(&str, &TypeCode)> = inputs.map(|param| (&*param.name, &param.code)).collect();
-        // What a context clause brings stands behind the arguments.
+        // The content of a context clause follows the arguments.
         self.values(&inputs, body, operation.contexts.is_empty())
     }
 
-    /// The results of an operation.
+    /// Decodes the results of an operation.
     pub(super) fn reply(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> Decoded {
         let result = (!is_void(&operation.result)).then_some(("$result", &operation.result));
         let outputs = operation.params.iter().filter(|param| param.mode.comes_out());
@@ -221,7 +222,7 @@ impl Types {
         self.values(&all, body, true)
     }
 
-    /// A user exception: its repository id, and its members where its type is known.
+    /// Decodes a user exception: its repository id, and its members if its type is known.
     pub(super) fn exception(
         &mut self,
         operation: Option<&OperationInfo>,
@@ -267,7 +268,7 @@ impl Types {
             Ok(json) => json,
             Err(error) => return Decoded::failed(&error.to_string()),
         };
-        // Padding may follow, to a multiple of 8.
+        // Padding to a multiple of 8 may follow.
         if all && d.remaining() >= 8 {
             return Decoded::failed(&format!("{} bytes more than the types take", d.remaining()));
         }
@@ -291,7 +292,7 @@ impl Decoded {
     }
 }
 
-/// A system exception as JSON, in the form of `zorb call`.
+/// Returns a system exception as JSON, in the form of `zorb call`.
 pub(super) fn system_exception(body: &Decoder<'_>) -> Decoded {
     match SystemException::decode(&mut body.clone()) {
         Ok(exception) => {
@@ -308,7 +309,7 @@ pub(super) fn system_exception(body: &Decoder<'_>) -> Decoded {
     }
 }
 
-/// `Bank::Account` of `IDL:Bank/Account:1.0`, without prefixes.
+/// Returns `Bank::Account` for `IDL:Bank/Account:1.0`, without prefixes.
 pub(super) fn scoped(id: &str) -> String {
     match id.strip_prefix("IDL:").and_then(|id| id.rsplit_once(':')) {
         Some((path, _)) => {
@@ -322,7 +323,7 @@ fn is_void(code: &TypeCode) -> bool {
     code.kind() == TypeCode::VOID.kind() || code.kind() == TypeCode::NULL.kind()
 }
 
-/// The references in a value, as far as is looked.
+/// Collects the references in a value, within the node limit.
 fn references(value: &Dynamic, found: &mut Vec<Ior>) {
     let mut waiting = vec![&value.value];
     let mut left = MAX_NODES;

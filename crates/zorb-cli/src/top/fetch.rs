@@ -1,4 +1,4 @@
-//! Asking an admin endpoint.
+//! Requests to an admin endpoint.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::view::Status;
 
-/// The longest answer that is read, in octets.
+/// Maximum size of an answer in bytes.
 const LONGEST: usize = 16 << 20;
 
 /// An admin endpoint.
@@ -23,10 +23,10 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// `HOST:PORT`, or a URL of it.
+    /// Parses `HOST:PORT`, or a URL of it.
     ///
     /// # Errors
-    /// It is neither.
+    /// The text is neither.
     pub(super) fn parse(text: &str, timeout: Duration) -> anyhow::Result<Self> {
         ensure!(!text.starts_with("https:"), "an admin endpoint speaks http");
         let address = text.strip_prefix("http://").unwrap_or(text);
@@ -40,10 +40,10 @@ impl Endpoint {
         &self.address
     }
 
-    /// What the ORB is doing now.
+    /// Returns the current status of the ORB.
     ///
     /// # Errors
-    /// Nobody answers, or not as such an endpoint does.
+    /// There is no answer, or it is not that of such an endpoint.
     pub(super) async fn status(&self) -> anyhow::Result<Status> {
         let asked = tokio::time::timeout(self.timeout, self.ask()).await;
         let octets =
@@ -84,7 +84,7 @@ impl Endpoint {
         tokio::select! {
             biased;
             answer = &mut answer => answer,
-            // When the connection is over, what came of it is with the answer.
+            // When the connection has ended, its result is in the answer.
             _ = connection => answer.await,
         }
     }

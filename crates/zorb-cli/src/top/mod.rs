@@ -1,4 +1,4 @@
-//! `zorb top`: what an ORB is doing, as its admin endpoint says.
+//! `zorb top`: shows the activity of an ORB, according to its admin endpoint.
 
 mod fetch;
 mod screen;
@@ -11,8 +11,8 @@ use anyhow::{Context, ensure};
 use clap::Args;
 
 use crate::Verdict;
-use crate::cli;
 use crate::client::block_on;
+use crate::options;
 use crate::output::{Node, Output, Tone, told};
 use fetch::Endpoint;
 use view::View;
@@ -34,20 +34,20 @@ pub(crate) struct TopArgs {
     #[arg(value_name = "ENDPOINT")]
     endpoint: String,
     /// How often to ask, and over what rates are reckoned
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = options::duration)]
     interval: Duration,
     /// Say once what happens in one interval, and end
     #[arg(long)]
     once: bool,
     /// How long an answer may take
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = cli::duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = options::duration)]
     timeout: Duration,
 }
 
-/// Shows an ORB until it is told to end; with --once, or as JSON, once.
+/// Shows an ORB until it is ended by the user; with --once, or as JSON, once.
 ///
 /// # Errors
-/// There is no such endpoint; output fails.
+/// There is no such endpoint, or output fails.
 pub(crate) fn run(args: &TopArgs, output: &Output) -> anyhow::Result<Verdict> {
     let endpoint = Endpoint::parse(&args.endpoint, args.timeout)?;
     block_on(async {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &TopArgs, output: &Output) -> anyhow::Result<Verdict> {
         } else {
             let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
             ensure!(terminal, "standard output is no terminal: --once says it once, --json to programs");
-            // What is wrong from the beginning is said on a line of its own.
+            // An initial error is printed on a line of its own, before the terminal is used.
             let first = endpoint.status().await?;
             screen::show(&endpoint, first, args.interval).await.context("the terminal does not take it")?;
         }

@@ -1,4 +1,4 @@
-//! The terminal: taken, written to, and given back as it was, whatever comes.
+//! The terminal. It is restored in any case when the command ends.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -14,15 +14,15 @@ use super::fetch::Endpoint;
 use super::view::{Kind, Line, Status, View};
 use crate::client::ended;
 
-/// How often the thread that reads keys looks whether anybody still wants them.
+/// How often the thread that reads keys checks whether it is still needed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows an ORB until somebody presses q, or the process is told to end.
+/// Shows an ORB until the user presses q, or a signal ends the process.
 ///
 /// # Errors
-/// The terminal can not be read or written.
+/// The terminal cannot be read or written.
 pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration) -> anyhow::Result<()> {
-    // Before the terminal is taken, which whoever ends this gets back.
+    // Signals must be caught before the terminal is changed, so that it is restored.
     let over = ended()?;
     tokio::pin!(over);
     let mut screen = Screen::take()?;
@@ -50,7 +50,7 @@ pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration)
             () = &mut over => return Ok(()),
             event = events.recv() => match event {
                 Some(Ok(event)) if ends(&event) => return Ok(()),
-                // One that was resized is drawn anew.
+                // After a resize, the screen is drawn again.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(()),
@@ -61,7 +61,7 @@ pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration)
                     view = View::of(status.clone(), last.as_ref());
                     last = Some(status);
                 }
-                // It may come back.
+                // The endpoint may become available again.
                 Err(error) => trouble = Some(format!("{error:#}")),
             },
         }
@@ -79,7 +79,7 @@ fn ends(event: &Event) -> bool {
     }
 }
 
-/// The terminal while it is this command's.
+/// The terminal while this command uses it.
 struct Screen {
     coloured: bool,
 }
@@ -89,14 +89,14 @@ impl Screen {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
-            // What a panic says is to be read on the terminal as it was.
+            // The message of a panic must be printed on the restored terminal.
             std::panic::set_hook(Box::new(move |panic| {
                 give_back();
                 before(panic);
             }));
         });
         terminal::enable_raw_mode()?;
-        // From here on it is given back.
+        // From now on, dropping `screen` restores the terminal.
         let screen = Self { coloured: anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never };
         queue!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)?;
         io::stdout().flush()?;
@@ -124,7 +124,7 @@ impl Screen {
     }
 
     fn line(&self, out: &mut impl Write, row: u16, line: &Line, width: u16) -> io::Result<()> {
-        // Whatever a line was made of, it stays one.
+        // Line breaks are escaped, so that a line stays one line.
         let text: String = OneLine::new(&line.text).to_string().chars().take(width.into()).collect();
         queue!(out, cursor::MoveTo(0, row))?;
         if !self.coloured {

@@ -1,11 +1,11 @@
-//! What is shown: rates, and how long calls took, between two answers of an endpoint.
+//! The displayed values: rates and latencies between two answers of an endpoint.
 
 use std::collections::{BTreeMap, HashMap};
 
 use giop_codec::Printable;
 use serde::{Deserialize, Serialize};
 
-/// What an admin endpoint says: what the ORB counted from its beginning.
+/// The answer of an admin endpoint: the ORB's counters since its start.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Status {
     zorb: String,
@@ -19,7 +19,7 @@ pub(super) struct Status {
     messages: Messages,
     pool: Pool,
     limits: BTreeMap<String, u64>,
-    /// The upper bounds of all buckets but the last one.
+    /// The upper bounds of all buckets except the last one.
     bounds_us: Vec<f64>,
     served: Vec<Counted>,
     made: Vec<Counted>,
@@ -46,16 +46,16 @@ struct Counted {
     user_exceptions: u64,
     failures: u64,
     max_us: f64,
-    /// Those that have calls, by their numbers, in rising order.
+    /// The non-empty buckets: number and calls, sorted by number.
     buckets: Vec<(usize, u64)>,
 }
 
-/// What is shown of an ORB.
+/// The displayed values of an ORB.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct View {
     pub(super) endpoints: Vec<String>,
     pub(super) ready: bool,
-    /// Of zorb.
+    /// The version of zorb.
     pub(super) version: String,
     /// In milliseconds since 1970.
     pub(super) started_ms: u64,
@@ -67,36 +67,38 @@ pub(super) struct View {
     pub(super) pool_held_bytes: u64,
     pub(super) pool_cap_bytes: u64,
     pub(super) queued_bytes: u64,
-    /// Hits since the ORB began; those that were never hit are left out.
+    /// Hits of each limit since the ORB started. Limits without hits are omitted.
     pub(super) limits: BTreeMap<String, u64>,
     pub(super) served: Vec<Row>,
     pub(super) made: Vec<Row>,
 }
 
-/// An operation.
+/// The values of an operation.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) interface: String,
     pub(super) operation: String,
     pub(super) calls_per_second: f64,
     pub(super) failures_per_second: f64,
-    /// Since the ORB began.
+    /// Calls since the ORB started.
     pub(super) calls: u64,
-    /// Answers, not failures.
+    /// Answers that are user exceptions, which do not count as failures.
     pub(super) user_exceptions: u64,
     pub(super) failures: u64,
-    /// Half of the calls of the interval, or if there was none of all, took no longer. In microseconds, within 7 %.
+    /// Median latency of the interval's calls, or of all calls if there were none. In microseconds, accurate
+    /// to 7 %.
     pub(super) p50_us: Option<f64>,
-    /// The same of 90 %.
+    /// 90th percentile of the latency, likewise.
     pub(super) p90_us: Option<f64>,
-    /// The same of 99 %.
+    /// 99th percentile of the latency, likewise.
     pub(super) p99_us: Option<f64>,
-    /// The longest since the ORB began.
+    /// Maximum latency since the ORB started.
     pub(super) max_us: f64,
 }
 
 impl View {
-    /// What happened between two answers; since the beginning, where there is no earlier one of the same process.
+    /// Computes the values between two answers, or since the start if there is no earlier answer of the same
+    /// process.
     pub(super) fn of(now: Status, before: Option<&Status>) -> Self {
         let before = before.filter(|before| before.pid == now.pid && before.uptime_ms < now.uptime_ms);
         let since = before.map_or(0, |before| before.uptime_ms);
@@ -158,7 +160,7 @@ impl View {
         }
     }
 
-    /// Calls per second of all rows. The sum of none is 0, not the -0 of `Sum`.
+    /// Returns the calls per second of all rows. The sum of none is 0, not the -0 of `Sum`.
     pub(super) fn rate(rows: &[Row]) -> f64 {
         rows.iter().fold(0.0, |sum, row| sum + row.calls_per_second)
     }
@@ -177,7 +179,7 @@ impl View {
         )
     }
 
-    /// The lines of a terminal of that width.
+    /// Returns the lines for a terminal of this width.
     pub(super) fn lines(&self, at: &str) -> Vec<Line> {
         let state = if self.ready { "ready" } else { "not ready" };
         let mut lines = vec![
@@ -241,7 +243,7 @@ impl View {
 }
 
 impl Row {
-    /// `operation  interface`, escaped: names come from peers.
+    /// Returns `operation  interface`, escaped, because names come from peers.
     pub(super) fn method(&self) -> String {
         format!("{}  {}", Printable::new(&self.operation), Printable::new(&self.interface))
     }
@@ -261,7 +263,7 @@ impl Row {
     }
 }
 
-/// A line, and what to make of it.
+/// A line and its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
@@ -285,7 +287,7 @@ impl Line {
     }
 }
 
-/// The calls of each bucket that came since, if any.
+/// Returns the additional calls of each bucket, if any.
 fn difference(now: &[(usize, u64)], before: Option<&Counted>) -> Vec<(usize, u64)> {
     let before: HashMap<_, _> = before.into_iter().flat_map(|row| row.buckets.iter().copied()).collect();
     let since =
@@ -293,7 +295,7 @@ fn difference(now: &[(usize, u64)], before: Option<&Counted>) -> Vec<(usize, u64
     since.filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// The latency that so much of the calls did not exceed: the middle of its bucket.
+/// Returns the latency that this fraction of the calls did not exceed: the middle of its bucket.
 fn quantile(buckets: &[(usize, u64)], bounds: &[f64], longest: f64, part: f64) -> Option<f64> {
     let all: u64 = buckets.iter().map(|(_, calls)| calls).sum();
     let mut seen = 0;
@@ -363,21 +365,21 @@ mod tests {
         let row = &view.served[0];
         assert_eq!((row.calls_per_second, row.failures_per_second, row.calls), (100.0, 10.0, 300));
         assert_eq!((row.user_exceptions, row.failures), (60, 30));
-        // Those of the interval, in the middle of their buckets.
+        // Latencies of the interval, in the middle of their buckets.
         assert_eq!((row.p50_us, row.p90_us, row.p99_us), (Some(1.5), Some(3.0), Some(3.0)));
         assert_eq!(row.max_us, 1_500_000.0);
         let idle = &view.served[1];
         assert_eq!((idle.calls_per_second, idle.p50_us), (0.0, Some(0.4)), "not more than the longest");
         assert_eq!(view.received_bytes_per_second, 204_800.0);
         assert_eq!((view.version.as_str(), view.started_ms), ("0.1.0", 5));
-        // Another process, or none before.
+        // The earlier answer is missing, or comes from another process.
         let first = View::of(now.clone(), None);
         assert_eq!(first.served[0].calls_per_second, 100.0);
         let other = Status { pid: 2, ..before };
         assert_eq!(View::of(now, Some(&other)).served[0].calls_per_second, 100.0);
     }
 
-    /// The sum of no numbers is -0, which would be shown.
+    /// The sum of no numbers is -0, which would be displayed.
     #[test]
     fn no_calls_are_shown_as_0() {
         assert_eq!(format!("{:.0} calls/s", View::rate(&[])), "0 calls/s");

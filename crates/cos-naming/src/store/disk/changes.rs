@@ -1,4 +1,4 @@
-//! Changes: what they do to the tables of the database.
+//! Changes, and their effects on the tables of the database.
 
 use std::io;
 
@@ -11,18 +11,18 @@ use super::journal::{Batch, Effect, Journal};
 use super::tables::{BINDINGS, CONTEXTS, Counts, META, Version, behind, open_record, record, seal};
 use super::writer::Made;
 
-/// How far a batch came that is not made.
+/// The stage at which a batch failed.
 pub(super) enum Stage {
-    /// The database does not take it.
+    /// The database rejected the changes.
     Prepare,
-    /// The journal does not take it. Where it is lost, what is in it is not known.
+    /// The journal rejected the changes. If it is lost, its contents are unknown.
     Journal { is_lost: bool },
-    /// The database has an error at the very end; it may be made, and the store have that version.
+    /// The database failed during the commit. The changes may be made, and the store may have that version.
     Commit(Made, Version),
 }
 
-/// Makes the changes that can be made; they are on the disk when this is done. Where there are none to make and `probes` is set, something is
-/// written all the same.
+/// Makes the changes that can be made. They are on disk when this returns. If there are none to make and
+/// `probes` is set, something is written in any case.
 pub(super) fn commit(
     db: &Database,
     journal: &mut Journal,
@@ -32,14 +32,14 @@ pub(super) fn commit(
 ) -> Result<(Made, Version), (Stage, String)> {
     let prepared = prepare(db, version, changes, probes);
     let (txn, made, batch) = prepared.map_err(|Broken(what)| (Stage::Prepare, what))?;
-    // What changes nothing need not wait for the disk.
+    // A batch that changes nothing need not wait for the disk.
     let Some(batch) = batch else {
         return match txn.abort() {
             Ok(()) => Ok((made, version)),
             Err(error) => Err((Stage::Prepare, error.to_string())),
         };
     };
-    // The journal comes first: a change that the database has is in both.
+    // The journal is written first: a change that is in the database is in both files.
     if let Err((error, is_lost)) = journal.append(&batch) {
         let _ = txn.abort();
         return Err((Stage::Journal { is_lost }, said(&error)));
@@ -81,7 +81,7 @@ fn prepare(db: &Database, version: Version, changes: Vec<Change>, probes: bool) 
     Ok((txn, made, batch))
 }
 
-/// Makes the changes of a batch that the journal has and the database has not.
+/// Makes the changes of a batch that is in the journal but not in the database.
 pub(super) fn replay(
     db: &Database,
     effects: &[Effect],
@@ -109,7 +109,7 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// Why a change is not made; none of it is then, or nothing of the transaction.
+/// The reason why a change is not made. Then no part of it is made, or nothing of the transaction.
 enum Stop {
     Refused(Refused),
     Broken(Broken),
@@ -191,7 +191,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// What is bound in a context that must be there.
+    /// Returns the binding of a key in a context, which must exist.
     fn find(&self, context: ContextId, key: &Key) -> Result<Option<Target>, Stop> {
         if self.contexts.get(context.0)?.is_none() {
             return Err(Refused::NoContext.into());

@@ -12,27 +12,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, StorageBackend};
 
-/// What the database may hold of its file in memory beside the index, in bytes: it is read for `list` alone.
+/// The maximum size in bytes of the database's page cache, beside the index. The database is read for `list`
+/// only.
 const CACHE: usize = 32 * 1024 * 1024;
 
-/// The unit in which an [`Overlay`] keeps what was written.
+/// The unit in which an [`Overlay`] keeps written data.
 const BLOCK: usize = 4096;
 
-/// What the name of a journal ends with.
+/// The suffix of a journal's file name.
 pub(super) const JOURNAL: &str = ".journal";
 
-/// Where the files of a store are. Tests have files that fail.
+/// The location of the files of a store. Tests use files that fail.
 pub(super) trait Files: Send + Sync + 'static {
-    /// The path of the database.
+    /// Returns the path of the database.
     fn path(&self) -> &Path;
 
-    /// Opens the database's file, which is made where it is missing, and locks it.
+    /// Opens and locks the database's file, which is created if it does not exist.
     fn database(&self) -> Result<Arc<dyn StorageBackend>, DatabaseError>;
 
-    /// Opens the journal; `None` where there is none.
+    /// Opens the journal. Returns `None` if there is none.
     fn journal(&self) -> io::Result<Option<Box<dyn JournalFile>>>;
 
-    /// Makes an empty journal, which [`adopt_journal`](Self::adopt_journal) puts in the place of the current one.
+    /// Creates an empty journal, which [`adopt_journal`](Self::adopt_journal) puts in the place of the
+    /// current one.
     fn new_journal(&self) -> io::Result<Box<dyn JournalFile>>;
 
     /// Replaces the journal by the new one, durably.
@@ -41,10 +43,10 @@ pub(super) trait Files: Send + Sync + 'static {
 
 /// The file of a journal.
 pub(super) trait JournalFile: Read + Write + Seek + Send {
-    /// Cuts it.
+    /// Sets the length of the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Waits until all of it is on the disk.
+    /// Waits until all of it is on disk.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -91,7 +93,7 @@ impl Files for Disk {
     fn new_journal(&self) -> io::Result<Box<dyn JournalFile>> {
         let path = beside(&self.path, ".journal.new");
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-        // It holds what the database holds, so the same users may read it.
+        // The journal holds what the database holds, so the same users may read it.
         file.set_permissions(self.path.metadata()?.permissions())?;
         Ok(Box::new(file))
     }
@@ -108,7 +110,7 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new("."))).and_then(|file| file.sync_all())
 }
 
-/// The path with a suffix after its last component.
+/// Returns the path with a suffix after its last component.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
@@ -120,8 +122,9 @@ pub(super) fn open_database(file: Arc<dyn StorageBackend>) -> Result<Database, D
     database(CACHE).create_with_backend(Checked::new(file)?)
 }
 
-/// Opens the database in a file that may be damaged. The file is only read: what the database writes stays in memory. Where `budget` is
-/// given, the database gets an error after so many reads, because damaged pages may refer to each other in a circle.
+/// Opens the database in a file that may be damaged. The file is only read: data that the database writes
+/// stays in memory. If `budget` is given, the database gets an error after that many reads, because damaged
+/// pages may refer to each other in a circle.
 pub(super) fn open_overlay(
     file: Arc<dyn StorageBackend>,
     budget: Option<u64>,
@@ -147,7 +150,7 @@ fn fits(offset: u64, len: usize, end: u64) -> io::Result<()> {
     if last.is_some_and(|last| last <= end) { Ok(()) } else { Err(out_of_range()) }
 }
 
-/// A file whose reads are within it: a damaged reference to a page may ask for terabytes.
+/// A file that rejects reads beyond its end. A damaged reference to a page may request terabytes.
 struct Checked {
     file: Arc<dyn StorageBackend>,
     len: AtomicU64,
@@ -200,7 +203,7 @@ struct Overlay {
 
 struct Changed {
     len: u64,
-    /// How much of the file is still as it was.
+    /// The length of the part of the file that still has its original contents.
     kept: u64,
     blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
 }
@@ -216,7 +219,7 @@ impl Overlay {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the file has there; zeros after its end.
+    /// Returns the original contents of the file, with zeros after its end.
     fn original(&self, offset: u64, len: usize, kept: u64) -> io::Result<Vec<u8>> {
         let there = usize::try_from(kept.saturating_sub(offset)).unwrap_or(usize::MAX).min(len);
         let mut data = if there > 0 { self.file.read(offset, there)? } else { Vec::new() };
@@ -231,7 +234,8 @@ impl fmt::Debug for Overlay {
     }
 }
 
-/// The parts of a range by blocks: the number of the block, where the part begins in it, where in the range, and its length.
+/// Returns the parts of a range by blocks: the number of the block, the offset in it, the offset in the
+/// range, and the length.
 fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -278,7 +282,7 @@ impl StorageBackend for Overlay {
         changed.kept = changed.kept.min(len);
         changed.blocks.retain(|block, _| block * (BLOCK as u64) < len);
         if let Some(cut) = changed.blocks.get_mut(&(len / BLOCK as u64)) {
-            // Where it grows again there are zeros.
+            // If the file grows again, this part must be zero.
             cut.iter_mut().skip((len % BLOCK as u64) as usize).for_each(|byte| *byte = 0);
         }
         Ok(())

@@ -1,19 +1,21 @@
-//! The journal: a second copy of all that a store has, in a file beside the database.
+//! The journal: a second copy of the contents of a store, in a file beside the database.
 //!
-//! It begins with all contexts and bindings, followed by what each batch of changes changed. Every frame has a checksum. It is written
-//! before the database commits, so that each change that was acknowledged is in both files. When it has become much longer than what it
-//! began with, it is written anew.
+//! It starts with all contexts and bindings, followed by the changes of each batch. Every frame has a
+//! checksum. It is written before the database commits, so that each acknowledged change is in both files.
+//! When it has become much longer than its initial part, it is rewritten.
 //!
 //! ```text
 //! journal = "zorb names\n\x01", frame*
-//! frame   = length: u32, checksum: u32, last: u8, number: u64, chain: u64, contexts: u64, bindings: u64, next: u64, effect*
+//! frame   = length: u32, checksum: u32, last: u8, number: u64, chain: u64, contexts: u64,
+//!           bindings: u64, next: u64, effect*
 //! effect  = 0, context: u64                               there is this context
 //!         | 1, context: u64                               the context was destroyed
 //!         | 2, context: u64, key: text, target: bytes     the name is bound
 //!         | 3, context: u64, key: text                    the name is free
 //! ```
 //!
-//! Several frames may belong together; the last of them says so. Integers are big-endian, texts and bytes begin with their length (u32).
+//! Several frames may form one batch; the last of them is marked. Integers are big-endian. Texts and bytes
+//! start with their length (u32).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -29,24 +31,24 @@ use super::Broken;
 use super::files::{Files, JournalFile};
 use super::tables::{BINDINGS, CONTEXTS, Counts, Version, open_record, seal};
 
-/// What a journal begins with; the last byte is the version of the format.
+/// The start of a journal. The last byte is the version of the format.
 const MAGIC: &[u8; 12] = b"zorb names\n\x01";
 
-/// Length, checksum, and what each frame has before its effects.
+/// The size of the length and the checksum of a frame, and the size of its other fields before the effects.
 const HEAD: usize = 8;
 const FIXED: usize = 1 + 5 * 8;
 
-/// After so many bytes of effects a frame ends.
+/// The number of bytes of effects after which a frame ends.
 const FRAME: usize = 1024 * 1024;
 
-/// How much longer than twice its beginning a journal becomes before it is written anew.
+/// The number of bytes by which a journal may exceed twice its initial length before it is rewritten.
 const SLACK: u64 = 1024 * 1024;
 
-/// How long what was appended may wait until the disk has it. The database does not wait: this counts only where the power fails and the
-/// database is damaged.
+/// The maximum time until appended data is synchronized to disk. The database is synchronized at once. The
+/// delay only matters after a loss of power that also damages the database.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// A part of what a batch changes.
+/// A part of the effect of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     Context(ContextId),
@@ -56,7 +58,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// Lets lookups see it.
+    /// Applies it to the index for lookups.
     pub(super) fn tell(self, index: &Index) {
         match self {
             Self::Context(id) => index.add_context(id),
@@ -90,7 +92,7 @@ impl Effect {
         }
     }
 
-    /// The next effect; `None` where it makes no sense.
+    /// Reads the next effect. Returns `None` if it is invalid.
     fn read(rest: &mut &[u8]) -> Option<Self> {
         let kind = rest.try_get_u8().ok()?;
         let context = ContextId(rest.try_get_u64().ok()?);
@@ -105,7 +107,7 @@ impl Effect {
     }
 }
 
-/// What becomes of a chain by a frame: two stores with the same chain had the same changes.
+/// Returns the value of a chain after a frame. Two stores with the same chain have had the same changes.
 fn chained(chain: u64, effects: &[u8]) -> u64 {
     let sum = u64::from(crc32fast::hash(effects));
     (chain.rotate_left(23) ^ sum ^ effects.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -130,16 +132,17 @@ fn frame(out: &mut Vec<u8>, last: bool, version: Version, counts: &Counts, effec
     }
 }
 
-/// The frames of a batch, and the version of the store that has it.
+/// The frames of a batch, and the version of the store after it.
 pub(super) struct Batch {
     frames: Vec<u8>,
     pub(super) version: Version,
 }
 
 impl Batch {
-    /// Of what is changed in a store of that version; `counts` are those afterwards.
+    /// Creates the batch of changes to a store of version `before`. `counts` are those after the changes.
     pub(super) fn new(before: Version, counts: &Counts, effects: &[Effect]) -> Self {
-        // Of several changes of one name the last one counts: groups are written whole for each member that joins.
+        // Of several changes of one name only the last is kept: a group is written whole for each member that
+        // joins.
         let mut seen = HashSet::new();
         let mut kept: Vec<&Effect> = effects
             .iter()
@@ -175,19 +178,19 @@ pub(super) struct Journal {
     len: u64,
     /// The version of the store after its last batch.
     version: Version,
-    /// The version and the length before that, where it was appended here.
+    /// The version and the length before that batch, if it was appended by this value.
     before: Option<(Version, u64)>,
-    /// At what length it is to be written anew.
+    /// The length at which it is rewritten.
     limit: u64,
-    /// When the first byte was appended that the disk may not have yet.
+    /// The time at which the first byte was appended that may not be on disk yet.
     unsynced: Option<Instant>,
 }
 
 impl Journal {
-    /// Goes on with a journal after its last whole batch.
+    /// Continues a journal after its last complete batch.
     ///
     /// # Errors
-    /// What follows that can not be cut off.
+    /// The data after that batch cannot be truncated.
     pub(super) fn resume(file: Box<dyn JournalFile>, found: &Scan) -> io::Result<Self> {
         if !found.is_whole {
             file.set_len(found.end)?;
@@ -196,10 +199,10 @@ impl Journal {
         Ok(Self { file, len: found.end, version: found.version, before: None, limit, unsynced: None })
     }
 
-    /// Writes one anew, of what the database has.
+    /// Writes a new journal with the contents of the database.
     ///
     /// # Errors
-    /// The database is damaged, or the disk is full. The journal that was there is left as it is.
+    /// The database is damaged, or the disk is full. The existing journal is left unchanged.
     pub(super) fn rewrite(files: &dyn Files, db: &Database) -> Result<Self, Broken> {
         let txn = db.begin_read()?;
         let meta = txn.open_table(super::tables::META)?;
@@ -245,7 +248,8 @@ impl Journal {
         Ok(Self { file, len, version, before: None, limit, unsynced: None })
     }
 
-    /// Appends a batch. In an error nothing is appended, or the journal is unusable, which is `Err(true)`.
+    /// Appends a batch. After an error nothing is appended, or, with `Err((_, true))`, the journal is
+    /// unusable.
     pub(super) fn append(&mut self, batch: &Batch) -> Result<(), (io::Error, bool)> {
         let written =
             self.file.seek(SeekFrom::Start(self.len)).and_then(|_| self.file.write_all(&batch.frames));
@@ -259,7 +263,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes it that of a store of that version: takes the last batch off where the store does not have it. Says whether that is so now.
+    /// Adapts it to a store of that version, by removing the last batch if the store does not have it.
+    /// Returns whether it matches now.
     pub(super) fn agree_with(&mut self, version: Version) -> bool {
         if self.version == version {
             return true;
@@ -272,22 +277,22 @@ impl Journal {
         true
     }
 
-    /// Whether it is much longer than what it began with.
+    /// Returns whether it is much longer than its initial part.
     pub(super) fn is_long(&self) -> bool {
         self.len > self.limit
     }
 
-    /// It could not be written anew: it is to grow some more before that is tried again.
+    /// Postpones the next rewrite after a failed one until the journal has grown further.
     pub(super) fn postpone(&mut self) {
         self.limit = self.len.saturating_add(SLACK);
     }
 
-    /// When it is to be synced; `None` where the disk has all of it.
+    /// Returns the time at which it must be synchronized. `None` if all of it is on disk.
     pub(super) fn sync_at(&self) -> Option<Instant> {
         self.unsynced.map(|since| since + SYNC)
     }
 
-    /// Waits until the disk has all of it.
+    /// Waits until all of it is on disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.file.sync()?;
         self.unsynced = None;
@@ -295,25 +300,25 @@ impl Journal {
     }
 }
 
-/// What a journal has, found without keeping any of it.
+/// A summary of a journal, obtained without keeping its contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// The version of the store after the last whole batch; the default where there is none.
+    /// The version of the store after the last complete batch, or the default if there is none.
     pub(super) version: Version,
-    /// Where that ends.
+    /// The offset of the end of that batch.
     pub(super) end: u64,
-    /// Where what it began with ends.
+    /// The offset of the end of the initial part.
     pub(super) base: u64,
-    /// Where the batch ends that made the version that is looked for.
+    /// The offset of the end of the batch that made the requested version.
     pub(super) found: Option<u64>,
-    /// How many batches follow that.
+    /// The number of batches after that one.
     pub(super) behind_found: u64,
-    /// Nothing comes after the last whole batch.
+    /// True if nothing follows the last complete batch.
     pub(super) is_whole: bool,
 }
 
 impl Scan {
-    /// Reads a journal, looking for a version.
+    /// Reads a journal and looks for a version.
     pub(super) fn of(file: &mut dyn JournalFile, looked_for: Version) -> io::Result<Self> {
         let (mut scan, mut pending) = (Self::default(), 0_u64);
         let to_end = read(file, |head, _, end| {
@@ -336,22 +341,22 @@ impl Scan {
     }
 }
 
-/// All that a journal has.
+/// The contents of a journal.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) contexts: BTreeSet<u64>,
     pub(super) bindings: BTreeMap<(u64, String), Target>,
     pub(super) counts: Option<Counts>,
     pub(super) version: Version,
-    /// It can be read to its end, and has as much as it says.
+    /// True if it can be read to its end, and has as many entries as it states.
     pub(super) is_whole: bool,
 }
 
 impl Contents {
-    /// Reads a journal up to where it is damaged.
+    /// Reads a journal up to the first damage.
     pub(super) fn of(file: &mut dyn JournalFile) -> io::Result<Self> {
         let mut contents = Self::default();
-        // Effects of a batch that is not whole yet.
+        // Effects of an incomplete batch.
         let mut pending = Vec::new();
         let mut begun = false;
         let to_end = read(file, |head, effects, _| {
@@ -371,7 +376,7 @@ impl Contents {
                     && counts.bindings == contents.bindings.len() as u64
             });
         if !begun {
-            // Not even what it began with is whole: that is of one version, so each part of it helps.
+            // Even the initial part is incomplete. It is of one version, so each part of it is usable.
             pending.into_iter().for_each(|effect| contents.apply(effect));
         }
         Ok(contents)
@@ -395,7 +400,8 @@ impl Contents {
     }
 }
 
-/// The effects of the last batch, which begins there, and how much the store has after it.
+/// Returns the effects of the last batch, which starts at `begin`, with the counts and the version of the
+/// store after it.
 pub(super) fn last_batch(
     file: &mut dyn JournalFile,
     begin: u64,
@@ -423,15 +429,15 @@ fn effects_of(mut bytes: &[u8]) -> Option<Vec<Effect>> {
     Some(effects)
 }
 
-/// What a frame has before its effects.
+/// The fields of a frame before its effects.
 struct Head {
     last: bool,
     version: Version,
     counts: Counts,
 }
 
-/// Reads frames until one is damaged or `each` returns false, which gets the head, the effects and where the frame ends. Returns
-/// whether all of the file was read.
+/// Reads frames until one is damaged or `each` returns false. `each` receives the head, the effects and the
+/// offset of the frame's end. Returns whether all of the file was read.
 fn read(file: &mut dyn JournalFile, mut each: impl FnMut(Head, &[u8], u64) -> bool) -> io::Result<bool> {
     let len = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(0))?;

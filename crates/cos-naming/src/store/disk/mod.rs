@@ -1,4 +1,4 @@
-//! The store in a file: a `redb` database, with everything in memory for lookups.
+//! The store in a file: a `redb` database, with all data in memory for lookups.
 
 mod changes;
 mod files;
@@ -31,38 +31,41 @@ use super::{Bound, Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit,
 
 pub use self::repair::{RepairError, Repaired};
 
-/// Keeps contexts and bindings in a file, where nothing that was acknowledged is lost: neither by a kill at any moment nor, where the disk
-/// keeps what it was told to, by a loss of power.
+/// A store of contexts and bindings in a file. No acknowledged change is lost by a kill at any moment. None
+/// is lost by a loss of power either, if the disk keeps synchronized data.
 ///
-/// A thread of its own makes changes. All that wait for it are made in one transaction, with one wait for the disk, and acknowledged behind
-/// it. Lookups are answered from memory, which has every binding (about 200 octets each beside its reference), and never wait for changes;
-/// [`page`](Store::page) reads a snapshot of the file. One process has the file at a time.
+/// Changes are made by a thread of their own. All pending changes are made in one transaction with one disk
+/// synchronization, and acknowledged after it. Lookups are answered from memory, which holds every binding
+/// (about 200 bytes each, in addition to its reference), and never wait for changes. [`page`](Store::page)
+/// reads a snapshot of the file. Only one process at a time can open the file.
 ///
-/// Beside the file is a journal, `FILE.journal`: a second copy of everything, from which [`repair`](Self::repair) gets the names back where
-/// the file is damaged. The journal is at most about twice as long as what the store has.
+/// Beside the file is a journal, `FILE.journal`: a second copy of all data, from which
+/// [`repair`](Self::repair) restores the names if the file is damaged. The journal is at most about twice as
+/// long as the contents of the store.
 ///
-/// Where the disk takes nothing, for example because it is full, changes are [`StoreError::NotWritten`]. The disk is tried again until it
-/// takes them; meanwhile [`problem`](Store::problem) says what is wrong, and lookups go on.
+/// If the disk rejects writes, for example because it is full, changes fail with [`StoreError::NotWritten`].
+/// The disk is retried until it accepts writes. Meanwhile [`problem`](Store::problem) describes the failure,
+/// and lookups continue.
 ///
-/// Dropping it waits for the changes that are being made.
+/// Dropping the store waits for changes in progress.
 pub struct DiskStore {
     shared: Arc<Shared>,
-    /// `None` while it ends.
+    /// `None` while it is being dropped.
     jobs: Option<std::sync::mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// Why a file of names is not opened.
+/// The reason why a file of names cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has it, or another store of this one.
+    /// Another process has opened it, or another store of this process.
     #[error("{} is in use: one naming service at a time has it", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// What is in it is not what was written. Nothing was changed.
+    /// Its contents are not what was written. Nothing was changed.
     #[error(
         "{} is damaged: {what}. It is left as it is; put a copy from a backup in its place, or have DiskStore::repair (`zorb names repair`) make it anew from its journal",
         path.display()
@@ -70,35 +73,35 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
-    /// It is of another version of the service.
+    /// It was written by another version of the service.
     #[error("{} has format {found}; this naming service knows format {}", path.display(), tables::FORMAT)]
     Format {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The format of the file.
         found: u64,
     },
-    /// The system refuses.
+    /// The operating system reported an error.
     #[error("cannot open {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What the store shares with its writer.
+/// The state that the store shares with its writer.
 struct Shared {
     slot: Slot,
     index: Index,
     health: Health,
 }
 
-/// The database, which is closed for a moment where the disk failed.
+/// The database, which is closed for a moment after a disk failure.
 struct Slot(RwLock<Option<Database>>);
 
 impl Slot {
@@ -116,10 +119,10 @@ impl Slot {
 }
 
 impl DiskStore {
-    /// Opens a file, or makes it. Reads all of it.
+    /// Opens a file, or creates it. Reads all of it.
     ///
     /// # Errors
-    /// [`OpenError::Damaged`] says what is wrong with a file; it is not changed then.
+    /// [`OpenError::Damaged`] describes the damage of a file, which is left unchanged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_files(Arc::new(Disk::new(path.as_ref())))
     }
@@ -136,27 +139,27 @@ impl DiskStore {
         Ok(Self { shared, jobs: Some(jobs), writer: Some(thread) })
     }
 
-    /// Makes a damaged file anew, of what its journal has, and of what can be read of the file itself where the journal is damaged too. The
-    /// damaged file stays beside it, as `FILE.damaged`.
+    /// Recreates a damaged file from its journal, and from the readable parts of the file itself if the
+    /// journal is damaged too. The damaged file is kept beside it, as `FILE.damaged`.
     ///
     /// # Errors
-    /// [`RepairError`]; the file is where it was then.
+    /// [`RepairError`]. The file is then still in its place.
     pub fn repair(path: impl AsRef<Path>) -> Result<Repaired, RepairError> {
         repair::repair(path.as_ref())
     }
 }
 
-/// A database that was opened, and what it has.
+/// An opened database with its contents.
 struct Opened {
     db: Database,
     index: Index,
     version: Version,
 }
 
-/// Opens both files, and makes them agree.
+/// Opens both files, and makes them consistent.
 fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
     let path = files.path();
-    // A file without a byte is what a crash leaves that came before anything was written.
+    // An empty file is the result of a crash before anything was written.
     if !path.metadata().is_ok_and(|file| file.len() > 0) {
         create(files)?;
     }
@@ -166,7 +169,7 @@ fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
         None => match guarded(|| Journal::rewrite(files, &opened.db)) {
             Ok(Ok(journal)) => Some(journal),
             Ok(Err(Broken(error))) | Err(error) => {
-                // The first change tries that again, and is refused where it fails again.
+                // The first change tries it again, and is refused if it fails again.
                 tracing::error!(%error, path = %path.display(), "the names have no journal: where their file is damaged, they are lost");
                 None
             }
@@ -175,7 +178,7 @@ fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
     Ok((opened, journal))
 }
 
-/// Makes a new file without names.
+/// Creates a new file without names.
 fn create(files: &dyn Files) -> Result<(), OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
@@ -193,7 +196,7 @@ fn create(files: &dyn Files) -> Result<(), OpenError> {
     let db = open_database(file).map_err(failed)?;
     let made = guarded(|| tables::create(&db)).unwrap_or_else(|what| Err(Broken(what)));
     made.map_err(|Broken(what)| OpenError::Io { path: path.to_owned(), source: io::Error::other(what) })?;
-    // The name of a new file is kept by its directory.
+    // The name of a new file is stored in its directory.
     files::sync_directory(path).map_err(io)
 }
 
@@ -206,7 +209,7 @@ fn open_failed(path: &Path, error: DatabaseError) -> OpenError {
     }
 }
 
-/// Opens a file that is there. It is read once without being written to, so that a damaged one stays as it is.
+/// Opens an existing file. It is first read without writing, so that a damaged file stays unchanged.
 fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     let path = files.path();
     let failed = |error| open_failed(path, error);
@@ -214,7 +217,8 @@ fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     let file = files.database().map_err(failed)?;
     let checked = guarded(|| {
         let mut db = open_overlay(Arc::clone(&file), None).map_err(failed)?;
-        // Pages have checksums: without a look at them damaged ones may lead anywhere, also in a circle.
+        // Pages have checksums. Unless they are verified, damaged pages may refer to any page, even in a
+        // circle.
         if !db.check_integrity().map_err(failed)? {
             return Err(damaged("its pages are not what was written".to_owned()));
         }
@@ -228,8 +232,9 @@ fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     Ok(Opened { db, index, version })
 }
 
-/// The journal, if it has what the database has. A batch that only the journal has is made in the database too: a kill may have come
-/// between the two, or the database gone back by one because its last page was not whole.
+/// Returns the journal if it matches the database. A batch that is only in the journal is applied to the
+/// database: either the process was killed between the two writes, or the database went back by one batch
+/// because its last page was incomplete.
 fn agree(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
@@ -261,18 +266,18 @@ fn agree(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, Open
     }
 }
 
-/// Whether the system refused, rather than that what is in the file makes no sense.
+/// Returns whether the system reported the error, as opposed to invalid contents of the file.
 fn is_io(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 thread_local! {
-    /// Whether panics of this thread are caught and become errors.
+    /// True if panics of this thread are caught and converted to errors.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs what uses a file that may be damaged: the database panics for some damage that it does not expect. Such a panic is an error of the
-/// file, so nothing is printed of it.
+/// Runs code that uses a possibly damaged file. The database panics for some kinds of damage. Such a panic is
+/// treated as an error of the file, so the panic message is not printed.
 fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -293,7 +298,7 @@ fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// What the database says it can not do. Its own errors are large, and of many types.
+/// The description of a database error. The database's own errors are large, and of many types.
 struct Broken(String);
 
 impl<E: std::error::Error> From<E> for Broken {
@@ -302,7 +307,7 @@ impl<E: std::error::Error> From<E> for Broken {
     }
 }
 
-/// Why a file is not read.
+/// The reason why a file cannot be read.
 enum Unread {
     Format(u64),
     Damaged(String),
@@ -314,7 +319,7 @@ impl<E: std::error::Error> From<E> for Unread {
     }
 }
 
-/// Everything that is in a file.
+/// Reads the contents of a file.
 fn load(db: &Database) -> Result<(Index, Version), Unread> {
     let txn = db.begin_read()?;
     let meta = txn.open_table(META)?;
@@ -404,7 +409,7 @@ impl Store for DiskStore {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
-        // The writer ends when nothing more can come.
+        // The writer ends when no further change can be sent.
         self.jobs = None;
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();

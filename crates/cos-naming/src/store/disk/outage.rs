@@ -1,19 +1,19 @@
-//! A time in which the disk takes nothing.
+//! A period in which the disk accepts no writes.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long after the first failure the disk is tried again; each further time after twice as long.
+/// The time after the first failure until the disk is tried again. It doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// After how long it is tried again at the latest, unless an attempt itself takes long.
+/// The maximum time until the next attempt, unless the attempts themselves take long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Which part of the time attempts may take: each may read the whole file.
+/// The reciprocal of the share of time that attempts may take. Each attempt may read the whole file.
 const SHARE: u32 = 10;
 
-/// A time in which changes are refused, because the disk failed.
+/// A period in which changes are refused because the disk failed.
 #[derive(Debug)]
 pub(super) struct Outage {
     what: String,
@@ -28,13 +28,13 @@ impl Outage {
         Self { what, began: now, next: now + FIRST_PAUSE, pause: FIRST_PAUSE }
     }
 
-    /// It goes on after an attempt that took so long.
+    /// Continues the outage after another failed attempt, which took `took`.
     pub(super) fn again(self, what: String, took: Duration) -> Self {
         let pause = (self.pause * 2).min(LONGEST_PAUSE).max(took * SHARE);
         Self { what, next: Instant::now() + pause, pause, ..self }
     }
 
-    /// What the last attempt brought.
+    /// Returns the result of the last attempt.
     pub(super) fn what(&self) -> &str {
         &self.what
     }
@@ -43,7 +43,7 @@ impl Outage {
         self.began
     }
 
-    /// When the disk is tried again.
+    /// Returns the time at which the disk is tried again.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
@@ -53,12 +53,12 @@ impl Outage {
     }
 }
 
-/// What is wrong with a store, for people.
+/// A description of the problem of a store, for administrators.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Option<String>>);
 
 impl Health {
-    /// What is said of a failure.
+    /// Returns the description of a failure.
     pub(super) fn of(path: &Path, what: &str) -> String {
         format!("names are not stored in {}: {what}", path.display())
     }

@@ -1,4 +1,4 @@
-//! Making a damaged file anew: of its journal, and of what can be read of the file.
+//! Recreating a damaged file from its journal, and from the readable parts of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -15,13 +15,13 @@ use super::journal::Contents;
 use super::tables::{self, BINDINGS, CONTEXTS, Counts, META, Version, open_record, record, seal};
 use super::{Broken, guarded, load};
 
-/// The stack of the thread that reads a damaged file: the database reads pages below pages by recursion.
+/// The stack size of the thread that reads a damaged file. The database reads nested pages by recursion.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// Reads of a damaged file: so many, and so many for each page.
+/// The maximum number of reads of a damaged file: a fixed number, and a number for each page.
 const BUDGET: (u64, u64) = (10_000, 16);
 
-/// What a repair brought.
+/// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
@@ -29,58 +29,59 @@ pub struct Repaired {
     pub contexts: u64,
     /// Bindings in the new file.
     pub bindings: u64,
-    /// How many bindings are missing in the new file, where that is known: 0 where all come from the journal.
+    /// The number of bindings that are missing in the new file, if it is known. 0 if all come from the
+    /// journal.
     pub lost: Option<u64>,
-    /// Whether the names come from the journal, or the old file turned out to be whole.
+    /// True if the names come from the journal, or if the old file was undamaged.
     pub from_journal: bool,
-    /// The old file.
+    /// The path of the old file.
     pub damaged: PathBuf,
 }
 
-/// Why a file can not be repaired.
+/// The reason why a file cannot be repaired.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// Another process has it, or a store of this one.
+    /// Another process has opened it, or a store of this process.
     #[error("{} is in use: end the naming service that has it first", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// Nothing can be read of it, nor of its journal.
+    /// Neither it nor its journal can be read.
     #[error("nothing can be read of {}, nor of its journal: {what}", path.display())]
     Nothing {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
-    /// The new file can not be written, or the old one not copied.
+    /// The new file cannot be written, or the old one not copied.
     #[error("cannot repair {}: {source}", path.display())]
     Io {
         /// The file that is read or written.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The new file can not be written.
+    /// The new file cannot be written.
     #[error("cannot repair {}: {what}", path.display())]
     New {
         /// The new file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
 }
 
-/// What was read.
+/// The data that was read.
 #[derive(Default)]
 struct Saved {
     contexts: BTreeSet<u64>,
     bindings: BTreeMap<(u64, String), Target>,
     counts: Option<Counts>,
     version: Version,
-    /// Nothing of it is damaged.
+    /// True if none of it is damaged.
     is_whole: bool,
 }
 
@@ -90,7 +91,7 @@ pub(super) fn repair(path: &Path) -> Result<Repaired, RepairError> {
         move |source| RepairError::Io { path, source }
     };
     let files = Disk::new(path);
-    // A store that has the file would go on with the old one.
+    // A store that has opened the file would continue with the old one.
     let file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => Some(FileBackend::new(file).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => RepairError::InUse { path: path.to_owned() },
@@ -120,7 +121,7 @@ pub(super) fn repair(path: &Path) -> Result<Repaired, RepairError> {
     if file.is_some() {
         keep(path, &damaged).map_err(at(&damaged))?;
     }
-    // At every moment there is a file of that name: a new one without names would be made otherwise.
+    // At every moment a file of that name must exist: otherwise a store could create a new one without names.
     fs::rename(&fresh, path).map_err(at(path))?;
     sync_directory(path).map_err(at(path))?;
     let lost = match saved.is_whole {
@@ -130,17 +131,17 @@ pub(super) fn repair(path: &Path) -> Result<Repaired, RepairError> {
     Ok(Repaired { contexts: counts.contexts, bindings: counts.bindings, lost, from_journal, damaged })
 }
 
-/// Gives a file another name too.
+/// Gives a file a second name.
 fn keep(path: &Path, other: &Path) -> io::Result<()> {
     match fs::remove_file(other) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // Some file systems have no second names.
+    // Some file systems do not support hard links.
     fs::hard_link(path, other).or_else(|_| fs::copy(path, other).map(drop))
 }
 
-/// Which names there are, and whether all are as the journal has them.
+/// Selects the names to keep. Also returns whether all of them come from the journal.
 fn choose(path: &Path, read: Result<Saved, String>, journal: Contents) -> Result<(Saved, bool), RepairError> {
     let has_journal = journal.is_whole || !journal.contexts.is_empty();
     let Contents { contexts, bindings, counts, version, is_whole } = journal;
@@ -149,7 +150,7 @@ fn choose(path: &Path, read: Result<Saved, String>, journal: Contents) -> Result
         Err(what) if !has_journal => return Err(RepairError::Nothing { path: path.to_owned(), what }),
         Err(_) => (journal, true),
         Ok(file) if file.is_whole && file.version.number >= journal.version.number => (file, false),
-        // Where it is not known which version the file is of, the journal has all that was acknowledged.
+        // If the version of the file is unknown, the journal has all acknowledged changes.
         Ok(file) if journal.is_whole && file.version.number <= journal.version.number => (journal, true),
         Ok(file) if !has_journal => (file, false),
         Ok(file) => (both(file, journal), false),
@@ -158,20 +159,20 @@ fn choose(path: &Path, read: Result<Saved, String>, journal: Contents) -> Result
     Ok((saved, from_journal))
 }
 
-/// What either has; of what both have, that of the newer one.
+/// Merges both. If both have an entry, the newer one is used.
 fn both(file: Saved, journal: Saved) -> Saved {
     let (newer, older) =
         if file.version.number >= journal.version.number { (file, journal) } else { (journal, file) };
     let Saved { mut contexts, mut bindings, .. } = older;
     contexts.extend(newer.contexts);
     bindings.extend(newer.bindings);
-    // It is neither of the two, so the journal is not that of the new file.
+    // The result equals neither of the two, so the journal does not match the new file.
     let Version { number, chain } = newer.version;
     let version = Version { number: number.saturating_add(1), chain: !chain };
     Saved { contexts, bindings, counts: newer.counts, version, is_whole: false }
 }
 
-/// Reads a file in a thread of its own, which has the stack for it.
+/// Reads a file in a thread of its own with a sufficient stack.
 fn read_apart(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Saved, String>> {
     let file = Arc::clone(file);
     let thread = std::thread::Builder::new().name("names-repair".to_owned()).stack_size(STACK);
@@ -179,7 +180,7 @@ fn read_apart(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Saved, String
     Ok(thread.join().unwrap_or_else(|_| Err("its pages make no sense".to_owned())))
 }
 
-/// Reads all of a file, or each table from both ends up to where it is damaged. The file is not written to.
+/// Reads all of a file, or each table from both ends up to the damage. The file is not written to.
 fn read(file: &Arc<dyn StorageBackend>) -> Result<Saved, String> {
     let mut saved = Saved::default();
     let pages = file.len().map_err(|error| error.to_string())? / 4096;
@@ -192,7 +193,7 @@ fn read(file: &Arc<dyn StorageBackend>) -> Result<Saved, String> {
     .is_ok_and(|sound| sound == Ok(true));
     let db = open_overlay(Arc::clone(file), Some(budget)).map_err(|error| error.to_string())?;
     let txn = db.begin_read().map_err(|error| error.to_string())?;
-    // What one table or one end does not give, another one may.
+    // Data that one table or one end does not yield may be available from another one.
     let _ = guarded(|| {
         if let Ok(table) = txn.open_table(META) {
             saved.version = Version::read(&table).unwrap_or_default();
@@ -226,7 +227,8 @@ fn read(file: &Arc<dyn StorageBackend>) -> Result<Saved, String> {
 }
 
 impl Saved {
-    /// Where contexts are missing, those that bindings lead to are made anew; those that bindings are in are there anyway.
+    /// Adds missing contexts: those that have bindings, and, if the number of contexts is too small, those
+    /// that bindings lead to.
     fn complete(&mut self) {
         let whole = self.counts.is_some_and(|counts| counts.contexts == self.contexts.len() as u64);
         self.contexts.insert(ContextId::ROOT.0);

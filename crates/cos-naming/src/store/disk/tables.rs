@@ -1,4 +1,4 @@
-//! The tables of a file and what their octets mean.
+//! The tables of a file and the encoding of their entries.
 
 use std::ops::Bound as Edge;
 
@@ -9,20 +9,20 @@ use super::super::record::checksum;
 use super::super::{ContextId, Target};
 use super::Broken;
 
-/// What [`META`] says of the tables below; another number for anything that this code would read wrongly.
+/// The format number in [`META`]. It changes with anything that this code would read incorrectly.
 pub(super) const FORMAT: u64 = 2;
 
-/// The format before: it has no [`Version`]. The first change writes the current one.
+/// The previous format, without [`Version`]. The first change converts it to the current one.
 pub(super) const UNVERSIONED: u64 = 1;
 
 /// Numbers by name: see [`Counts`].
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-/// Contexts by their numbers: the checksum of a number.
+/// The checksums of the numbers of contexts, by number.
 pub(super) const CONTEXTS: TableDefinition<'_, u64, u32> = TableDefinition::new("contexts");
-/// Bindings by context and [`Key`](super::Key): a [`record`].
+/// Bindings by context and [`Key`](super::Key), each as a [`record`].
 pub(super) const BINDINGS: TableDefinition<'_, (u64, &str), &[u8]> = TableDefinition::new("bindings");
 
-/// How much there is: what can be read later is compared with it.
+/// The numbers of entries, which are compared with what is read later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) format: u64,
@@ -35,7 +35,7 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) const EMPTY: Self = Self { format: FORMAT, contexts: 1, bindings: 0, next: 1 };
 
-    /// `None`: some are missing.
+    /// Reads the numbers. Returns `None` if some are missing.
     pub(super) fn read(
         table: &impl ReadableTable<&'static str, u64>,
     ) -> Result<Option<Self>, redb::StorageError> {
@@ -45,7 +45,7 @@ impl Counts {
         Ok(Some(Self { format, contexts, bindings, next }))
     }
 
-    /// Writes them as those of the current format.
+    /// Writes the numbers in the current format.
     pub(super) fn write(&self, table: &mut Table<'_, &'static str, u64>) -> Result<(), redb::StorageError> {
         let Self { contexts, bindings, next, .. } = *self;
         for (name, number) in
@@ -57,12 +57,12 @@ impl Counts {
     }
 }
 
-/// Which changes a store has had: the database and the journal are compared by it.
+/// The history of changes of a store, by which the database and the journal are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Version {
-    /// How many batches.
+    /// The number of batches.
     pub(super) number: u64,
-    /// A checksum of all of them.
+    /// A checksum of all batches.
     pub(super) chain: u64,
 }
 
@@ -79,7 +79,7 @@ impl Version {
     }
 }
 
-/// Makes the tables of a new file.
+/// Creates the tables of a new file.
 pub(super) fn create(db: &Database) -> Result<(), Broken> {
     let txn = db.begin_write()?;
     {
@@ -96,7 +96,7 @@ pub(super) fn create(db: &Database) -> Result<(), Broken> {
 /// An end of a range of bindings.
 type Place<'a> = Edge<(u64, &'a str)>;
 
-/// All bindings of a context behind a key.
+/// Returns the range of all bindings of a context after a key.
 pub(super) fn behind(context: ContextId, key: Option<&str>) -> (Place<'_>, Place<'_>) {
     let begin = match key {
         Some(key) => Edge::Excluded((context.0, key)),
@@ -105,7 +105,8 @@ pub(super) fn behind(context: ContextId, key: Option<&str>) -> (Place<'_>, Place
     (begin, Edge::Excluded((context.0.saturating_add(1), "")))
 }
 
-/// A target behind a checksum of itself and of where it is bound: the database does not look whether what it reads is what it wrote.
+/// Returns a target after a checksum of the target and its name. The checksum is needed because the database
+/// does not verify that it reads what it wrote.
 pub(super) fn record(context: u64, key: &str, target: &Target) -> Vec<u8> {
     let octets = target.write();
     let mut record = checksum(context, key, &octets).to_be_bytes().to_vec();
@@ -113,13 +114,13 @@ pub(super) fn record(context: u64, key: &str, target: &Target) -> Vec<u8> {
     record
 }
 
-/// `None`: it is not what was written.
+/// Decodes a record. Returns `None` if it is not what was written.
 pub(super) fn open_record(context: u64, key: &str, record: &[u8]) -> Option<Target> {
     let (sum, octets) = record.split_first_chunk()?;
     (u32::from_be_bytes(*sum) == checksum(context, key, octets)).then(|| Target::read(octets))?
 }
 
-/// What a record is of, without reading it whole.
+/// Returns the type of a record's target, without reading all of it.
 pub(super) fn kind_of(record: &[u8]) -> BindingType {
     match record.get(4) {
         Some(1 | 2) => BindingType::Ncontext,
@@ -127,7 +128,7 @@ pub(super) fn kind_of(record: &[u8]) -> BindingType {
     }
 }
 
-/// What stands beside the number of a context.
+/// Returns the value stored for the number of a context.
 pub(super) fn seal(context: u64) -> u32 {
     checksum(context, "", &[])
 }

@@ -1,4 +1,4 @@
-//! Damaged files, and disks that take nothing for a while.
+//! Damaged files, and disks that reject writes for a while.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ use super::super::{Group, Member, Over, PageLimit, Strategy, Target};
 use super::files::{Disk, Files, JournalFile, beside};
 use super::*;
 
-/// Memory rather than a disk where there is such a file system: these tests open and sync files many times.
+/// Uses a file system in memory if there is one, because these tests open and sync files many times.
 fn folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
@@ -30,7 +30,7 @@ fn bind(context: ContextId, name: &str) -> Change {
     Change::Bind { context, key: key(name), target, over: Over::Nothing }
 }
 
-/// Everything that a store has, by pages and lookups.
+/// Returns the contents of a store, by pages and lookups.
 async fn everything(store: &DiskStore, contexts: u64) -> Vec<(u64, Key, Target)> {
     let mut all = Vec::new();
     for context in 0..contexts {
@@ -46,7 +46,7 @@ async fn everything(store: &DiskStore, contexts: u64) -> Vec<(u64, Key, Target)>
     all
 }
 
-/// A store with all kinds of bindings, some of which were changed and taken away.
+/// Returns a store with all kinds of bindings, some of which were changed and removed.
 async fn filled(path: &Path) -> DiskStore {
     let store = DiskStore::open(path).unwrap();
     let mut at = ContextId::ROOT;
@@ -73,7 +73,7 @@ async fn filled(path: &Path) -> DiskStore {
     store
 }
 
-/// How many contexts [`filled`] has made, with the first one.
+/// The number of contexts that [`filled`] has created, including the root context.
 const CONTEXTS: u64 = 5;
 
 #[tokio::test]
@@ -87,7 +87,8 @@ async fn every_name_comes_back_whichever_bit_of_whichever_page_is_wrong() {
     let (file, journal) = (fs::read(&path).unwrap(), fs::read(beside(&path, ".journal")).unwrap());
     let is_used = |number: &usize| file[number * 4096..].iter().take(4096).any(|byte| *byte != 0);
     let (used, unused): (Vec<_>, Vec<_>) = (0..file.len() / 4096).partition(is_used);
-    // Several places of each page that is in use, which differ from page to page. Other pages are flipped many at a time.
+    // Several positions of each used page, which differ from page to page. In unused pages, many bytes are
+    // flipped at a time.
     let places = [3, 9, 130, 700, 2050, 4095];
     let alone = used
         .iter()
@@ -104,7 +105,7 @@ async fn every_name_comes_back_whichever_bit_of_whichever_page_is_wrong() {
             Err(refused) => {
                 assert!(matches!(refused, OpenError::Damaged { .. } | OpenError::Format { .. }), "{refused}");
                 assert!(fs::read(&path).unwrap() == damaged, "a file that is refused stays as it is");
-                // Once for each page: what the journal has does not depend on the byte.
+                // Once for each page: the contents of the journal do not depend on the byte.
                 if std::mem::replace(&mut last, page) == page {
                     continue;
                 }
@@ -143,7 +144,7 @@ async fn a_damaged_or_missing_journal_is_made_anew_of_the_database() {
         fs::write(&path, &file).unwrap();
         fs::write(beside(&path, ".journal"), &journal[..cut]).unwrap();
         drop(DiskStore::open(&path).unwrap());
-        // Now it is whole: the database can go.
+        // It is complete now, so the database can be destroyed.
         fs::write(&path, b"nothing").unwrap();
         assert_eq!(DiskStore::repair(&path).unwrap().lost, Some(0));
         let store = DiskStore::open(&path).unwrap();
@@ -177,14 +178,14 @@ async fn a_batch_that_only_the_journal_has_is_made_when_the_file_is_opened() {
     let store = DiskStore::open(&path).unwrap();
     store.change(bind(ContextId::ROOT, "the last one")).await.unwrap();
     drop(store);
-    // As after a kill between the two files.
+    // The same state as after a kill between the two files.
     let newer = fs::read(&path).unwrap();
     fs::write(&path, &older).unwrap();
     let store = DiskStore::open(&path).unwrap();
     let found = store.lookup(ContextId::ROOT, &key("the last one")).await.unwrap();
     assert!(matches!(found, Lookup::Bound(_)));
     drop(store);
-    // Two cannot come from a kill: an old file was put there.
+    // Two missing batches cannot result from a kill: an old file was put in place.
     fs::write(&path, &newer).unwrap();
     let store = DiskStore::open(&path).unwrap();
     store.change(bind(ContextId::ROOT, "one more")).await.unwrap();
@@ -214,7 +215,7 @@ async fn the_journal_stays_short_however_often_names_change() {
     assert_eq!(DiskStore::repair(&path).unwrap().bindings, 1);
 }
 
-/// A disk that takes nothing while that is set.
+/// A disk that rejects the operations whose flags are set.
 #[derive(Debug, Default)]
 struct Full {
     database: AtomicBool,
@@ -300,7 +301,7 @@ impl Seek for FaultyJournal {
 
 impl Write for FaultyJournal {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        // Some of it fits.
+        // A part of it fits.
         match Full::check(&self.1.journal) {
             Err(error) if data.len() < 10 => Err(error),
             Err(_) => self.0.write(&data[..data.len() / 2]),
@@ -344,7 +345,7 @@ async fn a_store_whose_disk_was_full_goes_on_by_itself_and_has_all_that_it_ackno
                 match store.change(bind(ContextId::ROOT, &name)).await {
                     Ok(made) => panic!("{made:?} of a disk that takes nothing"),
                     Err(ChangeError::Store(StoreError::NotWritten { .. })) => refused.push(name),
-                    // It may be there later: the disk did not say.
+                    // It may be in the file later: the outcome is unknown.
                     Err(ChangeError::Store(StoreError::Broken(_))) => {}
                     Err(other) => panic!("{other:?}"),
                 }
@@ -354,7 +355,7 @@ async fn a_store_whose_disk_was_full_goes_on_by_itself_and_has_all_that_it_ackno
             assert!(matches!(found, Lookup::Bound(_)), "lookups go on");
             flag(&full).store(false, Ordering::Relaxed);
             let until = Instant::now() + Duration::from_secs(60);
-            // Without a change too.
+            // It must recover without a change too.
             while store.problem().is_some() {
                 assert!(Instant::now() < until, "it does not recover: {:?}", store.problem());
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -375,7 +376,7 @@ async fn a_store_whose_disk_was_full_goes_on_by_itself_and_has_all_that_it_ackno
         let store = DiskStore::open(&path).unwrap();
         check(&store).await;
         drop(store);
-        // The journal has them too.
+        // The journal must have them too.
         fs::write(&path, b"nothing").unwrap();
         DiskStore::repair(&path).unwrap();
         check(&DiskStore::open(&path).unwrap()).await;

@@ -1,4 +1,4 @@
-//! The thread that makes changes: as many as wait in one transaction.
+//! The thread that makes changes, with all pending changes in one transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -14,28 +14,28 @@ use super::outage::{Health, Outage};
 use super::tables::Version;
 use super::{Broken, Opened, Shared, guarded};
 
-/// The most changes of one transaction, so that the first of them does not wait for ever.
+/// The maximum number of changes in one transaction, which limits the wait of the first of them.
 const MOST: usize = 10_000;
 
-/// The most bytes of names and references in one transaction, but for one change.
+/// The maximum number of bytes of names and references in one transaction, unless it is a single change.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
-/// Which part of the time of a transaction is waited for more changes.
+/// The wait for more changes is the duration of the last transaction divided by this number.
 const GATHER: u32 = 4;
 
-/// A change that somebody waits for.
+/// A change whose outcome is awaited.
 pub(super) struct Job {
     pub(super) change: Change,
     pub(super) reply: oneshot::Sender<Result<Option<ContextId>, ChangeError>>,
 }
 
-/// What a transaction brought.
+/// The results of a transaction, and its effects.
 pub(super) type Made = (Vec<Result<Option<ContextId>, Refused>>, Vec<Effect>);
 
-/// What was not made.
+/// The failure of a transaction.
 struct Failed {
     what: String,
-    /// Whether the disk has it is not known.
+    /// True if it is unknown whether the changes are on disk.
     is_open: bool,
 }
 
@@ -45,7 +45,7 @@ impl Failed {
     }
 }
 
-/// Makes changes, and begins anew where the disk failed.
+/// Makes changes, and reopens the files after a disk failure.
 pub(super) struct Writer {
     files: Arc<dyn Files>,
     shared: Arc<Shared>,
@@ -64,9 +64,10 @@ impl Writer {
         Self { files, shared, journal, version, outage: None }
     }
 
-    /// Makes changes until no handle is left that could ask for one.
+    /// Makes changes until no handle is left that could request one.
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
-        // How many may come together: those that were made together last, and those that came meanwhile.
+        // The number of changes expected together: those of the last transaction, and those received
+        // meanwhile.
         let (mut expected, mut took) = (1, Duration::ZERO);
         let mut batch: Vec<Job> = Vec::new();
         loop {
@@ -77,8 +78,9 @@ impl Writer {
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
                 }
             }
-            // A caller that was answered just now may be about to ask again. Without a moment's wait callers fall into two parts that wait for
-            // each other's transactions, and each for two waits of the disk.
+            // A caller that was just answered may be about to send the next change. Without this short wait,
+            // callers split into two groups that wait for each other's transactions, and each change waits
+            // for two disk synchronizations.
             let until = Instant::now() + took / GATHER;
             let mut bytes: usize = batch.iter().map(|job| job.change.size()).sum();
             while batch.len() < MOST && bytes < MOST_BYTES {
@@ -106,7 +108,7 @@ impl Writer {
             match made {
                 Ok((results, _)) => {
                     for (reply, result) in replies.into_iter().zip(results) {
-                        // A caller that was dropped gets no answer.
+                        // A caller that was dropped needs no answer.
                         let _ = reply.send(result.map_err(ChangeError::Refused));
                     }
                 }
@@ -125,7 +127,7 @@ impl Writer {
         }
     }
 
-    /// Waits for a change, and does meanwhile what is due without one.
+    /// Waits for a change, and meanwhile does what is due without one.
     fn wait(&mut self, queue: &Receiver<Job>) -> Result<Option<Job>, RecvTimeoutError> {
         let sync = self.journal.as_ref().and_then(Journal::sync_at);
         let due = match (self.outage.as_ref().map(Outage::next), sync) {
@@ -139,7 +141,7 @@ impl Writer {
             Ok(job) => Ok(Some(job)),
             Err(RecvTimeoutError::Timeout) => {
                 if self.outage.as_ref().is_some_and(Outage::is_due) {
-                    // Its outcome is in the log and in the health.
+                    // The outcome is in the log and in the health.
                     let _ = self.attempt(Vec::new());
                 }
                 self.sync_if_due();
@@ -149,14 +151,14 @@ impl Writer {
         }
     }
 
-    /// Gives the disk what was appended to the journal a while ago.
+    /// Synchronizes the journal if it is due.
     fn sync_if_due(&mut self) {
         let Some(journal) = &mut self.journal else { return };
         if journal.sync_at().is_some_and(|due| due <= Instant::now())
             && let Err(error) = journal.sync()
         {
             tracing::error!(%error, path = %self.files.path().display(), "the journal of the names is not written; it is made anew");
-            // What the disk has of it is not known.
+            // It is unknown how much of it is on disk.
             self.journal = None;
         }
     }
@@ -169,10 +171,10 @@ impl Writer {
         }
     }
 
-    /// Makes changes, or tries whether the disk takes any where there are none.
+    /// Makes changes. Without changes, tests whether the disk accepts writes.
     fn attempt(&mut self, changes: Vec<Change>) -> Result<Made, StoreError> {
         let begin = Instant::now();
-        // Even where a page that is damaged makes the database panic.
+        // Guarded, because a damaged page may make the database panic.
         let made = guarded(|| self.write(changes));
         let made = made.unwrap_or_else(|what| {
             self.close();
@@ -209,7 +211,7 @@ impl Writer {
         }
     }
 
-    /// Makes changes. Afterwards both files have them, and the index, or nothing does.
+    /// Makes changes. Afterwards both files and the index have them, or none has.
     fn write(&mut self, changes: Vec<Change>) -> Result<Made, Failed> {
         if self.shared.slot.is_empty() {
             self.reopen().map_err(Failed::not_made)?;
@@ -241,7 +243,7 @@ impl Writer {
             }
             return Err(Failed { what, is_open: false });
         }
-        // The database does nothing any more after an error of the disk, and only the file says whether it has the changes.
+        // The database stops working after a disk error, and only the file shows whether it has the changes.
         self.close();
         let reopened = self.reopen();
         match (stage, reopened) {
@@ -255,18 +257,18 @@ impl Writer {
     /// Closes the database.
     fn close(&self) {
         let db = self.shared.slot.write().take();
-        // It may write as it goes.
+        // Closing the database may write.
         let _ = guarded(|| drop(db));
     }
 
-    /// Opens the files again, and compares what is in them with what lookups are answered from.
+    /// Reopens the files, and updates the index from their contents.
     fn reopen(&mut self) -> Result<(), Broken> {
         self.close();
         let opened = super::open_existing(&*self.files).map_err(|error| Broken(error.to_string()))?;
         let Opened { db, index, version } = opened;
         let differences = self.shared.index.assign(&index);
         if differences > 0 {
-            // Those that were not acknowledged, since it was not known whether the disk has them.
+            // Changes that were not acknowledged, because it was unknown whether they are on disk.
             tracing::warn!(path = %self.files.path().display(), differences, "the file has names that were not acknowledged");
         }
         self.version = version;
@@ -279,7 +281,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the journal anew where it has become long.
+    /// Rewrites the journal if it has become long.
     fn compact(&mut self) {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_long()) else { return };
         let slot = self.shared.slot.read();

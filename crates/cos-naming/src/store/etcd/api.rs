@@ -1,12 +1,12 @@
-//! What etcd's JSON gateway takes and gives (etcd 3.4 and later): keys and values in Base64, long numbers as text, nothing where a field
-//! is zero.
+//! The messages of etcd's JSON gateway (etcd 3.4 and later): keys and values in Base64, 64-bit numbers as
+//! text, and zero fields omitted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, Error, Unexpected};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Octets.
+/// A byte string.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Octets(pub(super) Vec<u8>);
 
@@ -85,7 +85,7 @@ pub(super) struct DeleteRequest {
     pub(super) key: Octets,
 }
 
-/// What must be so for a transaction.
+/// A condition of a transaction.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Compare {
     result: &'static str,
@@ -105,28 +105,28 @@ impl Compare {
         Self { result, target, key, range_end, create_revision: None, mod_revision: None }
     }
 
-    /// There is such a key.
+    /// Such a key exists.
     pub(super) fn there(key: String) -> Self {
         Self { create_revision: Some(Long(0)), ..Self::new("GREATER", "CREATE", key) }
     }
 
-    /// There is none.
+    /// No such key exists.
     pub(super) fn missing(key: String) -> Self {
         Self { create_revision: Some(Long(0)), ..Self::new("EQUAL", "CREATE", key) }
     }
 
-    /// There is none that begins so.
+    /// No key with that prefix exists.
     pub(super) fn none_below(prefix: &str) -> Self {
         Self { range_end: behind(prefix), ..Self::missing(prefix.to_owned()) }
     }
 
-    /// It was changed last in that revision; in none, where it is not there.
+    /// The key was last changed in that revision; `revision` 0 means that it does not exist.
     pub(super) fn last_changed(key: String, revision: Long) -> Self {
         Self { mod_revision: Some(revision), ..Self::new("EQUAL", "MOD", key) }
     }
 }
 
-/// The first key behind all that begin so. Prefixes end with a slash.
+/// Returns the first key after all keys with that prefix. Prefixes end with a slash.
 pub(super) fn behind(prefix: &str) -> Octets {
     let mut octets = prefix.as_bytes().to_vec();
     if let Some(last) = octets.last_mut() {
@@ -234,7 +234,7 @@ pub(super) struct WatchResponse {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event {
-    /// `DELETE`, or nothing.
+    /// `DELETE`, or empty.
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) kv: KeyValue,
@@ -252,7 +252,7 @@ pub(super) struct KeepAliveRequest {
     pub(super) id: Long,
 }
 
-/// What both give of a lease; no time where it has ended.
+/// The answer to both requests for a lease; without a time if it has ended.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Lease {
@@ -279,13 +279,13 @@ pub(super) struct AuthResponse {
     pub(super) token: String,
 }
 
-/// What stands in the place of an answer.
+/// An error response.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Refusal {
     pub(super) error: String,
     pub(super) message: String,
-    /// As gRPC numbers them.
+    /// The gRPC status code.
     pub(super) code: i32,
 }
 

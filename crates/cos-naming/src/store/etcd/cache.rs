@@ -1,4 +1,4 @@
-//! What etcd has, as its watch told it: lookups are answered from here.
+//! A copy of the contents of etcd, maintained by the watch, from which lookups are answered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use super::api::{Event, KeyValue, Long};
 use super::keys::{Keys, Place, open};
 use super::{Bound, ContextId, Key, Lookup, Page, PageLimit, StoreError, Target};
 
-/// Everything below the prefix.
+/// All entries below the prefix.
 #[derive(Default)]
 pub(super) struct Cache(RwLock<Content>);
 
@@ -26,18 +26,18 @@ pub(super) struct Content {
 /// A binding.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// `None`: its value is not what a naming service writes.
+    /// `None` if its value was not written by a naming service.
     pub(super) bound: Option<Arc<Bound>>,
-    /// In which it was changed last.
+    /// The revision of its last change.
     pub(super) revision: Long,
-    /// With which it ends; 0 of others.
+    /// The lease with which it ends, or 0.
     pub(super) lease: Long,
-    /// Of the change that made it.
+    /// The mark of the change that made it.
     pub(super) mark: u128,
 }
 
 impl Entry {
-    /// What is bound, as etcd told it.
+    /// Decodes a binding received from etcd.
     pub(super) fn of(context: ContextId, key: &Key, kv: &KeyValue) -> Self {
         let (bound, mark) = match open(context, key, &kv.value.0) {
             Some((mark, target)) => (Some(Arc::new(Bound::new(target))), mark),
@@ -49,7 +49,7 @@ impl Entry {
         Self { bound, revision: kv.mod_revision, lease: kv.lease, mark }
     }
 
-    /// To what it is bound.
+    /// Returns the target of the binding.
     pub(super) fn target(&self) -> Result<&Target, StoreError> {
         self.bound.as_ref().map(|bound| &bound.target).ok_or_else(damaged)
     }
@@ -93,12 +93,12 @@ impl Cache {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of it anew.
+    /// Replaces the whole contents.
     pub(super) fn replace(&self, content: Content) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = content;
     }
 
-    /// What happened in one or several revisions, at once.
+    /// Applies the events of one or several revisions atomically.
     pub(super) fn apply(&self, keys: &Keys, events: &[Event]) {
         let mut content = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for event in events {
@@ -138,7 +138,7 @@ impl Cache {
         let Some(bindings) = content.bindings.get(&context) else { return Some(Page::default()) };
         let begin = after.map_or(Edge::Unbounded, Edge::Excluded);
         let all = bindings.range((begin, Edge::Unbounded));
-        // Clients see of a damaged one that it is there.
+        // A damaged binding is listed, too.
         let kind = |entry: &Entry| entry.target().map_or(BindingType::Nobject, Target::binding_type);
         let all = all.map(|(key, entry)| Ok::<_, Infallible>((key.clone(), kind(entry))));
         let Ok(page) = Page::of(all, limit);
@@ -146,7 +146,7 @@ impl Cache {
     }
 }
 
-/// What a bind that is made again must find to begin its time anew.
+/// Returns whether `target` is the same object. A repeated timed bind renews its lease only in this case.
 pub(super) fn same_object(target: &Target, object: &Target) -> bool {
     let octets = |target: &Target| match target {
         Target::Object(octets) => Some(Bytes::clone(octets)),

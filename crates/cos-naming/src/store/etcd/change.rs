@@ -1,4 +1,4 @@
-//! Changes: transactions that are made again until they are made once.
+//! Changes: transactions that are repeated until they are made once.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use super::http::Failure;
 use super::keys::seal;
 use super::{Change, ChangeError, ContextId, Key, Shared, StoreError, Target, away};
 
-/// How many numbers for contexts a server takes at a time. Those that it does not use nobody does.
+/// The number of context numbers that a server reserves at a time. Unused ones are never used by another
+/// server.
 const BLOCK: u64 = 1000;
 
 impl Shared {
@@ -39,7 +40,7 @@ impl Shared {
         making.make().await
     }
 
-    /// A number for a context that none has had.
+    /// Returns a number for a context that no context has had.
     async fn fresh_id(&self, until: Instant) -> Result<ContextId, Failure> {
         let mut ids = self.ids.lock().await;
         loop {
@@ -57,7 +58,7 @@ impl Shared {
                 success: vec![Op::put(key, (first + BLOCK).to_string().into_bytes())],
                 failure: Vec::new(),
             };
-            // Where it is not known whether they were taken, others are.
+            // If it is unknown whether they were reserved, others are.
             let taken: TxnResponse = self.cluster.ask_any("/v3/kv/txn", &take, until).await?;
             if taken.succeeded {
                 *ids = first..first + BLOCK;
@@ -71,36 +72,36 @@ struct Making<'s> {
     shared: &'s Shared,
     change: Change,
     until: Instant,
-    /// By which it is known again in what it bound.
+    /// The mark that identifies the change in the value that it bound.
     mark: u128,
-    /// The last revision that was known before.
+    /// The last known revision before the change.
     since: Long,
-    /// The number of its context.
+    /// The number of its new context.
     made: Option<ContextId>,
     lease: Option<Long>,
-    /// It was sent, and nobody said whether it was made.
+    /// True if it was sent and the outcome is unknown.
     doubt: bool,
 }
 
-/// What is there, as far as the change has to do with it.
+/// The part of etcd's contents that concerns the change.
 struct View {
-    /// The context in which something is changed, or which is.
+    /// True if the context exists in which the change is made, or which it creates or destroys.
     context: bool,
-    /// Of a change of a context: it has bindings.
+    /// For the destruction of a context: true if it has bindings.
     filled: bool,
-    /// What has the name.
+    /// The binding of the name.
     found: Option<Entry>,
-    /// Of etcd, not of the cache.
+    /// True if it was read from etcd, false if from the cache.
     fresh: bool,
 }
 
-/// What is to be done.
+/// The next step of a change.
 enum Step {
     Ask(TxnRequest),
     Nothing,
 }
 
-/// Why nothing is.
+/// The reason why there is no step.
 enum Stop {
     Refused(Refused),
     Store(StoreError),
@@ -126,11 +127,12 @@ impl From<Failure> for Stop {
 }
 
 impl Making<'_> {
-    /// What the cache has decides what is tried; only what etcd says decides that it is refused.
+    /// Makes the change. The cache determines what is tried. A change is refused only because of what etcd
+    /// returns.
     async fn make(&mut self) -> Result<Option<ContextId>, ChangeError> {
         let mut view = self.cached();
         loop {
-            // Where its time begins anew etcd must have it still.
+            // A lease can be renewed only if etcd still has it.
             if !view.fresh && matches!(self.change, Change::BindFor { .. }) {
                 view = self.look().await?;
             }
@@ -154,7 +156,8 @@ impl Making<'_> {
             };
             match self.shared.cluster.ask::<_, TxnResponse>("/v3/kv/txn", &txn).await {
                 Ok(answer) if answer.succeeded => {
-                    // Its acknowledgement must not come before this server shows it. It is made, though, whoever tells of it.
+                    // It must not be acknowledged before this server shows it. The change is made in any
+                    // case, even if that fails.
                     if let Err(error) = self.shared.reached(answer.header.revision.0, self.until).await {
                         self.shared.set_away(&error);
                     }
@@ -191,7 +194,7 @@ impl Making<'_> {
         away(failure, if unknown { CompletionStatus::Maybe } else { CompletionStatus::No }).into()
     }
 
-    /// In which context, and what name.
+    /// Returns the context and the name of the change.
     fn place(&self) -> Option<(ContextId, Option<&Key>)> {
         match &self.change {
             Change::NewContext => None,
@@ -218,11 +221,11 @@ impl Making<'_> {
         }
     }
 
-    /// What is to be known.
+    /// Returns the reads on which the change depends.
     fn reads(&self) -> Vec<Op> {
         let keys = &self.shared.keys;
         match self.place() {
-            // Its own one, in case that it was made.
+            // Its own context, in case it was created.
             None => self.made.map(|made| Op::get(keys.context(made))).into_iter().collect(),
             Some((context, Some(key))) => {
                 vec![Op::get(keys.context(context)), Op::get(keys.binding(context, key))]
@@ -253,7 +256,7 @@ impl Making<'_> {
         Ok(self.view(answer.responses))
     }
 
-    /// What the answers to `reads` say.
+    /// Decodes the answers to `reads`.
     fn view(&self, responses: Vec<OpResponse>) -> View {
         let mut ranges = responses.into_iter().map(|one| one.response_range.unwrap_or_default().kvs);
         let context = ranges.next().is_some_and(|kvs| !kvs.is_empty());
@@ -267,7 +270,7 @@ impl Making<'_> {
         }
     }
 
-    /// Of a change that was sent: it is what is there.
+    /// Returns whether a change that was sent has been made, from what is found.
     fn is_made(&self, view: &View) -> bool {
         match self.change {
             Change::NewContext => view.context,
@@ -275,7 +278,8 @@ impl Making<'_> {
         }
     }
 
-    /// Of a change that was sent and is refused now: what stands against it may be what became of it.
+    /// Returns whether the outcome of a refused change is unknown: it was sent, and the conflict may be its
+    /// own result.
     fn is_open(&self, view: &View) -> bool {
         self.doubt
             && match (&self.change, &view.found) {
@@ -285,7 +289,7 @@ impl Making<'_> {
             }
     }
 
-    /// The transaction that makes the change, if what is there is what is seen.
+    /// Returns the transaction that makes the change, provided that etcd has the contents of the view.
     async fn plan(&mut self, view: &View) -> Result<Step, Stop> {
         let shared = self.shared;
         let keys = &shared.keys;
@@ -346,13 +350,13 @@ impl Making<'_> {
         Ok(self.transaction(compare, success))
     }
 
-    /// Every change has the stamp written.
+    /// Returns a transaction that also writes the stamp, as every change does.
     fn transaction(&self, compare: Vec<Compare>, mut success: Vec<Op>) -> Step {
         success.push(Op::put(self.shared.keys.stamp(), Vec::new()));
         Step::Ask(TxnRequest { compare, success, failure: self.reads() })
     }
 
-    /// That of its new context.
+    /// Returns the number of its new context.
     async fn number(&mut self) -> Result<ContextId, Failure> {
         match self.made {
             Some(made) => Ok(made),
@@ -360,18 +364,18 @@ impl Making<'_> {
         }
     }
 
-    /// That of its new lease.
+    /// Returns its new lease.
     async fn grant(&mut self, time: Duration) -> Result<Long, Failure> {
         if let Some(lease) = self.lease {
             return Ok(lease);
         }
         let grant = GrantRequest { ttl: seconds(time) };
-        // One that nobody knows ends by itself.
+        // An unknown lease ends by itself.
         let lease: Lease = self.shared.cluster.ask_any("/v3/lease/grant", &grant, self.until).await?;
         Ok(*self.lease.insert(lease.id))
     }
 
-    /// Begins the time of a lease anew, if it is there and lasts as long.
+    /// Renews a lease if it exists and lasts at least as long.
     async fn keep_alive(&self, id: Long, time: Duration) -> Result<bool, Failure> {
         let keep = KeepAliveRequest { id };
         let kept: KeptAlive = self.shared.cluster.ask_any("/v3/lease/keepalive", &keep, self.until).await?;

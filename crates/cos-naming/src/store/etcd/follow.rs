@@ -1,4 +1,4 @@
-//! Reading all names, following what happens to them, and finding out whether anybody answers.
+//! Reading all names, following their changes, and detecting whether etcd answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,17 +15,17 @@ use super::cache::Content;
 use super::http::Failure;
 use super::{ConnectError, ContextId, FORMAT, Shared};
 
-/// How many bindings are asked for at a time.
+/// The number of bindings that are requested at a time.
 const PAGE: i64 = 1000;
 
-/// How often it is looked whether etcd answers, while no client asks.
+/// The interval at which etcd is probed without client requests.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Shared {
-    /// Makes what a service begins with, where it is not there, and reads everything.
+    /// Creates the initial keys of a service if they do not exist, and reads everything.
     pub(super) async fn begin(&self) -> Result<(), ConnectError> {
         let gone = |failure: Failure| ConnectError::Away(failure.to_string());
         let until = Instant::now() + self.timeout;
@@ -45,7 +45,7 @@ impl Shared {
             ],
             failure: vec![Op::get(keys.format())],
         };
-        // It does the same however often it is made.
+        // The transaction is idempotent.
         let answer: TxnResponse = self.cluster.ask_any("/v3/kv/txn", &begin, until).await.map_err(gone)?;
         if !answer.succeeded {
             let format = answer.responses.into_iter().filter_map(|one| one.response_range);
@@ -58,7 +58,7 @@ impl Shared {
         self.load().await.map_err(gone)
     }
 
-    /// Reads everything, as it was in one revision.
+    /// Reads everything, as of one revision.
     async fn load(&self) -> Result<(), Failure> {
         let mut content = Content::default();
         let (mut key, mut revision) = (Octets::from(self.keys.prefix.clone()), Long(0));
@@ -84,9 +84,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the cache has all that was acknowledged before the call. Those who call at the same time wait for one question.
+    /// Waits until the cache has all changes acknowledged before the call. Concurrent callers share one
+    /// request.
     pub(super) async fn barrier(&self) -> Result<(), Failure> {
-        // One that has begun already may not know what was acknowledged a moment ago.
+        // A request that has already started may not include the latest acknowledged changes.
         let needed = self.barriers.load(Ordering::Acquire) + 1;
         let mut through = self.barrier.lock().await;
         if *through >= needed {
@@ -113,7 +114,7 @@ impl Shared {
         reached
     }
 
-    /// Waits for the watch to tell what happened up to a revision.
+    /// Waits until the watch has reported the changes up to a revision.
     pub(super) async fn reached(&self, revision: i64, until: Instant) -> Result<(), Failure> {
         let mut applied = self.applied.subscribe();
         loop {
@@ -128,7 +129,7 @@ impl Shared {
     }
 }
 
-/// Has the cache follow etcd, for ever.
+/// Makes the cache follow etcd, forever.
 pub(super) async fn follow(shared: Arc<Shared>) {
     loop {
         match watch(&shared).await {
@@ -151,7 +152,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
     }
 }
 
-/// Follows what one member tells.
+/// Follows the watch of one member.
 async fn watch(shared: &Shared) -> Result<(), Failure> {
     let (key, range_end) = (shared.keys.prefix.clone().into(), behind(&shared.keys.prefix));
     let start_revision = Long(*shared.applied.borrow() + 1);
@@ -188,13 +189,13 @@ async fn watch(shared: &Shared) -> Result<(), Failure> {
     }
 }
 
-/// Finds out in time that nobody answers, or that somebody does again.
+/// Detects in time that etcd does not answer, or that it answers again.
 pub(super) async fn probe(shared: Arc<Shared>) {
     let mut ticks = interval(PROBE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // It says how that went.
+        // The barrier records its outcome.
         let _ = shared.barrier().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of etcd over HTTP/1.1, to whichever member answers.
+//! Calls of etcd over HTTP/1.1, to any member that answers.
 
 use std::fmt;
 use std::io;
@@ -25,23 +25,23 @@ use super::api::{AuthRequest, AuthResponse, Refusal};
 use super::tls::Tls;
 use super::{ConnectError, EtcdConfig};
 
-/// Requests to the cluster at the same time; others wait. Each has a connection.
+/// The maximum number of concurrent requests to the cluster; further ones are queued. Each has a connection.
 const REQUESTS: usize = 64;
 
 /// The members of a cluster.
 pub(super) struct Cluster {
     members: Vec<Member>,
-    /// Which one is asked first.
+    /// The index of the member that is asked first.
     preferred: AtomicUsize,
     turns: Semaphore,
-    /// How long one member may take.
+    /// The timeout for one member.
     patience: Duration,
     login: Option<(String, String)>,
-    /// What a login got.
+    /// The token of the last login.
     token: RwLock<Option<String>>,
 }
 
-/// One of them.
+/// A member of the cluster.
 struct Member {
     /// `host:port`.
     address: String,
@@ -51,18 +51,18 @@ struct Member {
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Nobody was asked.
+    /// The request was not sent.
     NotSent(String),
-    /// It may have been done or not.
+    /// The request may have been executed or not.
     Unknown(String),
-    /// The history of that time is not kept any more.
+    /// The history of the requested revision has been compacted.
     Compacted,
-    /// Nobody is logged in any more; it was not done.
+    /// The login has expired; the request was not executed.
     LoggedOut(String),
-    /// It was not done, and will not be.
+    /// The request was not executed, and repeating it does not help.
     Refused(String),
 }
 
@@ -118,7 +118,7 @@ impl Cluster {
         (index, &self.members[index])
     }
 
-    /// The next member is asked from now on, unless another task has changed that already.
+    /// Makes the next member the preferred one, unless another task has already done so.
     pub(super) fn leave(&self, index: usize) {
         let next = (index + 1) % self.members.len();
         let _ = self.preferred.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -127,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Asks one member, and leaves it where it does not answer.
+    /// Asks one member. If it does not answer, the next member becomes the preferred one.
     pub(super) async fn ask<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
@@ -152,7 +152,7 @@ impl Cluster {
         answer
     }
 
-    /// Asks one member after the other what can be asked again without harm, until one answers or the time is over.
+    /// Sends an idempotent request to one member after the other, until one answers or the deadline passes.
     pub(super) async fn ask_any<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
@@ -167,11 +167,12 @@ impl Cluster {
         }
     }
 
-    /// Whether to ask again behind a failure: after a moment, or with a new login.
+    /// Prepares a repetition after a failure, by a short pause or a new login. Returns whether to repeat the
+    /// request.
     pub(super) async fn goes_on(&self, failure: &Failure, until: Instant) -> bool {
         match failure {
             Failure::NotSent(_) | Failure::Unknown(_) if Instant::now() < until => {
-                // All of them may be away: that is found out at once.
+                // All members may be down, in which case each attempt fails immediately.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 true
             }
@@ -180,7 +181,7 @@ impl Cluster {
         }
     }
 
-    /// Gets a token, where there is a name to get one for.
+    /// Gets a token, if a login is configured.
     pub(super) async fn log_in(&self) -> Result<(), Failure> {
         let Some((name, password)) = &self.login else { return Ok(()) };
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -189,7 +190,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Begins an answer that comes in lines for as long as anybody reads it.
+    /// Starts a response that consists of lines, until the result is dropped.
     pub(super) async fn stream<Q: Serialize>(&self, path: &str, question: &Q) -> Result<Lines, Failure> {
         let (index, member) = self.member();
         let begun = timeout(self.patience, self.post(member, path, question)).await;
@@ -213,7 +214,8 @@ impl Cluster {
         }
     }
 
-    /// What comes back, and the connection, which can be used again when all of it was read.
+    /// Sends a request. Returns the response and the connection, which can be reused when all of the response
+    /// was read.
     async fn post<Q: Serialize>(
         &self,
         member: &Member,
@@ -229,7 +231,7 @@ impl Cluster {
         }
         let mut request = request.body(body).map_err(|error| Failure::Refused(error.to_string()))?;
         loop {
-            // In a statement of its own: the lock must not be held while it waits.
+            // In a statement of its own: the lock must not be held across an await.
             let kept = member.idle().pop();
             let fresh = kept.is_none();
             let mut sender = match kept {
@@ -248,7 +250,7 @@ impl Cluster {
                     return Ok((head, body, sender));
                 }
                 Err(mut error) => match error.take_message() {
-                    // It ended while nobody used it.
+                    // The idle connection was closed.
                     Some(again) if !fresh => request = again,
                     Some(_) => return Err(member.not_sent(&error.into_error())),
                     None => return Err(member.unknown(&error.into_error())),
@@ -294,9 +296,10 @@ impl Member {
         match refusal.code {
             11 => Failure::Compacted,
             16 => Failure::LoggedOut(what),
-            // INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED.
+            // INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION,
+            // UNIMPLEMENTED.
             3 | 5 | 7..=9 | 12 => Failure::Refused(what),
-            // A cluster without a leader says so in several ways.
+            // A cluster without a leader reports this in several ways.
             _ => Failure::Unknown(what),
         }
     }
@@ -304,24 +307,24 @@ impl Member {
 
 async fn spawn(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Sender> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // It ends when the sender is dropped.
+    // The connection ends when the sender is dropped.
     tokio::spawn(connection);
     Ok(sender)
 }
 
-/// An answer that goes on.
+/// A streamed response.
 pub(super) struct Lines {
     body: Incoming,
     rest: Vec<u8>,
-    /// Of which member.
+    /// The index of the member.
     pub(super) from: usize,
     pub(super) address: String,
-    /// The connection ends with it.
+    /// Keeps the connection open.
     _sender: Sender,
 }
 
 impl Lines {
-    /// The next line; `None` at the end.
+    /// Returns the next line, or `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, hyper::Error> {
         let mut looked = 0;
         loop {

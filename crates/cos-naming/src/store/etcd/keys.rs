@@ -1,16 +1,17 @@
-//! Where things are in etcd, and the octets of a binding.
+//! The keys in etcd, and the encoding of a binding.
 
 use super::super::record::checksum;
 use super::{ContextId, Key, Target};
 
-/// What a prefix leads to: `format`, `next`, `stamp`, `c/CONTEXT` of each context, and `b/CONTEXT/ID NUL KIND` of each binding.
+/// The keys below a prefix: `format`, `next`, `stamp`, `c/CONTEXT` for each context, and `b/CONTEXT/ID NUL
+/// KIND` for each binding.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// With a slash at its end.
+    /// Ends with a slash.
     pub(super) prefix: String,
 }
 
-/// What a key is of.
+/// The object that a key stands for.
 pub(super) enum Place {
     Context(ContextId),
     Binding(ContextId, Key),
@@ -21,17 +22,17 @@ impl Keys {
         Self { prefix: format!("{}/", prefix.trim_end_matches('/')) }
     }
 
-    /// Which version of the service wrote it.
+    /// Returns the key of the format version.
     pub(super) fn format(&self) -> String {
         format!("{}format", self.prefix)
     }
 
-    /// The first number that no server has had for contexts.
+    /// Returns the key of the first number for contexts that no server has reserved.
     pub(super) fn next(&self) -> String {
         format!("{}next", self.prefix)
     }
 
-    /// Written by every change: its revision is that of the last one.
+    /// Returns the key that every change writes. Its revision is that of the last change.
     pub(super) fn stamp(&self) -> String {
         format!("{}stamp", self.prefix)
     }
@@ -40,7 +41,7 @@ impl Keys {
         format!("{}c/{:016x}", self.prefix, context.0)
     }
 
-    /// What all bindings of a context begin with.
+    /// Returns the prefix of all bindings of a context.
     pub(super) fn bindings(&self, context: ContextId) -> String {
         format!("{}b/{:016x}/", self.prefix, context.0)
     }
@@ -49,7 +50,7 @@ impl Keys {
         format!("{}{}", self.bindings(context), key.text())
     }
 
-    /// `None` of what is neither a context nor a binding.
+    /// Decodes a key. Returns `None` if it is neither a context nor a binding.
     pub(super) fn place(&self, key: &[u8]) -> Option<Place> {
         let rest = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?;
         let number =
@@ -62,7 +63,7 @@ impl Keys {
     }
 }
 
-/// The value of a binding: a checksum, the mark of the change that made it, the target.
+/// Encodes the value of a binding: a checksum, the mark of the change that made it, and the target.
 pub(super) fn seal(context: ContextId, key: &Key, mark: u128, target: &Target) -> Vec<u8> {
     let mut octets = vec![0; 4];
     octets.extend_from_slice(&mark.to_be_bytes());
@@ -72,7 +73,7 @@ pub(super) fn seal(context: ContextId, key: &Key, mark: u128, target: &Target) -
     octets
 }
 
-/// The mark and the target of a value; `None`: it is not what was written.
+/// Decodes the mark and the target of a value. Returns `None` if it is not what was written.
 pub(super) fn open(context: ContextId, key: &Key, value: &[u8]) -> Option<(u128, Target)> {
     let (sum, octets) = value.split_first_chunk()?;
     if u32::from_be_bytes(*sum) != checksum(context.0, key.text(), octets) {

@@ -1,4 +1,4 @@
-//! The store in an etcd cluster: several servers of one service, none of which keeps anything.
+//! The store in an etcd cluster: several servers of one service, none of which keeps state of its own.
 
 mod api;
 mod cache;
@@ -29,22 +29,24 @@ use super::{
     Target,
 };
 
-/// Keeps contexts and bindings in an etcd cluster (3.4 or later), for several servers of one service: each serves all names, and any of
-/// them may go.
+/// A store of contexts and bindings in an etcd cluster (3.4 or later), for several servers of one service.
+/// Each server serves all names, and any of them may fail.
 ///
-/// A change is a transaction of etcd: of two servers that bind one name, one succeeds. It is acknowledged when a majority of the members has
-/// it on disk and this server reads it itself. Lookups are answered from memory, which follows etcd by a watch; what is not there is
-/// looked for in etcd before a client is told so ([`Reads`]). Where one member does not answer the next one is asked.
+/// A change is a transaction of etcd: if two servers bind one name, one of them succeeds. A change is
+/// acknowledged when a majority of the members has it on disk and this server has read it. Lookups are
+/// answered from memory, which follows etcd by a watch. A name that is not in memory is looked up in etcd
+/// before a client gets a negative answer ([`Reads`]). If one member does not answer, the next one is asked.
 ///
-/// While no majority answers, lookups are answered from memory, [`state`](Store::state) says so, and changes are [`StoreError::Away`].
+/// While no majority answers, lookups are answered from memory, [`state`](Store::state) reports the outage,
+/// and changes fail with [`StoreError::Away`].
 ///
-/// It works in tasks of the runtime in which it was made. Dropping it ends them.
+/// The store runs in tasks of the runtime in which it was created. Dropping it ends them.
 pub struct EtcdStore {
     shared: Arc<Shared>,
     tasks: [AbortHandle; 2],
 }
 
-/// How names in etcd are reached.
+/// The configuration of names in etcd.
 #[derive(Clone)]
 #[must_use = "it does nothing until `EtcdStore::connect`"]
 pub struct EtcdConfig {
@@ -58,45 +60,48 @@ pub struct EtcdConfig {
     login: Option<(String, String)>,
 }
 
-/// What lookups wait for.
+/// The consistency of lookups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reads {
-    /// For nothing, where the name is known here. That it is not, etcd has to say: what was acknowledged anywhere is found everywhere.
-    /// A name that was unbound or bound to something else meanwhile may for a moment give the old object.
+    /// A name that is known here is returned without asking etcd. For other names etcd is asked, so that each
+    /// acknowledged name is found by every server. A name that was unbound or rebound meanwhile may still
+    /// return the old object for a moment.
     #[default]
     Cached,
-    /// For etcd, always: what was acknowledged anywhere is seen everywhere. While etcd is away lookups fail.
+    /// Every lookup asks etcd: each acknowledged change is visible to every server. While etcd is
+    /// unavailable, lookups fail.
     Latest,
 }
 
-/// Why names in etcd can not be served.
+/// The reason why names in etcd cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// What is asked for makes no sense.
+    /// The configuration is invalid.
     #[error("names can not be kept in etcd: {0}")]
     Config(String),
-    /// No member of the cluster does what it is asked.
+    /// No member of the cluster executes requests.
     #[error("etcd does not answer: {}", OneLine::new(.0))]
     Away(String),
-    /// What is there is of another version of the service, or of something else.
+    /// The contents below the prefix were written by another version of the service, or by another program.
     #[error(
         "what etcd has below {prefix} has format {}; this naming service knows format {FORMAT}",
         Printable::new(found)
     )]
     Format {
-        /// Where it is.
+        /// The prefix.
         prefix: String,
-        /// What it says.
+        /// The format found.
         found: String,
     },
 }
 
-/// Another one for anything that this code would read wrongly.
+/// The format of the contents. It changes with anything that this code would read incorrectly.
 const FORMAT: &str = "1";
 
 impl EtcdConfig {
-    /// Of a cluster by the client URLs of its members: `http://HOST:PORT` or `https://HOST:PORT`, port 2379 by default.
+    /// Creates a configuration for a cluster with these client URLs of its members: `http://HOST:PORT` or
+    /// `https://HOST:PORT`, port 2379 by default.
     pub fn new<I: IntoIterator<Item: Into<String>>>(endpoints: I) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
@@ -110,51 +115,53 @@ impl EtcdConfig {
         }
     }
 
-    /// What all keys begin with, `/zorb/names` by default. Services of different prefixes have nothing in common.
+    /// Sets the prefix of all keys, `/zorb/names` by default. Services with different prefixes share nothing.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// What lookups wait for, [`Reads::Cached`] by default.
+    /// Sets the consistency of lookups, [`Reads::Cached`] by default.
     pub fn reads(mut self, reads: Reads) -> Self {
         self.reads = reads;
         self
     }
 
-    /// How long one member may take, two seconds by default: then the next one is asked.
+    /// Sets the timeout for one member, two seconds by default. After it the next one is asked.
     pub fn member_timeout(mut self, timeout: Duration) -> Self {
         self.patience = timeout;
         self
     }
 
-    /// How long all of them may take, six seconds by default: then etcd is away.
+    /// Sets the timeout for all members together, six seconds by default. After it etcd counts as
+    /// unavailable.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        // Longer than anybody waits, and no more than can be added to the time of day.
+        // Limited to a value that can be added to the current time.
         self.timeout = timeout.min(Duration::from_secs(365 * 86_400));
         self
     }
 
-    /// The certificates, in a PEM file, of those who vouch for the members: needed for `https://`.
+    /// Sets the PEM file of the CA certificates for the members. Required for `https://`.
     pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.ca = Some(file.into());
         self
     }
 
-    /// The certificates and the key of this side, in PEM files: for clusters that ask clients for theirs.
+    /// Sets the PEM files of the certificates and the key of this side, for clusters that authenticate
+    /// clients.
     pub fn identity(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.identity = Some((certificates.into(), key.into()));
         self
     }
 
-    /// Who logs in, for clusters that have users.
+    /// Sets the user and password, for clusters with authentication.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.login = Some((user.into(), password.into()));
         self
     }
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for EtcdConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.login.as_ref().map(|(user, _)| user);
@@ -164,7 +171,7 @@ impl fmt::Debug for EtcdConfig {
     }
 }
 
-/// What the store shares with its tasks.
+/// The state that the store shares with its tasks.
 struct Shared {
     cluster: Cluster,
     keys: Keys,
@@ -172,28 +179,29 @@ struct Shared {
     reads: Reads,
     patience: Duration,
     timeout: Duration,
-    /// Up to which revision the cache has what happened.
+    /// The revision up to which the cache is complete.
     applied: watch::Sender<i64>,
-    /// Since when nobody answers.
+    /// The time since when etcd does not answer.
     away: Mutex<Option<Instant>>,
-    /// The watch lags behind: another member may be faster.
+    /// Notified when the watch lags and another member may be faster.
     restart: Notify,
-    /// How many barriers are through; held while one is asked for.
+    /// The number of completed barriers. Locked while one is requested.
     barrier: tokio::sync::Mutex<u64>,
-    /// How many have begun.
+    /// The number of started barriers.
     barriers: AtomicU64,
-    /// Numbers for contexts, which this server alone has.
+    /// Numbers for contexts that are reserved for this server.
     ids: tokio::sync::Mutex<Range<u64>>,
-    /// Tells the changes of this server from those of others, with a number.
+    /// A random number that distinguishes the changes of this server from those of others.
     seed: u64,
     marks: AtomicU64,
 }
 
 impl EtcdStore {
-    /// Reads all names below the prefix, and follows them from then on.
+    /// Reads all names below the prefix, and follows their changes from then on.
     ///
     /// # Errors
-    /// [`ConnectError::Away`]: no majority of the cluster answers in time. One that goes away later is waited for.
+    /// [`ConnectError::Away`] if no majority of the cluster answers in time. After the connection is
+    /// established, the store waits for an unavailable cluster to return.
     pub async fn connect(config: EtcdConfig) -> Result<Self, ConnectError> {
         let shared = Arc::new(Shared::new(&config)?);
         shared.begin().await?;
@@ -224,7 +232,7 @@ impl Shared {
         })
     }
 
-    /// A number that no other change has.
+    /// Returns a number that no other change has.
     fn mark(&self) -> u128 {
         u128::from(self.seed) << 64 | u128::from(self.marks.fetch_add(1, Ordering::Relaxed))
     }
@@ -251,7 +259,8 @@ impl Shared {
         }
     }
 
-    /// Waits for the cache to have what etcd has, unless that is away: then, if only the latest will do, it is an error.
+    /// Waits until the cache has the contents of etcd. If etcd is unavailable, this is an error only with
+    /// [`Reads::Latest`].
     async fn catch_up(&self) -> Result<(), StoreError> {
         let failed = match self.away_since() {
             Some(_) => Failure::NotSent("no majority of etcd's members answers".to_owned()),
@@ -274,7 +283,7 @@ fn away(failure: &Failure, completion: CompletionStatus) -> StoreError {
 
 impl Store for EtcdStore {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
-        // What is missing or damaged here may be mended there.
+        // A name that is missing or damaged here may be present in etcd.
         if self.shared.reads == Reads::Cached
             && let Ok(found @ Lookup::Bound(_)) = self.shared.cache.lookup(context, key)
         {
@@ -298,7 +307,7 @@ impl Store for EtcdStore {
         after: Option<&Key>,
         limit: PageLimit,
     ) -> Result<Option<Page>, StoreError> {
-        // What is not listed is said not to be there.
+        // Omitting an existing name would be a wrong negative answer.
         self.shared.catch_up().await?;
         Ok(self.shared.cache.page(context, after, limit))
     }

@@ -1,4 +1,4 @@
-//! TLS to etcd: whose certificates are trusted, and who this side is.
+//! TLS to etcd: the trusted certificates, and the identity of this side.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::{ConnectError, EtcdConfig};
 
-/// Makes connections.
+/// Establishes TLS connections.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 

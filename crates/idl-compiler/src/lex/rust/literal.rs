@@ -7,7 +7,7 @@ use crate::source::Span;
 use crate::token::{Punct, TokenKind, Wideness};
 
 impl Lexer<'_> {
-    /// A literal token; `mark` is the place of an `L` before it.
+    /// Adds a literal token. `mark` is the span of an `L` before it.
     pub(super) fn literal(&mut self, wide: Wideness, mark: Option<Span>) {
         let Some(text) = self.literal_at(0) else { return };
         let span = mark.map_or(self.span(1), |mark| mark.to(self.span(1)));
@@ -23,7 +23,7 @@ impl Lexer<'_> {
             return self.number();
         }
         self.at += 1;
-        // A negative number made by another macro is one token there.
+        // A negative number made by another macro is a single token.
         if let Some(digits) = text.strip_prefix('-') {
             self.output.push(TokenKind::Punct(Punct::Minus), span);
             return self.number_text(digits, span);
@@ -65,8 +65,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// A number, which Rust's lexer may have cut at its point: `.5` is `.` `5`, `5.d` is `5` `.` `d`, `1.e-5` is
-    /// `1` `.` `e` `-` `5`.
+    /// Reads a number that Rust's lexer may have split at its point: `.5` is `.` `5`, `5.d` is `5` `.` `d`,
+    /// `1.e-5` is `1` `.` `e` `-` `5`.
     pub(super) fn number(&mut self) {
         let start = self.at;
         let mut text = String::new();
@@ -113,7 +113,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// What may stand after a point and starts with a letter: `d`, `e5`, `e` `-` `5`.
+    /// Reads the rest of a number that follows a point and starts with a letter: `d`, `e5`, `e` `-` `5`.
     fn take_fraction_word(&mut self, text: &mut String) {
         let Some(word) = self.ident_at(0).map(str::to_owned) else { return };
         let fixed = matches!(word.as_str(), "d" | "D");

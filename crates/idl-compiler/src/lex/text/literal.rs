@@ -6,7 +6,7 @@ use crate::lex::Output;
 use crate::preprocess::Piece;
 use crate::token::{TokenKind, Wideness};
 
-/// A literal with its quotes, and an `L` before them if it is wide.
+/// Reads a literal with its quotes, and an `L` before them if it is wide.
 pub(super) fn quoted(piece: &Piece, wide: Wideness, output: &mut Output<'_>) {
     let mut reader = Reader { piece, wide, at: usize::from(wide == Wideness::Wide), output };
     reader.quoted();
@@ -69,7 +69,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// An escape sequence from its backslash on; gives the code of the character.
+    /// Reads an escape sequence from its backslash on. Returns the code of the character.
     fn escape(&mut self) -> Result<u32, String> {
         self.at += 1;
         let Some(kind) = self.peek() else { return Ok(u32::from('\\')) };
@@ -117,7 +117,7 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// A string of these codes; surrogates come from `\u` escapes and must be pairs.
+/// Creates a string from these codes. Surrogates come from `\u` escapes and must be pairs.
 fn text(codes: &[u32], wide: Wideness) -> Result<TokenKind, String> {
     if codes.contains(&0) {
         return Err("a string cannot contain the character NUL".to_owned());
