@@ -1,5 +1,8 @@
-//! The code of `docs`: each page is a module whose examples are compiled, and run where they can be; `README.md` is the crate's own page.
-//! `crates/zorb-cli/tests/cli/guide.rs` checks that every page with Rust is here.
+//! The examples of `README.md` and `docs`: each page is a module whose examples are compiled, and run where
+//! they can be. `crates/zorb-cli/tests/cli/guide.rs` checks that every page with Rust is here.
+
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 macro_rules! pages {
     ($($name:ident $page:literal)+) => {

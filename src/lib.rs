@@ -1,33 +1,107 @@
-#![doc = include_str!("../README.md")]
+//! An async CORBA Object Request Broker.
+//!
+//! zorb calls and serves CORBA objects with GIOP 1.0 to 1.2 over TCP, TLS and Unix sockets. Peers may be
+//! other zorb programs, omniORB, TAO, JacORB, or any other IIOP ORB.
+//!
+//! The [guide](https://github.com/zorb-rs/zorb/blob/main/docs/guide/src/SUMMARY.md) is the tutorial. This
+//! page is an overview of the API.
+//!
+//! # Example
+//!
+//! ```
+//! use zorb::prelude::*;
+//!
+//! zorb::idl! {
+//!     module Clock {
+//!         interface Watch { long long now(in string zone); };
+//!     };
+//! }
+//!
+//! struct MyWatch;
+//!
+//! impl clock::WatchServant for MyWatch {
+//!     async fn now(&self, zone: &str) -> Result<i64, SystemException> {
+//!         Ok(zone.len() as i64)
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
+//! let watch: clock::WatchRef = server.activate(MyWatch)?;
+//!
+//! let client = Orb::builder().build().await?;
+//! let watch: clock::WatchRef = client.resolve(&watch.to_string()).await?;
+//! assert_eq!(watch.now("UTC").await?, 3);
+//! # server.shutdown().await;
+//! # Ok(()) }
+//! ```
+//!
+//! # IDL
+//!
+//! [`idl!`] compiles IDL from its text or from a file. `zorb-build` does so in a build script, and `idlc` on
+//! the command line. An interface `Watch` in a module `Clock` becomes:
+//!
+//! * `clock::WatchRef`, a typed reference with an async method for each operation,
+//! * `clock::WatchServant`, the async trait that servants implement,
+//! * `clock::watch::NowError` for an operation `now` that raises user exceptions.
+//!
+//! [IDL-MAPPING.md](https://github.com/zorb-rs/zorb/blob/main/docs/IDL-MAPPING.md) lists what each construct
+//! becomes.
+//!
+//! # ORBs, references and servants
+//!
+//! An [`Orb`] owns connections, objects and limits. [`Orb::builder`] configures one, and a process may have
+//! several. Cloning an [`Orb`] or a reference is cheap: it increments a reference count.
+//!
+//! [`Orb::resolve`] makes a typed reference from a URL or IOR and asks the server whether the object has that
+//! type. [`Orb::resolve_unchecked`] does not ask. [`ObjectRef`] is a reference of any type, and [`Reference`]
+//! the trait of typed ones: options such as [`with_timeout`](Reference::with_timeout) return a reference that
+//! has them.
+//!
+//! [`Orb::activate`] and [`Orb::activate_named`] serve a servant at the root object adapter. [`poa`] has the
+//! whole POA: policies, managers, servant activators and locators. [`cos_naming`] is the client of naming
+//! services. [`dynamic`] has calls and servants of interfaces that are known at run time.
+//!
+//! # Errors
+//!
+//! An operation returns [`SystemException`], or an error type of its own if it raises user exceptions. A
+//! [`SystemException`] has a [kind](SystemExceptionKind), a [minor code](MinorCode) and a
+//! [`CompletionStatus`], which says whether the servant may have executed the request. Its `Display` adds the
+//! reason where this ORB knows it.
 //!
 //! # Cancel safety
-//! Every call may be dropped at any await point: a CancelRequest goes out if the request did, the connection stays
-//! good, and nothing leaks. A oneway is queued whole or not at all. Only a call that reads its octets from a [`ByteSource`] closes its
-//! connection when it is dropped in their middle: one that it has for itself.
+//!
+//! Every call may be dropped at any await point. A CancelRequest is sent if the request was sent, the
+//! connection stays usable, and nothing leaks. A oneway is queued whole or not at all. One kind of call is
+//! different: a call that reads its argument from a [`ByteSource`] has a connection of its own, which closes
+//! if the call is dropped in the middle.
+//!
+//! # Limits
+//!
+//! Everything that a peer can make the ORB hold has a limit in [`Limits`]. No limit is unbounded by default,
+//! and a message that exceeds one gets a documented exception.
 //!
 //! # Features
-//! None is on by default; each adds and changes nothing else.
 //!
-//! * `uring`: io_uring as a transport on Linux ([`Transport::IoUring`]).
-//! * `tls`: connections by TLS (SSLIOP), with certificates of both sides (`zorb::tls`, `OrbBuilder::tls`).
-//! * `csi`: who calls, and what he may (CSIv2): logins, asserted identities, rules from a file (`zorb::csi`, `OrbBuilder::logins`,
-//!   `OrbBuilder::credentials`, `OrbBuilder::authorizer`).
-//! * `encoding_rs`: further code sets for the text of peers that know no UTF-8 ([`OrbBuilder::char_sets`]).
-//! * `tracing`: a span for each call on both sides, with the fields of OpenTelemetry, and the trace that it belongs to, which travels with
-//!   requests (`zorb::telemetry`, `OrbBuilder::propagate`). Without a subscriber that wants them calls cost what they cost without it.
-//! * `admin`: an HTTP endpoint on loopback with Prometheus metrics, health and a page of what the ORB is doing (`OrbBuilder::admin`), which `zorb top`
-//!   shows, too. Off until it is asked for. Includes `tracing`.
-//! * `dynamic`: IDL that is read at run time (`dynamic::Idl`). Compiles the IDL compiler into the program.
-//! * `cos-events`, `cos-notification`: the Rust of the OMG's event and notification services (`zorb::cos_event_comm`,
-//!   `zorb::cos_notification` and their like), which IDL refers to that includes their files.
-//! * `interface-repository`: the Rust of the Interface Repository's own IDL (`zorb::interface_repository`), for typed calls to one.
-//! * `metrics`: counters and gauges of the `metrics` facade: connections, messages, octets that were moved or copied, the pool of receive
-//!   buffers, TLS, logins, and the limits that were hit (`zorb_limit_hits_total`). docs/OBSERVABILITY.md has all of them. They are brought
-//!   up to date once a second while connections are open, and by `Orb::record_metrics`. The same figures are always there by
-//!   [`Orb::stats`], [`Orb::pool_stats`] and [`Orb::transport_stats`].
+//! No feature is enabled by default. Features add items and do not change existing ones.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `admin` | an HTTP endpoint with Prometheus metrics, health and a live page (`OrbBuilder::admin`); includes `tracing` |
+//! | `cos-events`, `cos-notification` | the types of the OMG's event and notification services |
+//! | `csi` | CSIv2: logins, asserted identities and authorization rules (`zorb::csi`) |
+//! | `dynamic` | IDL that is read at run time, and an Interface Repository (`dynamic::Idl`) |
+//! | `encoding_rs` | further code sets ([`OrbBuilder::char_sets`]) |
+//! | `interface-repository` | typed stubs of the Interface Repository (`zorb::interface_repository`) |
+//! | `metrics` | counters and gauges for the `metrics` facade (`Orb::record_metrics`) |
+//! | `serde` | JSON of values of any type, and `Limits` from a configuration file |
+//! | `tls` | TLS connections, SSLIOP (`zorb::tls`, `OrbBuilder::tls`) |
+//! | `tracing` | a span for each call, and trace contexts in requests (`zorb::telemetry`) |
+//! | `uring` | io_uring as a transport on Linux ([`Transport::IoUring`]) |
 #![forbid(unsafe_code)]
 
-// Generated code names the crate so, here too.
+// Generated code refers to the crate by this name, in this crate too.
 extern crate self as zorb;
 
 pub mod cos_naming;
@@ -41,9 +115,10 @@ pub use idl_macros::idl;
 #[cfg(doctest)]
 mod guide;
 
-/// The Rust that a build script made of IDL by the crate `zorb-build`: `zorb::include_idl!("bank")` for `bank.idl`.
+/// Includes the Rust code that a build script generated with the crate `zorb-build`:
+/// `zorb::include_idl!("bank")` for `bank.idl`.
 ///
-/// It is what `zorb::idl!("bank.idl")` would stand for, and may stand in a module or at the top of a crate.
+/// It has the same result as `zorb::idl!("bank.idl")`, and may be used in a module or at the root of a crate.
 #[macro_export]
 macro_rules! include_idl {
     ($name:literal) => {
@@ -79,45 +154,46 @@ pub mod values {
 
 pub use orb_runtime::values::{Abstract, AbstractReference, GraphBuilder, Value, ValueBase, ValueRef};
 
-/// The Portable Object Adapter: which objects there are, under which ids, by which policies.
+/// The Portable Object Adapter: its objects, their ids, and its policies.
 pub mod poa {
     pub use orb_runtime::poa::*;
 }
 
 pub use orb_runtime::poa::{Poa, PoaManager};
 
-/// Who calls, and what he may: logins and asserted identities beside requests (CSIv2), and rules for calls.
+/// Authentication and authorization: logins and asserted identities in requests (CSIv2), and rules for calls.
 #[cfg(feature = "csi")]
 pub mod csi {
     pub use orb_runtime::csi::*;
 }
 
-/// Who looks on at calls: spans of the `tracing` facade, and the traces that calls belong to.
+/// Observation of calls: spans of the `tracing` facade, and trace contexts.
 #[cfg(feature = "tracing")]
 pub mod telemetry {
     pub use orb_runtime::telemetry::*;
 }
 
-/// TLS for connections (SSLIOP): who this ORB is, whom it trusts, and what it asks of its peers.
+/// TLS for connections (SSLIOP): the identity of this ORB, the trusted certificates, and the requirements for
+/// peers.
 #[cfg(feature = "tls")]
 pub mod tls {
     pub use orb_runtime::tls::*;
 }
 
-/// The signal that ends a server.
+/// The signals that end a server.
 pub mod signal {
     pub use orb_runtime::signal::*;
 }
 
-/// What the wire carries: references, service contexts, versions.
+/// The data on the wire: references, service contexts, versions.
 pub mod wire {
     pub use orb_runtime::wire::*;
 }
 
-/// What `orb.idl` declares in module `CORBA`: sequences of basic types, names and ids, policies.
+/// The types that `orb.idl` declares in module `CORBA`: sequences of basic types, names and ids, policies.
 ///
-/// IDL that includes `<orb.idl>` refers to these types, so that all programs share them. What belongs to an ORB itself has no Rust here:
-/// `docs/IDL-MAPPING.md` has the list.
+/// IDL that includes `<orb.idl>` refers to these types, so that all programs share them. Types that belong to
+/// an ORB itself have no Rust type here: `docs/IDL-MAPPING.md` lists them.
 pub mod corba {
     mod stubs {
         crate::idl!("<orb.idl>");
@@ -127,10 +203,11 @@ pub mod corba {
     pub use stubs::corba::*;
 }
 
-/// The objects of an Interface Repository, as `ir.idl` declares them in module `CORBA`: for typed calls to one, and for IDL that names
-/// them. [`dynamic`] has a repository, and makes programs of what others say.
+/// The objects of an Interface Repository, as `ir.idl` declares them in module `CORBA`: for typed calls to a
+/// repository, and for IDL that names them. [`dynamic`] has a repository, and a client of other repositories.
 #[cfg(feature = "interface-repository")]
 pub mod interface_repository {
+    #[allow(clippy::too_many_arguments, reason = "operations of the standard have up to ten")]
     mod stubs {
         crate::idl!("<ir.idl>");
     }
@@ -139,47 +216,48 @@ pub mod interface_repository {
 }
 
 standard_modules! {
-    /// Profiles, components and service contexts as `IOP.idl` declares them; [`wire`] has what the ORB itself uses.
+    /// Profiles, components and service contexts as `IOP.idl` declares them. [`wire`] has the types that the
+    /// ORB itself uses.
     iop = "<IOP.idl>";
-    /// The headers of messages as `GIOP.idl` declares them, for programs that keep or show messages.
+    /// The headers of messages as `GIOP.idl` declares them, for programs that store or display messages.
     giop = "<GIOP.idl>";
     /// The profiles of IIOP as `IIOP.idl` declares them.
     iiop = "<IIOP.idl>";
-    /// Time as the OMG's services count it: `TimeBase.idl`.
+    /// The time types of the OMG's services: `TimeBase.idl`.
     time_base = "<TimeBase.idl>";
-    /// The constants and types of CORBA Messaging, and the base of handlers of replies: `Messaging.idl`.
+    /// The constants and types of CORBA Messaging, and the base of reply handlers: `Messaging.idl`.
     messaging = "<Messaging.idl>";
-    /// The values of policies as `PortableServer.idl` declares them; the object adapter is in [`poa`].
+    /// The values of policies as `PortableServer.idl` declares them. The object adapter is in [`poa`].
     portable_server = "<PortableServer.idl>";
     /// The types of real-time CORBA: `RTCORBA.idl`.
     rtcorba = "<RTCORBA.idl>";
-    /// The event service, what sends and receives events: `CosEventComm.idl`.
+    /// The event service: suppliers and consumers, `CosEventComm.idl`.
     #[cfg(feature = "cos-events")]
     cos_event_comm = "<CosEventComm.idl>";
-    /// The event service, its channels: `CosEventChannelAdmin.idl`.
+    /// The event service: channels, `CosEventChannelAdmin.idl`.
     #[cfg(feature = "cos-events")]
     cos_event_channel_admin = "<CosEventChannelAdmin.idl>";
-    /// The typed event service, what sends and receives events: `CosTypedEventComm.idl`.
+    /// The typed event service: suppliers and consumers, `CosTypedEventComm.idl`.
     #[cfg(feature = "cos-events")]
     cos_typed_event_comm = "<CosTypedEventComm.idl>";
-    /// The typed event service, its channels: `CosTypedEventChannelAdmin.idl`.
+    /// The typed event service: channels, `CosTypedEventChannelAdmin.idl`.
     #[cfg(feature = "cos-events")]
     cos_typed_event_channel_admin = "<CosTypedEventChannelAdmin.idl>";
-    /// The notification service, structured events and quality of service: `CosNotification.idl`.
+    /// The notification service: structured events and quality of service, `CosNotification.idl`.
     #[cfg(feature = "cos-notification")]
     cos_notification = "<CosNotification.idl>";
-    /// The notification service, what sends and receives events: `CosNotifyComm.idl`.
+    /// The notification service: suppliers and consumers, `CosNotifyComm.idl`.
     #[cfg(feature = "cos-notification")]
     cos_notify_comm = "<CosNotifyComm.idl>";
-    /// The notification service, its filters: `CosNotifyFilter.idl`.
+    /// The notification service: filters, `CosNotifyFilter.idl`.
     #[cfg(feature = "cos-notification")]
     cos_notify_filter = "<CosNotifyFilter.idl>";
-    /// The notification service, its channels: `CosNotifyChannelAdmin.idl`.
+    /// The notification service: channels, `CosNotifyChannelAdmin.idl`.
     #[cfg(feature = "cos-notification")]
     cos_notify_channel_admin = "<CosNotifyChannelAdmin.idl>";
 }
 
-/// What almost every program needs: `use zorb::prelude::*;`.
+/// The items that almost every program needs: `use zorb::prelude::*;`.
 pub mod prelude {
     pub use std::time::Duration;
 
@@ -191,10 +269,10 @@ pub mod prelude {
     };
 }
 
-/// What generated code names. Nothing here is for users.
+/// The items that generated code refers to. Nothing here is for users.
 #[doc(hidden)]
 pub mod __private {
-    /// The items that the generated code of this version names.
+    /// The items that the generated code of this version refers to.
     pub mod v1 {
         pub use orb_runtime::private::*;
     }

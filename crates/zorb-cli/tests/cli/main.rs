@@ -17,8 +17,8 @@ mod live;
 mod load;
 mod login;
 mod names;
-mod readme;
 mod serve;
+mod sessions;
 mod sniff;
 mod start;
 #[cfg(unix)]

@@ -1,4 +1,5 @@
-//! README's session on the command line: its commands print what stands below them, and work with omniORB's programs too.
+//! The sessions of the guide's page on the command line: each command prints what the page shows, and works with omniORB's
+//! programs too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use std::time::Duration;
 use super::live::{Beside, foreign, has, missing};
 
 /// Stands above the blocks that are run.
-const MARK: &str = "<!-- Run as a test: crates/zorb-cli/tests/cli/readme.rs. -->";
+const MARK: &str = "<!-- Run as a test: crates/zorb-cli/tests/cli/sessions.rs. -->";
 /// How often a command is tried again that reads what another one writes.
 const TRIES: u32 = 400;
 
@@ -29,9 +30,9 @@ struct Session {
 
 fn steps() -> Vec<Step> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/guide/src/command-line.md")).unwrap();
     let mut steps: Vec<Step> = Vec::new();
-    for part in readme.split(MARK).skip(1) {
+    for part in page.split(MARK).skip(1) {
         let block = part.split("```console\n").nth(1).unwrap();
         let block = block.split("```").next().unwrap();
         for line in block.lines() {
@@ -46,10 +47,10 @@ fn steps() -> Vec<Step> {
             }
         }
     }
-    assert!(steps.len() >= 9, "the marked blocks of README have {} commands", steps.len());
+    assert!(steps.len() >= 9, "the marked blocks of the page have {} commands", steps.len());
     for tool in ["ior dump", "names tree", "ping", "call", "sniff"] {
         let has = |step: &Step| step.command.starts_with(&format!("zorb {tool}"));
-        assert!(steps.iter().any(has), "README shows no zorb {tool}");
+        assert!(steps.iter().any(has), "the page shows no zorb {tool}");
     }
     steps
 }
@@ -145,7 +146,7 @@ fn steady(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_session_of_the_readme_prints_what_stands_there() {
+fn the_sessions_print_what_the_page_shows() {
     let mut session = Session::new();
     session.replace("zorb names serve", "zorb names serve --listen iiop://127.0.0.1:0");
     for step in steps() {
@@ -162,7 +163,7 @@ fn the_session_of_the_readme_prints_what_stands_there() {
 }
 
 #[test]
-fn the_session_of_the_readme_works_with_omninames_and_a_server_of_omniorb() {
+fn the_sessions_work_with_omninames_and_a_server_of_omniorb() {
     let Some(server) = foreign("peer-server") else { return };
     if !has("omniNames") {
         return missing("no omniNames: scripts/install-peers.sh installs it");
