@@ -1,4 +1,5 @@
-//! Encoding and decoding, type by type: octets per second beside a plain copy of as many octets.
+//! Encoding and decoding, type by type: bytes per second, compared with a plain copy of the same number of
+//! bytes.
 //!
 //! ```text
 //! cargo bench --bench codec                  # all, in about five minutes
@@ -6,10 +7,10 @@
 //! cargo bench --bench codec -- --test        # each once
 //! ```
 //!
-//! *native* is the byte order of this machine, *foreign* the other one. Sequences of octets, characters and numbers
-//! in native order are neither copied when they are encoded (the buffer becomes a chunk of the vectored write) nor when
-//! they are decoded (the value is a view of the message): their figures are the cost of saying so, and the copy beside
-//! them is what they save.
+//! *native* is the byte order of this machine, *foreign* the other one. Sequences of `octet`s, characters and
+//! numbers in native order are not copied. When they are encoded, the buffer becomes a chunk of the vectored
+//! write; when they are decoded, the value is a view of the message. Their figures are the fixed cost, and
+//! the copy next to them is the saving.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark; criterion's macros document nothing")]
 
 use std::collections::VecDeque;
@@ -41,7 +42,7 @@ zorb::idl! {
     };
 }
 
-/// Octets of user data, about: what fits into the second-level cache together with its copy.
+/// Approximate size of user data in bytes: it fits into the second-level cache together with its copy.
 const SIZE: usize = 64 << 10;
 
 const FOREIGN: ByteOrder = match ByteOrder::NATIVE {
@@ -95,8 +96,8 @@ fn value(i: usize) -> Value {
     }
 }
 
-/// How a servant gets a sequence of plain structs: as a view of the message, of which the first element is rewritten, because
-/// it starts behind the count.
+/// Benches the decoding of a sequence of plain structs as a servant receives it: as a view of the message.
+/// Its first element is rewritten, because it starts right after the count.
 fn lent(c: &mut Criterion, name: &str, items: &Vec<BinStruct>) {
     let octets = encoded(items, ByteOrder::NATIVE);
     let mut group = group(c, &format!("lend/struct, {name}"), octets.len());
@@ -122,7 +123,7 @@ fn lent(c: &mut Criterion, name: &str, items: &Vec<BinStruct>) {
                     decode(&frozen, &rewrites);
                     octets = frozen.try_into_mut().unwrap();
                 }
-                // As it came, for the next time.
+                // Restores the original for the next iteration.
                 octets.get_mut(..64).unwrap().copy_from_slice(&original);
                 message = Some(octets);
             });
@@ -131,7 +132,7 @@ fn lent(c: &mut Criterion, name: &str, items: &Vec<BinStruct>) {
     group.finish();
 }
 
-/// The benches of one value: encoded, decoded, and a copy of its encoding's octets.
+/// The benches of one value: encoding, decoding, and a copy of its encoding.
 fn both<T: CdrEncode + CdrDecode>(c: &mut Criterion, name: &str, value: T) {
     let octets = encoded(&value, ByteOrder::NATIVE);
     let mut group = group(c, &format!("encode/{name}"), octets.len());
@@ -143,7 +144,7 @@ fn both<T: CdrEncode + CdrDecode>(c: &mut Criterion, name: &str, value: T) {
             b.iter(|| {
                 encoder.reset(order, Version::V1_2);
                 black_box(&value).encode(&mut encoder).unwrap();
-                // As a connection does: a message without chunks is taken from the encoder's own buffer.
+                // Like a connection: a message without chunks is sent from the encoder's own buffer.
                 if encoder.chunk_count() == 0 {
                     black_box(encoder.head());
                 } else {
@@ -177,7 +178,7 @@ fn group<'c>(c: &'c mut Criterion, name: &str, octets: usize) -> BenchmarkGroup<
     group
 }
 
-/// The baseline: the encoding's octets copied once, into memory that is there.
+/// The baseline: one copy of the encoding into existing memory.
 fn copy(group: &mut BenchmarkGroup<'_, WallTime>, octets: &Bytes) {
     let mut to = vec![0; octets.len()];
     group.bench_function("memcpy", |b| {

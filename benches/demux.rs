@@ -1,4 +1,5 @@
-//! What it costs to find what a request is for: by way, and by how many operations, objects and POAs there are.
+//! The cost of finding the target of a request: by strategy, and by the number of operations, objects and
+//! POAs.
 //!
 //! ```text
 //! cargo bench --bench demux                    # times, in about two minutes
@@ -7,12 +8,13 @@
 //! benchmarks/demux.sh DIRECTORY                # times and instructions, as tables
 //! ```
 //!
-//! A call without arguments over loopback TCP, one at a time; client and server are ORBs on a thread each. The operation is the
-//! last of its interface, the object the last that was activated, or eight objects in turns: a connection finds the object of
-//! the request before without a look. POAs are below each other, and each call is for an object of the lowest.
+//! A call without arguments over loopback TCP, one at a time; client and server are ORBs on a thread each.
+//! The operation is the last of its interface. The object is the last that was activated, or one of eight
+//! objects in turn: a connection finds the object of the previous request without a look-up. POAs are nested,
+//! and each call is for an object of the innermost.
 //!
-//! `demux count SERVER|CLIENT KEY=VALUE...` makes some calls within a function that callgrind is told to count (`--toggle-collect`): only the
-//! thread of that side runs in it, and only while the calls are made.
+//! `demux count SERVER|CLIENT KEY=VALUE...` makes some calls within a function whose instructions callgrind
+//! counts (`--toggle-collect`). Only the thread of that side runs in it, and only while the calls are made.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -47,7 +49,7 @@ zorb::idl!(
     default_bodies
 );
 
-/// Only where it is measured: rustc needs more than a minute for it.
+/// Only compiled for measurements: rustc needs more than a minute for it.
 #[cfg(not(debug_assertions))]
 mod thousand {
     zorb::idl!(
@@ -74,7 +76,7 @@ mod thousand {
     }
 }
 
-/// A servant of all of them, of which only the last operation is called.
+/// A servant of all interfaces, of which only the last operation is called.
 struct Nothing;
 
 impl OneServant for Nothing {
@@ -95,12 +97,12 @@ impl HundredServant for Nothing {
     }
 }
 
-/// What a server has, and how it finds it.
+/// The contents of a server, and its look-up strategies.
 #[derive(Clone, Copy)]
 struct Shape {
     operations: usize,
     objects: usize,
-    /// POAs below the root.
+    /// Number of nested POAs below the root.
     depth: usize,
     demux: Demux,
 }
@@ -123,7 +125,8 @@ impl Shape {
         }
     }
 
-    /// Activates, and gives references to the objects that are called: as many as there are turns, the last object behind the others.
+    /// Activates the objects, and returns references to the `turns` objects that are called. The last object
+    /// is the last of them.
     fn activate(&self, orb: &Orb, turns: usize) -> Vec<String> {
         let mut poa: Poa = orb.root_poa();
         for depth in 0..self.depth {
@@ -164,7 +167,7 @@ impl Server {
         Self { references, count: Some(count), counting, end: Some(end), thread: Some(thread) }
     }
 
-    /// Has the server run in the function that is counted.
+    /// Moves the server into the counted function.
     fn count(&mut self) {
         drop(self.count.take());
         self.counting.recv().unwrap();
@@ -226,7 +229,7 @@ impl Client {
         Self { runtime, objects, _orb: orb }
     }
 
-    /// How long so many calls take, one after the other, of the objects in turns.
+    /// Returns the duration of `calls` sequential calls, to the objects in turn.
     fn call(&self, calls: usize) -> Duration {
         self.runtime.block_on(async {
             let start = Instant::now();
@@ -249,10 +252,10 @@ fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// How many operations interfaces have.
+/// Numbers of operations of the interfaces.
 const SIZES: &[usize] = if cfg!(debug_assertions) { &[1, 10, 100] } else { &[1, 10, 100, 1000] };
 
-/// The ways that are compared, by the names that stand in tables.
+/// The compared strategies, by their names in tables.
 const OPERATIONS: [(&str, OperationDemux); 5] = [
     ("perfect", OperationDemux::Perfect),
     ("linear", OperationDemux::Linear),
@@ -274,14 +277,14 @@ fn times(c: &mut Criterion, small: bool) {
             time(&mut group, name, operations, Shape { operations, demux, ..Shape::default() }, 1);
         }
     }
-    // With the object in one look.
+    // One look-up finds operation and object.
     for &operations in SIZES {
         let demux = Demux::new().path(PathDemux::DeLayered);
         time(&mut group, "delayered", operations, Shape { operations, demux, ..Shape::default() }, 1);
     }
     group.finish();
 
-    // Found again without a look, whatever the way.
+    // Found again without a look-up, regardless of the strategy.
     let mut group = c.benchmark_group("one object");
     group.sampling_mode(SamplingMode::Flat);
     let largest = if small { 100 } else { 1_000_000 };
@@ -318,7 +321,7 @@ fn time(
     shape: Shape,
     turns: usize,
 ) {
-    // Made when it is known that it is measured.
+    // Created only if it is measured.
     let mut place = None;
     group.bench_function(BenchmarkId::new(way, size), |b| {
         let (client, _server) = place.get_or_insert_with(|| {
@@ -359,7 +362,7 @@ fn count(arguments: &[String]) {
     }
 }
 
-/// A way by its name, with the kind of it before: `operations:linear`.
+/// Returns a strategy by its kind and name: `operations:linear`.
 fn demux(name: &str) -> Demux {
     let named = |kind: &str, ways: &[&str]| ways.iter().position(|way| name == format!("{kind}:{way}"));
     if let Some(at) = named("operations", &OPERATIONS.map(|(name, _)| name)) {
@@ -373,7 +376,7 @@ fn demux(name: &str) -> Demux {
     }
 }
 
-/// Instructions of a side for each call, where there is valgrind.
+/// Returns the instructions of a side for each call, if valgrind is installed.
 fn counted(side: &str, shape: &[&str]) -> Option<f64> {
     let calls = 200;
     let program = std::env::current_exe().unwrap();
@@ -391,7 +394,7 @@ fn counted(side: &str, shape: &[&str]) -> Option<f64> {
     Some(collected.trim().parse::<f64>().unwrap() / f64::from(calls))
 }
 
-/// The default way costs the same however many there are.
+/// Asserts that the cost of the default strategy does not depend on the number of operations and objects.
 fn check_counts() {
     for (few, many) in [
         (&["operations=1"][..], &["operations=100"][..]),
@@ -404,8 +407,9 @@ fn check_counts() {
             return;
         };
         println!("{few:?}: {one:.0} instructions a call at the server, {many:?}: {other:.0}");
-        // Names of many operations are longer by a digit or two, which unoptimised code hashes and compares by some 800 instructions; timers
-        // and buffers add up to 1 % by chance. A search through a hundred operations takes 26 % more.
+        // Names of many operations are longer by a digit or two. Unoptimised code hashes and compares these
+        // with some 800 instructions. Timers and buffers randomly add up to 1 %. A search through a hundred
+        // operations costs 26 % more.
         assert!((other / one - 1.0).abs() < 0.05, "{few:?} and {many:?} are further apart than 5 %");
     }
     let counted = |shape: &[&str]| counted("server", shape).unwrap();

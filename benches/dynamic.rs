@@ -1,4 +1,5 @@
-//! The ways to marshal a value: by code that was compiled for its type, and by type codes as the first IIOP engines did.
+//! Ways to marshal a value: with code compiled for its type, and by interpreting type codes like the first
+//! IIOP engines.
 //!
 //! ```text
 //! cargo bench --bench dynamic                          # all, in about a minute
@@ -7,14 +8,15 @@
 //! cargo bench --bench dynamic -- --test                # each once
 //! ```
 //!
-//! Sequences are encoded and decoded whole. *native* is the byte order of this machine, *foreign* the other one. In native
-//! order the compiled code copies no numbers, neither to encode nor to decode them: its figures are the cost of saying so.
-//! *engine* runs the program of the type code between the octets and memory as C has it, as *naive* does, the baseline: step 0 of `ttcp ladder`;
-//! *engine, tree* makes and takes [`zorb::dynamic::Value`]s. Decoding ends with a drop; of the baseline, with the walk that frees (without
-//! in the last column).
+//! Sequences are encoded and decoded as a whole. *native* is the byte order of this machine, *foreign* the
+//! other one. In native order the compiled code copies no numbers, neither when encoding nor when decoding:
+//! its figures are the fixed cost. *engine* runs the type code's program between encoded bytes and C's memory
+//! layout, like *naive*, the baseline: step 0 of `ttcp ladder`. *engine, tree* creates and consumes
+//! [`zorb::dynamic::Value`]s. Decoding includes dropping the value; for the baseline, it includes the
+//! traversal that frees (except in the last column).
 //!
-//! The contenders of a row take turns, a sample each in every round. The table has medians in GB/s of user data, and
-//! medians of the ratios within the rounds. Only ratios within a run count.
+//! The contenders of a row take turns, with a sample each in every round. The table has medians in GB/s of
+//! user data, and medians of the ratios within the rounds. Only ratios within a run are meaningful.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,7 +26,8 @@
     reason = "a benchmark"
 )]
 
-// The files of ttcp's ladder: as a dev-dependency of this crate, ttcp would be built with all that it needs for every test.
+// The files of ttcp's ladder, included by path: a dev-dependency on ttcp would require to build it with all
+// its dependencies for every test.
 #[allow(dead_code, reason = "what counts calls is for ttcp")]
 #[path = "../crates/ttcp-bench/src/ladder/base/mod.rs"]
 mod base;
@@ -50,7 +53,7 @@ zorb::idl! {
     struct BinStruct { short s; char c; long l; octet o; double d; };
 }
 
-/// How long a sample is, about.
+/// Approximate duration of a sample.
 const SAMPLE: Duration = Duration::from_millis(1);
 
 /// The last columns.
@@ -88,7 +91,7 @@ fn bin_struct(i: usize) -> BinStruct {
     BinStruct { s: i as i16, c: Char(b'c'), l: i as i32, o: i as u8, d: i as f64 }
 }
 
-/// One way to do the work of a row, so many times.
+/// One way to perform the work of a row a given number of times.
 struct Contender<'a> {
     name: &'static str,
     work: Box<dyn FnMut(u32) + 'a>,
@@ -104,7 +107,7 @@ impl<'a> Contender<'a> {
         Self { name, work: Box::new(work) }
     }
 
-    /// How often the work fits into a sample.
+    /// Returns how often the work fits into a sample.
     fn calibrated(&mut self) -> u32 {
         let mut times = 1;
         loop {
@@ -132,7 +135,7 @@ struct Bench {
 struct Row {
     name: String,
     octets: usize,
-    /// Nanoseconds a time, in each round, by contender.
+    /// Nanoseconds per repetition, in each round, by contender.
     samples: Vec<(&'static str, Vec<f64>)>,
 }
 
@@ -149,7 +152,7 @@ impl Bench {
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
-                // What cargo adds.
+                // An argument that cargo adds.
                 "--bench" => {}
                 "--test" => bench.test = true,
                 "--rounds" => bench.rounds = arguments.next().and_then(|n| n.parse().ok()).expect("a number"),
@@ -192,7 +195,7 @@ impl Bench {
             }
         }
         let row = Row { name, octets, samples };
-        // Encoding and decoding have tables of their own.
+        // Encoding and decoding have separate tables.
         if self.rows.last().is_none_or(|last| last.head() != row.head()) {
             println!("\n{}", row.head());
         }
@@ -230,7 +233,7 @@ impl Row {
         line
     }
 
-    /// How many times as fast one contender is as another.
+    /// Returns the speed-up of one contender over another.
     fn ratio(&self, one: &str, other: &str) -> f64 {
         let of =
             |name| self.samples.iter().find(|sample| sample.0 == name).map_or(&[][..], |sample| &sample.1);
@@ -253,7 +256,7 @@ impl Row {
 /// A value, and its encoding in one of the orders.
 struct Case<'a, T> {
     value: &'a T,
-    /// The octets of its type code.
+    /// The bytes of its type code.
     code: &'a [u8],
     order: ByteOrder,
     wire: Bytes,
@@ -334,7 +337,7 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
     }
 }
 
-/// Where a message is written, as a connection does it.
+/// The output of messages, written as a connection writes them.
 struct Outgoing {
     order: ByteOrder,
     encoder: Encoder,
@@ -349,7 +352,7 @@ impl Outgoing {
     fn write(&mut self, value: impl FnOnce(&mut Encoder)) {
         self.encoder.reset(self.order, Version::V1_2);
         value(&mut self.encoder);
-        // A message without chunks is taken from the encoder's own buffer.
+        // A message without chunks is sent from the encoder's own buffer.
         if self.encoder.chunk_count() == 0 {
             black_box(self.encoder.head());
         } else {
@@ -371,7 +374,7 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Three digits that count.
+/// Formats with three significant digits.
 fn short(value: f64) -> String {
     let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 4);
     format!("{value:.0$}", digits as usize)

@@ -1,4 +1,4 @@
-//! Calls over loopback TCP, beside the same traffic on raw sockets.
+//! Calls over loopback TCP, compared with the same traffic on raw sockets.
 //!
 //! ```text
 //! cargo bench --bench end_to_end                 # all, in about two minutes
@@ -6,13 +6,15 @@
 //! cargo bench --bench end_to_end -- --test       # each once
 //! ```
 //!
-//! *zorb* is a client and a server ORB, each on a thread of its own with a current_thread runtime; *zorb, workers* has
-//! the client as a task of a multi-thread runtime. *sockets* is what an application without middleware does: two threads,
-//! blocking sockets, one vectored write a message, at the receiver a fresh buffer for each; *sockets, tokio* are two bare
-//! tokio sockets. Octets, doubles and structs are sent by oneways, confirmed at the end by one call that is counted with
-//! them. For structs the sockets carry as many octets, which nobody takes apart.
+//! *zorb* is a client and a server ORB, each on a thread of its own with a current_thread runtime; *zorb,
+//! workers* runs the client as a task of a multi-thread runtime. *sockets* is a typical application without
+//! middleware: two threads, blocking sockets, one vectored write a message, and a new buffer for each message
+//! at the receiver. *sockets, tokio* are two bare tokio sockets. Bytes, doubles and structs are sent by
+//! oneways. A call at the end confirms them, and is included in the time. For structs, the sockets carry the
+//! same number of bytes, which are not decoded.
 //!
-//! Only ratios within one run count: compare the medians of one group. `ttcp run` measures the same between two processes.
+//! Only ratios within one run are meaningful: compare the medians of one group. `ttcp run` measures the same
+//! between two processes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -50,7 +52,7 @@ zorb::idl! {
     };
 }
 
-/// Octets of a struct in CDR.
+/// Size of a struct in CDR, bytes.
 const STRUCT: usize = 24;
 
 #[derive(Default)]
@@ -203,7 +205,8 @@ impl Client {
         Self { runtime, sink, _orb: orb }
     }
 
-    /// How long `n` pings of a task take. The root task of a multi-thread runtime runs outside its workers and pays for it.
+    /// Returns the duration of `n` pings of a task. The root task of a multi-thread runtime runs outside of
+    /// its workers, which is slower.
     fn time_pings_of_a_task(&self, n: u64) -> Duration {
         let sink = self.sink.clone();
         let task = self.runtime.spawn(async move {
@@ -216,7 +219,7 @@ impl Client {
         self.runtime.block_on(task).unwrap()
     }
 
-    /// How long `n` calls take that are made one after the other.
+    /// Returns the duration of `n` sequential calls.
     fn time<F>(&self, n: u64, call: F) -> Duration
     where
         F: AsyncFn(&SinkRef),
@@ -230,7 +233,7 @@ impl Client {
         })
     }
 
-    /// How long `n` oneways take until the server had them all.
+    /// Returns the duration of `n` oneways until the server has received all of them.
     fn flood<F>(&self, n: u64, size: usize, send: F) -> Duration
     where
         F: AsyncFn(&SinkRef),
@@ -246,7 +249,8 @@ impl Client {
     }
 }
 
-/// How long `n` pings take between two bare tokio sockets, each on a thread and a runtime of its own.
+/// Returns the duration of `n` pings between two bare tokio sockets, each on a thread and a runtime of its
+/// own.
 fn time_tokio_pings(n: u64) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -296,11 +300,11 @@ async fn receive(stream: &tokio::net::TcpStream, mut octets: usize) {
     }
 }
 
-/// What a message on a raw socket starts with: its kind and the length of its payload.
+/// Size of the header of a message on a raw socket: its kind and the length of its payload.
 const HEADER: usize = 8;
 const FLOOD: u32 = 0;
 const SYNC: u32 = 1;
-/// A ping carries as many octets as one of GIOP, both ways.
+/// A ping has as many bytes as a GIOP ping, in both directions.
 const PING: u32 = 2;
 const PING_OUT: usize = 72 - HEADER;
 const PING_BACK: usize = 24;
@@ -373,14 +377,15 @@ fn serve(mut stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads messages: small ones several at a time, large ones with one system call each, and the next header with it.
+/// Reads messages: small ones several at a time, large ones with one system call each, together with the next
+/// header.
 struct Incoming<'s> {
     stream: &'s TcpStream,
     ahead: Vec<u8>,
 }
 
 impl Incoming<'_> {
-    /// Kind and length of the next message, `None` at the end of the stream.
+    /// Returns kind and length of the next message, `None` at the end of the stream.
     fn header(&mut self) -> io::Result<Option<(u32, usize)>> {
         while self.ahead.len() < HEADER {
             if rustix::io::read(self.stream, spare_capacity(&mut self.ahead))? == 0 {
@@ -393,7 +398,7 @@ impl Incoming<'_> {
         Ok(Some((kind, len)))
     }
 
-    /// The payload, in a buffer of its own that nobody zeroed before.
+    /// Returns the payload, in a buffer of its own that was not zeroed.
     fn payload(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut payload = Vec::with_capacity(len + HEADER);
         payload.extend(self.ahead.drain(..len.min(self.ahead.len())));
@@ -414,7 +419,7 @@ fn header(kind: u32, len: usize) -> [u8; HEADER] {
     header
 }
 
-/// Writes both by one system call, or as many as the socket's buffer makes necessary.
+/// Writes both by one system call, or by several if the socket's buffer is full.
 fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io::Result<()> {
     let mut parts = [IoSlice::new(header), IoSlice::new(payload)];
     let mut rest = &mut parts[..];

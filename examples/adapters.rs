@@ -1,5 +1,5 @@
-//! Objects that need no memory: a million accounts by one servant, whose references are good after a restart, and auditors that are made when they
-//! are asked for.
+//! Objects that need no memory: a million accounts by one servant, whose references remain valid after a
+//! restart, and auditors that are created on demand.
 //!
 //! ```text
 //! cargo run --example adapters
@@ -22,13 +22,13 @@ zorb::idl! {
 
 use books::{AccountRef, AccountServant, AuditorRef, AuditorServant};
 
-/// Serves every account: the request says which one is called.
+/// Serves every account: the request contains the id of the called one.
 struct Accounts;
 
 impl AccountServant for Accounts {
     async fn owner(&self) -> Result<String, SystemException> {
         let request = zorb::request();
-        // A real one looks into its database here.
+        // A real servant queries its database here.
         Ok(format!("the owner of {}", ObjectId::from(request.object_id())))
     }
 }
@@ -41,7 +41,7 @@ impl AuditorServant for Auditor {
     }
 }
 
-/// Hires auditors when somebody asks for them.
+/// Creates auditors on demand.
 struct Agency;
 
 impl ServantActivator for Agency {
@@ -57,7 +57,7 @@ impl ServantActivator for Agency {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // With a port of its own it answers for the same references after a restart.
+    // With a fixed port, it serves the same references after a restart.
     let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
     let root = server.root_poa();
     let accounts = Servant::of::<AccountRef, _>(Accounts);
@@ -75,7 +75,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let auditor: AuditorRef = client.resolve(&here.to_string()).await?;
     println!("{}", auditor.report().await?);
 
-    // Requests that come now wait, and those under way end.
+    // New requests are held, and those in progress complete.
     let manager = root.manager();
     manager.hold_requests()?.completed().await?;
     manager.activate()?;

@@ -1,8 +1,8 @@
-//! Bulk data: octets and doubles flow at the speed of the socket, because nobody copies them.
+//! Bulk data: bytes and doubles are transferred at the speed of the socket, because they are not copied.
 //!
-//! `sequence<octet>` is `Bytes` and `sequence<double>` is `Seq<f64>`: reference-counted buffers. The sender hands the buffer
-//! itself to the socket; what the receiver's servant gets is a view of the buffer that the socket was read into. Passing
-//! a clone costs a counter, not a copy.
+//! `sequence<octet>` is `Bytes` and `sequence<double>` is `Seq<f64>`: reference-counted buffers. The sender
+//! passes the buffer itself to the socket. The receiver's servant gets a view of the buffer into which the
+//! socket was read. Passing a clone increments a counter, without a copy.
 //!
 //! ```text
 //! cargo run --release --example bulk             # 256 MiB of each kind
@@ -38,7 +38,8 @@ impl SinkServant for Counter {
     }
 
     async fn samples(&self, data: Seq<f64>) -> Result<(), SystemException> {
-        // `data` derefs to `[f64]`. Keeping it, or a clone, keeps the receive buffer; the next message gets another.
+        // `data` derefs to `[f64]`. Keeping it, or a clone, keeps the receive buffer; the next message gets
+        // another.
         self.received.fetch_add(size_of_val::<[f64]>(&data) as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -64,7 +65,7 @@ fn main() -> Result<(), BoxError> {
             let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
             let sink: SinkRef = orb.activate(Counter::default())?;
             ready.send(sink.to_string())?;
-            // Ready as well when the client is gone.
+            // Also completes when the client has ended.
             let _ = ended.await;
             orb.shutdown().await;
             println!("receiver: {:?}", orb.pool_stats());
@@ -79,7 +80,7 @@ fn main() -> Result<(), BoxError> {
         sending_again_is_free();
         for size in [64 << 10, 1 << 20] {
             let octets = Bytes::from(vec![0x5a; size]);
-            // `octets.clone()` is a counter.
+            // `octets.clone()` only increments a counter.
             let sent = flood(&sink, mebibytes, size, || sink.octets(octets.clone())).await?;
             println!("octets,  {:>4} KiB a message: {sent}", size >> 10);
         }
@@ -102,7 +103,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// A clone of `Bytes` or `Seq` is the same memory, and so is what `From<Vec<_>>` makes.
+/// A clone of `Bytes` or `Seq` shares the memory, and so does the result of `From<Vec<_>>`.
 fn sending_again_is_free() {
     let numbers = vec![1.0; 1 << 20];
     let at = numbers.as_ptr();
@@ -118,7 +119,8 @@ fn sending_again_is_free() {
     println!("a clone of 64 MiB of Bytes takes {:?}", start.elapsed() / 1000);
 }
 
-/// Sends that many MiB in messages of `size` octets, waits until all are with the servant, and says how fast it was.
+/// Sends that many MiB in messages of `size` bytes, waits until the servant has received all, and returns the
+/// throughput.
 async fn flood<F>(
     sink: &SinkRef,
     mebibytes: u64,
@@ -129,7 +131,7 @@ where
     F: Future<Output = Result<(), SystemException>>,
 {
     let messages = (mebibytes << 20).div_ceil(size as u64);
-    // The first messages find the buffers cold.
+    // The first messages find cold buffers.
     for _ in 0..messages / 10 {
         send().await?;
     }
@@ -137,7 +139,7 @@ where
 
     let start = Instant::now();
     for _ in 0..messages {
-        // The queue is bounded: who sends faster than the socket takes it waits here.
+        // The queue is bounded: a sender that is faster than the socket waits here.
         send().await?;
     }
     let received = sink.received().await?;

@@ -1,6 +1,8 @@
-//! Callbacks: a client passes a reference to its own servant, and the server calls it back, later and during a call.
+//! Callbacks: a client passes a reference to its own servant, and the server calls it back, later and during
+//! a call.
 //!
-//! The client's ORB listens as well (on a free port of 127.0.0.1), because a callback comes over a connection of its own.
+//! The client's ORB listens as well (on a free port of 127.0.0.1), because a callback comes over a connection
+//! of its own.
 //!
 //! ```text
 //! cargo run --example callbacks
@@ -45,7 +47,7 @@ struct Floor {
 
 impl ExchangeServant for Floor {
     async fn watch(&self, trader: Option<TraderRef>) -> Result<(), SystemException> {
-        // A reference may be nil in CORBA; who passes nothing gets BAD_PARAM.
+        // A reference may be nil in CORBA; passing nil results in BAD_PARAM.
         let trader = trader.ok_or("nil is no trader").system(SystemExceptionKind::BadParam)?;
         self.traders.lock().unwrap().push(trader);
         Ok(())
@@ -54,7 +56,7 @@ impl ExchangeServant for Floor {
     async fn quote(&self, symbol: &str, price: f64) -> Result<u32, SystemException> {
         *self.price.lock().unwrap() = price;
         let mut told = 0;
-        // No lock is held while others are called.
+        // The lock is not held during calls to other objects.
         let traders = self.traders.lock().unwrap().clone();
         for trader in traders {
             match trader.quoted(symbol, price).await {
@@ -68,8 +70,8 @@ impl ExchangeServant for Floor {
     async fn buy(&self, symbol: &str, buyer: Option<TraderRef>) -> Result<f64, BuyError> {
         let buyer = buyer.ok_or("nil is no buyer").system(SystemExceptionKind::BadParam)?;
         let price = *self.price.lock().unwrap();
-        // The caller still waits for this very operation while its own object answers. The calls made here end with
-        // the request at the latest.
+        // The caller still awaits this operation while its own object answers. Calls made here end with the
+        // request at the latest.
         let name = buyer.name().await?;
         if !buyer.agree(symbol, price).await? {
             return Err(Declined { reason: format!("{name} finds {price} too much") }.into());
@@ -91,7 +93,7 @@ impl TraderServant for Careful {
     }
 
     async fn quoted(&self, symbol: &str, price: f64) -> Result<(), SystemException> {
-        // Nobody may listen any more; the exchange need not know.
+        // The receiver may have been dropped; the exchange need not know.
         let _ = self.quotes.send((symbol.to_owned(), price));
         Ok(())
     }
@@ -108,7 +110,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
     let exchange: ExchangeRef = server.activate_named("Exchange", Floor::default())?;
 
-    // Without `listen` the reference of the client's object would lead nowhere.
+    // Without `listen`, the reference of the client's object could not be reached.
     let client = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
     let exchange: ExchangeRef = client.resolve(&exchange.to_string()).await?;
     let (quotes, mut heard) = mpsc::unbounded_channel();
@@ -116,7 +118,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     exchange.watch(&me).await?;
     println!("client: {} trader told", exchange.quote("ZORB", 99.5).await?);
-    // Oneways are not waited for by who sends them: this one comes when it comes.
+    // The sender of a oneway does not wait for it: it may arrive at any time.
     if let Some((symbol, price)) = heard.recv().await {
         println!("client: heard that {symbol} costs {price}");
     }

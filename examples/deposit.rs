@@ -1,7 +1,9 @@
-//! A large argument lands where the servant wants it: in a mapped file, in a buffer of its own, at the start of a page.
+//! A large argument is received directly into memory that the servant provides: a mapped file, a buffer of
+//! its own, the start of a page.
 //!
-//! `@stream` hands a call to its servant while the sequence still comes. The servant lends memory, and the kernel writes the octets
-//! of the socket straight into it: nothing is copied in between, and the ORB holds no memory for them.
+//! `@stream` invokes the servant while the sequence is still being received. The servant lends memory, and
+//! the kernel writes the bytes of the socket directly into it. There is no intermediate copy, and the ORB
+//! holds no memory for them.
 //!
 //! ```text
 //! cargo run --release --example deposit             # 64 MiB
@@ -34,10 +36,11 @@ zorb::idl! {
     };
 }
 
-/// The most that is kept of one call.
+/// Maximum number of bytes that are stored of one call.
 const LIMIT: usize = 1 << 30;
 
-/// A file that is mapped window by window, so that any size of it takes the address space of a few mebibytes.
+/// A file that is mapped window by window, so that a file of any size takes only a few mebibytes of address
+/// space.
 struct MappedFile {
     file: File,
     window: Option<(u64, MmapMut)>,
@@ -52,13 +55,13 @@ impl MappedFile {
         Ok(Self { file, window: None })
     }
 
-    /// The window that begins there.
+    /// Maps the window that begins at `start`.
     #[expect(unsafe_code, reason = "a map is valid only while nobody else makes the file shorter")]
     fn map(&self, start: u64) -> io::Result<MmapMut> {
         let len = WINDOW.min(self.file.metadata()?.len().saturating_sub(start));
         let len = usize::try_from(len).map_err(io::Error::other)?;
         let mut options = memmap2::MmapOptions::new();
-        // SAFETY: the file was made by this process a moment ago, in a directory of its own.
+        // SAFETY: this process has just created the file, in a directory of its own.
         unsafe { options.offset(start).len(len).map_mut(&self.file) }
     }
 }
@@ -73,7 +76,7 @@ impl DepositTarget for MappedFile {
         Ok(room.unwrap_or_default())
     }
 
-    /// What is filled may go to the disk.
+    /// The filled part may be written to the disk.
     fn filled(&mut self, at: u64, n: usize) -> io::Result<()> {
         match &self.window {
             Some((start, map)) => map.flush_async_range((at - start) as usize, n),
@@ -91,7 +94,7 @@ impl ArchiveServant for Files {
         let name = name.replace(['/', '\\'], "_");
         let path = self.directory.join(name);
         let file = MappedFile::create(&path, data.remaining()).map_err(not_stored)?;
-        // A target that fails is a user exception here; what breaks the stream off stays a system exception.
+        // A failure of the target is a user exception here; an aborted stream remains a system exception.
         match data.deposit_into(file).await {
             Ok(_) => Ok(sum(&std::fs::read(&path).map_err(not_stored)?)),
             Err(error) if error.target_error().is_some() => Err(not_stored(error).into()),
@@ -100,7 +103,8 @@ impl ArchiveServant for Files {
     }
 
     async fn check(&self, data: ByteStream) -> Result<u64, archive::CheckError> {
-        // A target refuses what it has no room for. Only so much is provided as this servant wants to take.
+        // A target rejects data that exceeds its capacity. The capacity is limited to what this servant
+        // accepts.
         let len = data.remaining().min(LIMIT as u64) as usize;
         let filled = data.deposit_into(BytesMut::zeroed(len)).await.map_err(not_stored)?;
         Ok(sum(&filled))

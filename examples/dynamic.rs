@@ -1,4 +1,4 @@
-//! An interface that is made up while the program runs: a servant that serves it, and calls by name.
+//! An interface that is defined at run time: a servant that serves it, and dynamic calls.
 //!
 //! ```text
 //! cargo run --example dynamic
@@ -12,7 +12,7 @@ use zorb::dynamic::{
 use zorb::prelude::*;
 use zorb::{Servant, TcKind};
 
-/// Says of every request what it is, and keeps what is put into it.
+/// Describes every request, and keeps the arguments.
 #[derive(Default)]
 struct Logger {
     put: Mutex<Vec<Any>>,
@@ -67,18 +67,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Orb::builder().build().await?;
     let there: ObjectRef = client.resolve_unchecked(&here.to_string()).await?;
 
-    // By the interface: arguments by their names, of the types that it says.
+    // With the interface: arguments by name, checked against their types.
     let put = Request::of(&there, &shelf, "put")?;
     let put = put.with("name", "temperatures".to_owned())?.with("values", vec![20.5, 21.0])?;
     println!("{} things are there", put.invoke().await?.get::<u32>()?);
 
-    // By nothing but what the caller knows: arguments in their order.
+    // Without the interface: arguments by position.
     let clear = Request::new(&there, "clear");
     let mut cleared = clear.invoke().deferred();
     cleared.sent().await;
     cleared.await?;
 
-    // What does not fit is told before anything is sent.
+    // An argument of the wrong type is reported before anything is sent.
     if let Err(error) = Request::of(&there, &shelf, "put")?.with("values", 1_i32) {
         println!("{error}");
     }

@@ -1,5 +1,6 @@
-//! Exceptions: those of an operation's raises clause with their members, system exceptions, errors of the program turned
-//! into them, deadlines, panics, wrong references; each as its user matches it and as `Display` shows it.
+//! Exceptions: those of an operation's raises clause with their members, system exceptions, application
+//! errors converted to them, deadlines, panics, wrong references. Each is matched by the caller and printed
+//! with `Display`.
 //!
 //! ```text
 //! cargo run --example exceptions
@@ -46,8 +47,8 @@ impl TillServant for Counter {
     }
 
     async fn audit(&self, path: &str) -> Result<String, SystemException> {
-        // `.system(kind)` turns any error into a system exception with that error as its source. The source stays
-        // here: a peer gets kind, minor code and completion status.
+        // `.system(kind)` turns any error into a system exception with that error as its source. The source
+        // remains local: a peer receives kind, minor code and completion status.
         match std::fs::read_to_string(path).system(SystemExceptionKind::PersistStore) {
             Err(error) => {
                 println!("  servant: {error}");
@@ -61,7 +62,7 @@ impl TillServant for Counter {
         let request = zorb::request();
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(milliseconds.into())) => Ok(()),
-            // A servant that does not look runs to its end, although its caller's deadline has passed.
+            // A servant that does not check runs to its end, although its caller's deadline has passed.
             () = request.cancelled() => {
                 println!("  servant: {} waits no more", request.peer());
                 Ok(())
@@ -76,7 +77,7 @@ impl TillServant for Counter {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The panic below is meant; its trace would only distract.
+    // The panic below is intended, so its backtrace is suppressed.
     std::panic::set_hook(Box::new(|panic| {
         println!("  servant: panic {:?}", panic.payload().downcast_ref::<&str>());
     }));
@@ -129,7 +130,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints what a call brought: an error's `Display` is one line that holds its causes.
+/// Prints the result of a call: an error's `Display` is one line that includes its causes.
 fn show<T: std::fmt::Debug>(result: Result<T, impl std::fmt::Display>) {
     match result {
         Ok(value) => println!("  {value:?}"),

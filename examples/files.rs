@@ -1,4 +1,5 @@
-//! Files of any size in constant memory: the client reads one while it is sent, the server writes it while it comes.
+//! Files of any size in constant memory: the client reads a file while it is sent, the server writes it while
+//! it is received.
 //!
 //! ```text
 //! cargo run --release --example files                  # 256 MiB of its own making
@@ -27,7 +28,7 @@ zorb::idl! {
 /// Keeps files in a directory.
 struct Disk {
     directory: PathBuf,
-    /// Octets that it takes for one file.
+    /// Maximum size of a file, bytes.
     room: u64,
 }
 
@@ -35,15 +36,15 @@ impl DepotServant for Disk {
     async fn store(&self, name: &str, mut content: ByteStream) -> Result<u64, depot::StoreError> {
         let len = content.remaining();
         if len > self.room {
-            // The client hears of it at once; the rest of what it sends is not waited for.
+            // The client receives this immediately; the rest of its data is not awaited.
             return Err(NoRoom { left: self.room }.into());
         }
-        // A name from afar: nothing but its last part.
+        // The name comes from the client, so only its last component is used.
         let name = Path::new(name).file_name().unwrap_or("unnamed".as_ref());
         let kind = SystemExceptionKind::PersistStore;
         let mut file = tokio::fs::File::create(self.directory.join(name)).await.system(kind)?;
         while let Some(chunk) = content.next().await {
-            // While the disk is slow nothing is read from the socket, and so the client waits as well.
+            // While the disk is slow, the socket is not read, which also slows down the client.
             file.write_all(&chunk?).await.system(kind)?;
         }
         file.flush().await.system(kind)?;
@@ -51,7 +52,7 @@ impl DepotServant for Disk {
     }
 }
 
-/// A reader that says how far it is.
+/// A reader that prints its progress.
 struct Progress<R> {
     reader: R,
     read: u64,
@@ -90,12 +91,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     };
 
     let mut limits = Limits::default();
-    limits.max_message_size = u32::MAX as usize; // what GIOP allows
+    limits.max_message_size = u32::MAX as usize; // the maximum of GIOP
     let server = Orb::builder().limits(limits).listen("iiop://127.0.0.1:0").build().await?;
     let depot: DepotRef = server.activate(Disk { directory: directory.join("depot"), room: 4 << 30 })?;
     let narrow: DepotRef = server.activate(Disk { directory: directory.join("depot"), room: 1_000_000 })?;
 
-    // The whole file counts against the deadline of the call, which is a minute unless it is set.
+    // The deadline of the call, a minute by default, includes the transfer of the file.
     let client = Orb::builder().build().await?;
     let hour = Duration::from_secs(3600);
     let depot: DepotRef = client.resolve::<DepotRef>(&depot.to_string()).await?.with_timeout(hour);
@@ -107,13 +108,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let seconds = start.elapsed().as_secs_f64();
     println!("{stored} octets in {seconds:.3} s: {:.1} Gbit/s", stored as f64 * 8.0 / seconds / 1e9);
 
-    // Any reader, here one that tells its progress. The length must be known: it is announced before the octets.
+    // Any reader, here one that prints its progress. The length must be known, because it is sent before the
+    // data.
     let file = tokio::fs::File::open(&path).await?;
     let len = file.metadata().await?.len();
     let reader = Progress { reader: file, read: 0, len };
     depot.store("second", ByteSource::reader(len, reader)).await?;
 
-    // A servant that refuses does not wait for the rest.
+    // A servant that raises an exception does not wait for the rest.
     match narrow.store("third", ByteSource::file(&path).await?).await {
         Err(depot::StoreError::NoRoom(refused)) => println!("refused: {refused}"),
         other => println!("stored: {other:?}"),

@@ -1,5 +1,5 @@
-//! A gateway in front of a server whose interfaces it does not know: requests and replies go through as octets. A servant locator finds what is behind
-//! it by the object id, and says so in a line for each request.
+//! A gateway to a server whose interfaces it does not know: requests and replies are forwarded as bytes. A
+//! servant locator finds the target by the object id, and prints a line for each request.
 //!
 //! ```text
 //! cargo run --example gateway
@@ -34,7 +34,7 @@ impl CounterServant for Counter {
     }
 }
 
-/// What is behind the gateway, by the ids of its own objects.
+/// The targets of the gateway, by the ids of its own objects.
 struct Inward(HashMap<String, Servant>);
 
 impl ServantLocator for Inward {
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
     let inside: CounterRef = server.activate(Counter)?;
 
-    // All that the gateway is told: the reference as a text.
+    // The gateway only needs the reference as a text.
     let gateway = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
     let behind: ObjectRef = gateway.resolve_unchecked(&inside.to_string()).await?;
     let locator = Inward(HashMap::from([("counter".to_owned(), Bridge::to(&behind).servant())]));

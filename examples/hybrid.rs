@@ -1,8 +1,8 @@
-//! Compiled or interpreted marshalling code: what each type of a large IDL takes in octets of machine code and in time, and which types
-//! deserve compiled code by how often they are used.
+//! Compiled or interpreted marshalling code: the machine code in bytes and the time of each type of a large
+//! IDL. From the frequency of use follows which types benefit from compiled code.
 //!
-//! `scripts/code-size.sh` builds this without link-time optimisation, looks up the sizes of all functions and runs it with them. Run
-//! alone, it prints times and uses.
+//! `scripts/code-size.sh` builds this without link-time optimisation, determines the sizes of all functions
+//! and passes them to it. Without sizes, it prints times and uses.
 
 #![allow(clippy::expect_used, reason = "octets that this program made itself")]
 
@@ -25,7 +25,7 @@ mod interpreted {
     zorb::idl!("tests/interop/idl/types.idl", define = ["TYPES_ONLY"], no_warnings, interpretive);
 }
 
-/// Interpreted for ever, and counted.
+/// Always interpreted, and counted.
 mod counted {
     pub(crate) use interop::names;
     zorb::idl!(
@@ -37,10 +37,10 @@ mod counted {
     );
 }
 
-/// How long each of the two is measured for a type.
+/// Measuring time of each variant of a type.
 const TIME: Duration = Duration::from_millis(10);
 
-/// What was found out about a type.
+/// The measurements of a type.
 struct Row {
     name: &'static str,
     uses: u32,
@@ -51,18 +51,18 @@ struct Row {
 }
 
 impl Row {
-    /// Nanoseconds that compiled code would have saved in the run that was counted.
+    /// Returns the nanoseconds that compiled code would have saved in the counted run.
     fn gain(&self) -> f64 {
         f64::from(self.uses) * (self.interpreted_ns - self.compiled_ns)
     }
 
-    /// Octets that compiled code takes more.
+    /// Returns the additional bytes of compiled code.
     fn price(&self) -> f64 {
         self.compiled_octets.saturating_sub(self.interpreted_octets).max(1) as f64
     }
 }
 
-/// Measures these types, and uses each so many times in the form that counts.
+/// Measures these types, and uses each of them the given number of times in the counted form.
 macro_rules! rows {
     ($($module:ident: $($name:ident $times:literal)*;)*) => {
         vec![$($({
@@ -90,7 +90,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => sizes(&std::fs::read_to_string(path)?),
         None => HashMap::new(),
     };
-    // As a service might use them that tells a few clients of the members of teams, and many of points.
+    // The frequencies of a fictitious service that sends the members of teams to a few clients, and points to
+    // many.
     let mut rows = rows! {
         interop:
             Color 10 Point 20000 Mixed 4000 Bill 100 Person 2000 Team 600 Caption 20 Tree 300 ByLong 1000 ByColor 40
@@ -144,7 +145,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Lines of a module, a type and a number of octets.
+/// Parses lines of a module, a type and a number of bytes.
 fn sizes(text: &str) -> HashMap<String, usize> {
     let line = |line: &str| {
         let (name, octets) = line.rsplit_once(' ')?;
@@ -153,11 +154,11 @@ fn sizes(text: &str) -> HashMap<String, usize> {
     text.lines().filter_map(line).collect()
 }
 
-/// Nanoseconds of writing and reading a value once.
+/// Returns the nanoseconds of writing and reading a value once.
 fn time<T: CdrEncode + CdrDecode + Typed>() -> f64 {
     let message = octets_of(&T::type_code());
     let value: T = decode(&message);
-    // By pointers, so that both ways stay functions of their own.
+    // Called through pointers, so that both remain separate functions.
     let encode: fn(&T, &mut Encoder) -> Result<(), EncodeError> = black_box(T::encode);
     let decode: fn(&mut Decoder<'_>) -> Result<T, DecodeError> = black_box(T::decode);
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
@@ -188,7 +189,8 @@ fn decode<T: CdrDecode>(octets: &Bytes) -> T {
     T::decode(&mut d).expect("octets of a value")
 }
 
-/// Octets of a value of a type: four elements in each sequence, six letters in each text, the first case of each union.
+/// Returns the encoding of a value of a type: four elements in each sequence, six letters in each text, the
+/// first case of each union.
 fn octets_of(code: &TypeCode) -> Bytes {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     put(code, &mut e, 0).expect("a type of values");

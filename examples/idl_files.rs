@@ -6,7 +6,7 @@
 
 use zorb::prelude::*;
 
-/// What others include, compiled once.
+/// Shared definitions, compiled once.
 mod money {
     zorb::idl!("examples/idl/common/money.idl");
 }

@@ -1,5 +1,5 @@
-//! Kinds of invocation: calls that are awaited, calls that are sent now and awaited later, and one call to many objects with one
-//! deadline for all.
+//! Kinds of invocation: calls that are awaited, calls that are sent now and awaited later, and one call to
+//! many objects with a common deadline.
 //!
 //! ```text
 //! cargo run --example kinds
@@ -19,7 +19,7 @@ zorb::idl! {
 
 use weather::{StationRef, StationServant};
 
-/// A station far away: its answers take their time.
+/// A remote station, which answers slowly.
 struct Station {
     name: &'static str,
     temperature: f64,
@@ -53,12 +53,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Awaited at once.
     println!("{} measures {} degrees", oslo.name().await?, oslo.temperature().await?);
 
-    // Sent now, awaited later. What comes between is done while the station measures.
+    // Sent now, awaited later. Code in between runs while the station measures.
     let temperature = lima.temperature().deferred();
     let name = lima.name().await?;
     println!("{name} measures {} degrees", temperature.await?);
 
-    // All of them, each result as it comes; who has not answered after half a second is cancelled.
+    // All of them, each result as it arrives. Calls without an answer after half a second are cancelled.
     let mut answers = fan_out(&stations, Duration::from_millis(500), |station: StationRef| async move {
         station.temperature().await
     });

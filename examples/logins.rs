@@ -1,4 +1,5 @@
-//! Who calls, and what he may: a server that has users log in and keeps to rules, and a client that logs in, both in this process.
+//! Authentication and authorization: a server with user logins and access rules, and a client that logs in,
+//! both in this process.
 //!
 //! ```text
 //! cargo run --features csi --example logins
@@ -30,7 +31,7 @@ impl VaultServant for Vault {
     }
 }
 
-/// Everybody who logged in may look, and ann may do the rest. A program has this in a file: `Rules::file`.
+/// All logged-in users may look, and ann may do the rest. A program has this in a file: `Rules::file`.
 const RULES: &str = r#"
 default = "deny"
 
@@ -49,7 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Likewise `Users::file`: such lines, one for each user.
     let users = format!("{}\n{}\n", Users::line("ann", "open sesame")?, Users::line("bob", "knock knock")?);
 
-    // On a network of strangers: `ssliop://` with the feature `tls`, and without these two permissions.
+    // On an untrusted network: `ssliop://` with the feature `tls`, and without these two permissions.
     let logins = Logins::new(Users::text(&users)?).realm("vault").allow_plaintext_passwords();
     let server = Orb::builder().listen("iiop://127.0.0.1:0").logins(logins).authorizer(Rules::text(RULES)?);
     let server = server.build().await?;
@@ -62,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", vault.look().await?);
     println!("{}", vault.take().await?);
 
-    // The same object over the same connection, as somebody else.
+    // The same object over the same connection, as another user.
     let vault = vault.with_credentials(&bob);
     println!("{}", vault.look().await?);
     if let Err(refused) = vault.take().await {

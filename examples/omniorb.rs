@@ -1,5 +1,6 @@
-//! Talking to omniORB: a client of any server with the interface `Ttcp` of `tests/interop/idl/bench.idl`, and a server for
-//! omniORB's clients. Nothing here is special to omniORB: the same programs talk to JacORB, TAO and zorb.
+//! Interoperation with omniORB: a client of any server with the interface `Ttcp` of
+//! `tests/interop/idl/bench.idl`, and a server for omniORB's clients. Nothing here is specific to omniORB:
+//! the same programs interoperate with JacORB, TAO and zorb.
 //!
 //! ```text
 //! cargo run --release --example omniorb                                  # with itself
@@ -24,7 +25,7 @@ use std::time::Instant;
 
 use zorb::prelude::*;
 
-/// What `idl!` makes of the contract.
+/// The code that `idl!` generates for the contract.
 mod bench {
     zorb::idl!("tests/interop/idl/bench.idl");
 }
@@ -37,7 +38,7 @@ const USAGE: &str = "usage: omniorb client IOR:...|corbaloc:...|file:///PATH   c
        omniorb server [PORT] [IOR-FILE]                      serves until Ctrl-C
        omniorb                                               calls itself";
 
-/// Counts what arrives, like omniORB's bench server.
+/// Counts received data, like omniORB's bench server.
 #[derive(Default)]
 struct Counter {
     octets: AtomicU64,
@@ -94,7 +95,7 @@ impl TtcpServant for Counter {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    // `-ORBInitRef` and its like are taken out of the arguments, as with every ORB.
+    // `-ORBInitRef` and similar options are removed from the arguments, as with every ORB.
     let (builder, rest) = Orb::from_args(std::env::args().skip(1))?;
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -122,7 +123,7 @@ async fn with_itself() -> Result<(), BoxError> {
     let ttcp: TtcpRef = server.activate_named("ttcp", Counter::default())?;
     let client = Orb::builder().build().await?;
     call(&client, &ttcp.to_string()).await?;
-    // A corbaloc may ask for an older GIOP.
+    // A corbaloc may request an older GIOP.
     for version in ["1.0", "1.1", "1.2"] {
         let url = format!("corbaloc:iiop:{version}@{}/ttcp", server.endpoints().join(""));
         client.resolve::<TtcpRef>(&url).await?.ping().await?;

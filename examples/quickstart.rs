@@ -47,11 +47,11 @@ impl bank::AccountServant for MyAccount {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await?;
-    // Which interface the servant serves, the reference's type says.
+    // The reference's type determines the interface of the servant.
     let account: bank::AccountRef = server.activate_named("Account", MyAccount::default())?;
     println!("{account}");
 
-    // The text is all that a client needs; IOR:, corbaloc:, corbaname: and file: are understood.
+    // A client only needs the text; IOR:, corbaloc:, corbaname: and file: are supported.
     let client = Orb::builder().build().await?;
     let account: bank::AccountRef = client.resolve(&account.to_string()).await?;
     account.deposit(10.0).await?;

@@ -1,4 +1,5 @@
-//! An Interface Repository of IDL files, for programs and tools that know no IDL; and what such a repository has.
+//! An Interface Repository of IDL files, for programs and tools without IDL; and a listing of the contents of
+//! such a repository.
 //!
 //! ```text
 //! cargo run --features dynamic --example repository -- bank.idl
@@ -35,7 +36,7 @@ async fn serve(files: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All that the repository has, scope by scope.
+/// Prints the contents of the repository, scope by scope.
 async fn tell(repository: &ObjectRef) -> Result<(), Box<dyn Error>> {
     let mut scopes = vec![repository.clone()];
     while let Some(scope) = scopes.pop() {

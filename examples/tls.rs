@@ -1,5 +1,5 @@
-//! TLS on both sides: the server asks for certificates and knows its callers by name. Without arguments it makes a server and a client of
-//! one process, with the files named; openssl makes some to try it with:
+//! TLS on both sides: the server requires certificates and knows its callers by name. Server and client run
+//! in one process, with the files given as arguments. openssl creates files to try it with:
 //!
 //! ```text
 //! openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=demo-ca -keyout ca.key -out ca.pem
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let door: DoorRef = client.resolve(&door.to_string()).await?;
     println!("{}", door.open().await?);
 
-    // When the files have been replaced: new connections use them, those that are open go on.
+    // After the files have been replaced, new connections use them; open connections continue.
     tls.reload()?;
     println!("{}", door.open().await?);
     Ok(())

@@ -1,4 +1,4 @@
-//! Errors of this crate as what servants raise, as those of `orb_runtime` are.
+//! Conversion of this crate's errors to exceptions that servants raise, as for those of `orb_runtime`.
 
 use orb_runtime::dynamic::DynamicException;
 use orb_runtime::private::{OrbError, because_of, unknown_user_exception};
@@ -6,8 +6,13 @@ use orb_runtime::{CompletionStatus, MinorCode, SystemException, SystemExceptionK
 
 use crate::cos_naming::NamingError;
 
-/// A text that is no name: `BAD_PARAM`; nil: `INV_OBJREF`, both COMPLETED_NO; an exception of the naming service: `UNKNOWN` minor OMG 1,
-/// COMPLETED_MAYBE, as where generated code passes on one that the operation does not raise; a failed call: what it brought.
+/// Converts the error as follows:
+///
+/// * An invalid name: `BAD_PARAM`, COMPLETED_NO.
+/// * Nil: `INV_OBJREF`, COMPLETED_NO.
+/// * An exception of the naming service: `UNKNOWN`, minor code OMG 1, COMPLETED_MAYBE. Generated code does
+///   the same for an exception that the operation does not raise.
+/// * A failed call: its exception.
 impl From<NamingError> for SystemException {
     fn from(error: NamingError) -> Self {
         use SystemExceptionKind::{BadParam, InvObjref};
@@ -27,7 +32,7 @@ impl From<NamingError> for SystemException {
     }
 }
 
-/// IDL that is not taken: `BAD_PARAM`, COMPLETED_NO.
+/// `BAD_PARAM`, COMPLETED_NO.
 #[cfg(feature = "dynamic")]
 impl From<crate::dynamic::IdlError> for SystemException {
     fn from(error: crate::dynamic::IdlError) -> Self {
@@ -35,7 +40,8 @@ impl From<crate::dynamic::IdlError> for SystemException {
     }
 }
 
-/// The call's exception; `INTF_REPOS`, COMPLETED_NO, where the repository does not know the interface, or does not describe one.
+/// The call's exception. `INTF_REPOS`, COMPLETED_NO, if the repository does not have the interface, or does
+/// not describe one.
 #[cfg(feature = "dynamic")]
 impl From<crate::dynamic::FetchError> for SystemException {
     fn from(error: crate::dynamic::FetchError) -> Self {
@@ -50,7 +56,7 @@ impl From<crate::dynamic::FetchError> for SystemException {
     }
 }
 
-/// What its adapter or key was refused with.
+/// The exception for the error of its adapter or key.
 #[cfg(feature = "dynamic")]
 impl From<crate::dynamic::ServeError> for SystemException {
     fn from(error: crate::dynamic::ServeError) -> Self {

@@ -1,6 +1,6 @@
-//! Modules that have the Rust of the standard's own IDL.
+//! Modules generated from the standard's own IDL.
 
-/// Declares public modules, each with the Rust of a file that the IDL compiler has itself.
+/// Declares public modules, each generated from a file that the IDL compiler contains.
 macro_rules! standard_modules {
     ($($(#[$attribute:meta])* $module:ident = $file:literal;)*) => {
         $($(#[$attribute])*

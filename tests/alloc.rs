@@ -1,7 +1,8 @@
-//! Heap allocations, counted: none for a call or a oneway in steady state, neither at the client nor at the server.
+//! Counts heap allocations: none for a call or a oneway in steady state, neither at the client nor at the
+//! server.
 //!
-//! Both ORBs run on one thread with a real TCP connection between them, and the allocator counts for this thread, so
-//! every test counts stub, connection, dispatch, skeleton and servant together.
+//! Both ORBs run on one thread with a real TCP connection between them, and the allocator counts for this
+//! thread. Therefore every test includes stub, connection, dispatch, skeleton and servant.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod transport;
@@ -45,7 +46,7 @@ fn sample() -> Sample {
     Sample { s: 1, l: 2, o: 3, d: 1.5, ..Sample::default() }
 }
 
-/// Counts the octets of data whose ends are right.
+/// Counts the bytes of data whose ends are correct.
 #[derive(Default)]
 struct Counter {
     seen: AtomicU64,
@@ -155,12 +156,12 @@ impl Bench {
         Self { runtime, server, client, meter }
     }
 
-    /// Runs `work` again and again and counts the allocations of each time; gives the least. A run of hundreds of
-    /// messages that allocates nothing is the steady state, and the last: buffers, slots and pools have their size by then,
-    /// whatever the scheduling of the runs before it made them grow to.
+    /// Runs `work` repeatedly, counts the allocations of each run, and returns the smallest count. A run of
+    /// hundreds of messages without allocations is the steady state, and the last run. By then, buffers,
+    /// slots and pools have reached their final size, regardless of the scheduling of earlier runs.
     fn count(&self, work: impl AsyncFn(&MeterRef)) -> AllocationInfo {
         let run = || {
-            // Boxed, because `block_on` does that to a big future.
+            // Boxed, because `block_on` boxes a large future.
             let once = Box::pin(work(&self.meter));
             allocation_counter::measure(|| self.runtime.block_on(once))
         };
@@ -184,7 +185,8 @@ impl Bench {
         assert_eq!(counted.count_total, 0, "{what}: {counted:?} in {calls} of them");
     }
 
-    /// Sends `messages` oneways, then waits until the servant had them all. It must have seen `each` octets in every one.
+    /// Sends `messages` oneways, then waits until the server has received all of them. It must have seen
+    /// `each` bytes in every one.
     #[track_caller]
     fn assert_no_allocation_for_oneways(
         &self,
@@ -294,7 +296,7 @@ fn calls_with_numbers_allocate_nothing() {
 fn calls_that_are_under_way_together_allocate_nothing() {
     Bench::new().assert_none("calls", 8 * 500, async |meter| {
         for i in 0..500 {
-            // Joined in one task: what `join!` keeps is on its stack.
+            // Joined in one task: the state of `join!` is on its stack.
             let (a, b, c, d) =
                 tokio::join!(meter.mean(i, 0, 0.0, 0), meter.ping(), meter.ping(), meter.ping());
             a.and(b.map(|()| 0.0)).and(c.map(|()| 0.0)).and(d.map(|()| 0.0)).unwrap();
@@ -343,7 +345,8 @@ fn doubles_received_as_seq_allocate_nothing() {
 
 #[test]
 fn structs_received_as_a_slice_allocate_nothing() {
-    // From 512 KiB on they are written while they are encoded. What the socket does not take is encoded at once: it has other memory.
+    // From 512 KiB on they are written while they are encoded. The part that the socket does not accept is
+    // encoded immediately, into separate memory.
     for size in [1 << 20, 4 << 20] {
         let samples = vec![sample(); size / 24];
         let octets = size_of_val(samples.as_slice()) as u64;
@@ -414,7 +417,7 @@ fn no_receive_buffer_is_lost_between_bulk_and_small_messages() {
         });
         held()
     };
-    // How many are out at a time depends on how fast messages come: one or two a side.
+    // How many buffers are in use at a time depends on the speed of messages: one or two per side.
     let most = run(50) + 4 * (128 << 10);
     let later = run(200);
     assert!(later <= most, "the pools grow to {later}, over {most}");
@@ -435,8 +438,9 @@ fn large_messages_one_after_the_other_go_through_one_buffer() {
         });
         bench.server.pool_stats().held
     };
-    // The processor's cache has the one; a second one would be cold. Where the system hands over the end of a message
-    // together with the beginning of the next, a second one is made, so the least of several runs is what counts.
+    // One buffer is in the processor's cache; a second one would be cold. If the system delivers the end of a
+    // message together with the start of the next, a second one is allocated. Therefore the minimum of
+    // several runs counts.
     let least = (0..10).map(|_| held()).min().unwrap();
     assert!(least < 6 << 20, "{least} octets are held for messages of {}", 3 << 20);
 }

@@ -1,4 +1,4 @@
-//! Large results for a peer that does not read: no more of them are made than the backlog may hold.
+//! Large results for a peer that does not read: no more results are created than the backlog may hold.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ impl SourceServant for Servant {
     }
 }
 
-/// Forwards what a client sends, and what the server sends, unless that is stopped.
+/// Forwards in both directions, except while a direction is stopped.
 fn relay(server: u16, stopped: &Arc<[AtomicBool; 2]>) -> u16 {
     let stopped = [Arc::clone(stopped), Arc::clone(stopped)];
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -54,7 +54,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, stopped: &AtomicBool) {
             while stopped.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(1));
             }
-            // All that came meanwhile leaves together.
+            // Everything that arrived in the meantime is forwarded together.
             from.set_nonblocking(true).unwrap();
             while let Ok(more @ 1..) = from.read(&mut octets[n..]) {
                 n += more;
@@ -81,12 +81,12 @@ async fn what_a_peer_does_not_read_is_not_made() {
         client.resolve(&format!("corbaloc:iiop:1.0@127.0.0.1:{port}/source")).await.unwrap();
     stopped.iter().for_each(|stopped| stopped.store(true, Ordering::Relaxed));
     let calls = tokio::spawn(async move { join_all((0..40).map(|_| source.large())).await });
-    // Then they come together.
+    // From here on they arrive together.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(servant.served.load(Ordering::Relaxed), 0);
     stopped[0].store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(500)).await;
-    // The sockets between hold a few.
+    // The sockets in between hold a few.
     let served = servant.served.load(Ordering::Relaxed);
     assert!((1..16).contains(&served), "{served}");
     stopped[1].store(false, Ordering::Relaxed);

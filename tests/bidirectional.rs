@@ -1,4 +1,4 @@
-//! zorb called back over the connections that it opened: clients without a port.
+//! zorb is called back over the connections that it opened: clients without a port.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod transport;
@@ -138,7 +138,8 @@ async fn a_client_without_a_port_is_called_back() {
     transport::assert_used(&server);
 }
 
-/// A server without the rule dials, and its system refuses at once: there is no name to look up, and no address to wait for.
+/// A server without the rule connects to the client's address, which the system rejects at once: there is no
+/// name to look up, and no address that does not answer.
 #[tokio::test]
 async fn an_orb_that_does_not_listen_has_an_address_that_no_system_connects_to() {
     let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
@@ -173,7 +174,7 @@ async fn calls_go_to_and_fro_inside_of_each_other_and_side_by_side() {
     }
 }
 
-/// Neither stops reading for what it has to say itself, or both would for ever.
+/// Neither side stops reading because of its own output; otherwise both would block forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_oneways_go_both_ways_at_once() {
     let small = || transport::builder().socket_buffer(64 << 10);
@@ -186,7 +187,7 @@ async fn large_oneways_go_both_ways_at_once() {
     for _ in 0..40 {
         tower.fill(&rung, octets.clone()).await.unwrap();
     }
-    // Each of them comes back, while others are on their way.
+    // Each of them is sent back while others are in transit.
     let start = Instant::now();
     while *bell.hinted.lock().unwrap() < 40 {
         assert!(start.elapsed() < Duration::from_secs(20), "{} came back", bell.hinted.lock().unwrap());
@@ -220,7 +221,7 @@ fn callers_on_plain_threads_are_called_back() {
     }
 }
 
-/// Lets time pass without that anything happens.
+/// Advances the time without any event.
 async fn nothing_happens(seconds: u64) {
     tokio::time::pause();
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -230,14 +231,14 @@ async fn nothing_happens(seconds: u64) {
 #[tokio::test]
 async fn connections_are_quiet_for_long() {
     if transport::has_threads() {
-        // Their clocks are their own, and can not be put on.
+        // ORBs on threads have real clocks, which cannot be advanced.
         return;
     }
     let (server, url) = server().await;
     let (client, tower) = client(&url).await;
     let bell: BellRef = client.activate(Bell::default()).unwrap();
     tower.keep(&bell).await.unwrap();
-    // Longer than either side keeps a connection otherwise.
+    // Longer than the idle timeout of either side.
     nothing_happens(3600).await;
     assert_eq!((client.open_connections(), server.open_connections()), (1, 1));
     assert_eq!(tower.ring_kept(-3).await.unwrap(), -3);

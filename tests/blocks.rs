@@ -1,5 +1,5 @@
-//! Bulk data inside of structs, in arrays and in several arguments: each block of it in a buffer of its own between two zorbs,
-//! and nothing but plain IIOP towards a server whose reference does not say that it is one.
+//! Bulk data in structs, in arrays and in several arguments. Between two zorbs, each block is received into a
+//! buffer of its own. To a server whose reference does not identify it as zorb, plain IIOP is sent.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod transport;
@@ -45,11 +45,11 @@ zorb::idl! {
 #[derive(Default)]
 struct Store {
     pushed: Mutex<u32>,
-    /// Blocks that are not at the start of a page.
+    /// Page offsets of blocks that are not at the start of a page.
     elsewhere: Mutex<Vec<usize>>,
 }
 
-/// Octets from which each member is a block.
+/// Minimum size of a member that is sent as a block, bytes.
 const LEAST: usize = 64 * 1024;
 
 fn offset_in_page<T>(items: &[T]) -> usize {
@@ -132,7 +132,7 @@ async fn two() -> Two {
     Two { client, server, servant, store }
 }
 
-/// Every call, with members of that length; what comes back is checked, and where it lies.
+/// Makes every call, with members of length `len`, and checks results and their placement.
 async fn call_all(store: &bulk::StoreRef, len: usize, apart: bool) {
     let at_a_page =
         |blocks: &[usize]| assert!(!apart || blocks.iter().all(|at| *at == 0), "{len}: {blocks:?}");
@@ -158,7 +158,7 @@ async fn call_all(store: &bulk::StoreRef, len: usize, apart: bool) {
 #[tokio::test]
 async fn each_member_argument_and_result_is_aligned_in_a_buffer_of_its_own() {
     let two = two().await;
-    // The first exchange tells each side about the other.
+    // The first exchange announces each side to the other.
     call_all(&two.store, 100_000, false).await;
     two.servant.elsewhere.lock().unwrap().clear();
     for len in [LEAST, 100_000, 1 << 20] {
@@ -191,7 +191,8 @@ async fn nothing_of_a_block_is_copied() {
         assert!(after.copied - before.copied <= N * 512, "{}", after.copied - before.copied);
         assert!(after.copied_out - before.copied_out <= N * 512, "{}", after.copied_out - before.copied_out);
     }
-    // A reply may come before the block of its request is free again: a block more, not one for each call.
+    // A reply may arrive before the block of its request is free again: one more block in all, not one for
+    // each call.
     for (before, after) in [(before.2, after.2), (before.3, after.3)] {
         assert!(after.misses - before.misses <= 2, "{} misses", after.misses - before.misses);
     }
@@ -201,7 +202,7 @@ async fn nothing_of_a_block_is_copied() {
     }
     assert_eq!(store.settle().await.unwrap(), N as u32);
     let pushed = counts();
-    // Where a stream begins and ends, a part of a message may be in a window with others.
+    // At the start and end of a stream, part of a message may be in a window with others.
     assert!(pushed.1.copied - after.1.copied <= N * 512 + 64 * 1024);
     assert!(servant.elsewhere.lock().unwrap().is_empty());
 }
@@ -220,7 +221,7 @@ async fn what_a_client_holds_of_one_member_frees_the_others() {
         held.push(swapped.left.slice(..10));
     }
     let after = two.client.pool_stats();
-    // One block of a mebioctet is kept each time, and not the other one.
+    // One block of a mebibyte is kept each time, the other one is not.
     let grown = after.held - before.held;
     assert!(grown <= 8 * ((1 << 20) * 5 / 4 + 64 * 1024), "{grown}");
     assert!(held.iter().all(|part| *part == frame.right.slice(..10)));
@@ -246,10 +247,10 @@ async fn streams_and_small_calls_may_come_between() {
     }
 }
 
-/// What one side sent over a relay.
+/// The recorded output of one side of a relay.
 type Record = Arc<Mutex<Vec<u8>>>;
 
-/// Hands on all that comes to its port and writes it down.
+/// Forwards all data of its port and records it.
 fn relay(to: u16) -> (u16, Record, Record) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -276,7 +277,7 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream, record: &Record) {
     let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
-/// The messages of a record: their contexts, their bodies and the messages themselves.
+/// Returns the messages of a record: their contexts, their bodies and the messages themselves.
 fn messages(record: &Record) -> Vec<(Vec<ContextId>, Vec<u8>, Vec<u8>)> {
     let octets = record.lock().unwrap().clone();
     let (mut rest, mut found) = (&octets[..], Vec::new());
@@ -296,7 +297,7 @@ fn messages(record: &Record) -> Vec<(Vec<ContextId>, Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// The same calls through a relay, by a reference with or without the component of zorb.
+/// Makes the same calls through a relay, by a reference with or without zorb's component.
 async fn recorded(with_component: bool) -> (Record, Record) {
     let Two { client, store, server, .. } = two().await;
     let mut profile = IiopProfile::from_tagged(&store.ior().profiles[0]).unwrap();
@@ -321,7 +322,7 @@ async fn other_orbs_get_plain_iiop() {
         let (plain, listed) = (messages(plain), messages(listed));
         assert_eq!((plain.len(), listed.len()), (6, 6));
         for (i, (plain, listed)) in plain.iter().zip(&listed).enumerate() {
-            // Code sets are announced until the first reply, and nothing else is.
+            // Code sets are announced until the first reply; nothing else is announced.
             let known = plain.0.iter().filter(|id| **id != ContextId::CODE_SETS).count();
             assert_eq!(known, 0, "{i}: {:?}", plain.0);
             assert!(listed.0.contains(&ContextId::ZORB_BLOCKS), "{i}");
@@ -356,7 +357,7 @@ async fn a_call_with_one_block_is_as_it_was() {
     }
     drop(server);
     let requests = messages(&requests);
-    // The first one says what the client is; from then on there is nothing.
+    // The first one identifies the client; later ones have no contexts.
     assert_eq!(requests[0].0, [ContextId::CODE_SETS, ContextId::ZORB_BLOCKS]);
     assert!(requests[1..].iter().chain(&messages(&replies)).all(|message| message.0.is_empty()));
 }

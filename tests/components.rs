@@ -1,4 +1,5 @@
-//! Components, homes and events over the wire: what each becomes is served and called like any interface.
+//! Components, homes and events over the wire: their equivalent interfaces are served and called like any
+//! interface.
 
 #![deny(warnings, missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -61,7 +62,7 @@ use shop::*;
 
 type Reply<T> = Result<T, SystemException>;
 
-/// A till, a display and a consumer of events, which remembers what it was told.
+/// A till, a display and an event consumer that records what it receives.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<String>>>);
 
@@ -118,7 +119,7 @@ impl ReducedConsumerServant for Memory {
     }
 }
 
-/// What is connected to a counter.
+/// The connections of a counter.
 #[derive(Default)]
 struct Connected {
     screen: Option<DisplayRef>,
@@ -374,7 +375,7 @@ impl PlacesImplicitServant for Homes {
 
 impl PlacesServant for Homes {}
 
-/// An ORB that serves homes, one that calls them, and references for the second.
+/// Returns both homes as seen by a client ORB, the record of events, and the server and client ORBs.
 async fn homes() -> (CountersRef, PlacesRef, Memory, [Orb; 2]) {
     let known =
         || transport::builder().value::<Priced>().value::<Reduced>().value::<Cookie>().value::<Place>();
@@ -399,7 +400,7 @@ async fn homes_make_and_find_components() {
     );
     let counter = counters.create().await.unwrap().unwrap();
     assert_eq!(counter.label().await.unwrap(), "new");
-    // A component is what it supports.
+    // A component has the interfaces that it supports.
     let till: TillRef = counter.clone().into();
     assert_eq!(till.total().await.unwrap(), 3);
     let labelled = counters.labelled("bread").await.unwrap().unwrap();
@@ -409,7 +410,7 @@ async fn homes_make_and_find_components() {
     assert!(matches!(failed, Err(counters_explicit::LabelledError::CreateFailure(f)) if f.reason == 4));
     assert_eq!(counters.made().await.unwrap(), 2);
     assert!(counters.first("x").await.unwrap().unwrap().is_equivalent(&counter));
-    // Who knows only the bases of homes and components.
+    // A client that only knows the base interfaces of homes and components.
     let keyless: KeylessCcmHomeRef = counters.clone().into();
     let failed = keyless.create_component().await;
     assert!(matches!(failed, Err(keyless_ccm_home::CreateComponentError::CreateFailure(f)) if f.reason == 5));
@@ -497,7 +498,7 @@ async fn events_reach_their_consumers() {
     let reduced = Value::new(Reduced { base: priced.clone(), before: 150 });
     prices.push_priced(Some(Value::new(priced))).await.unwrap();
     prices.push_priced(reduced.upcast::<Priced>()).await.unwrap();
-    // Whoever knows no more than that it is a consumer.
+    // A client that only knows that it is a consumer.
     let base: EventConsumerBaseRef = prices.into();
     base.push_event(reduced.upcast::<EventBase>()).await.unwrap();
     let wrong = base.push_event(None::<Value<EventBase>>).await;
@@ -507,7 +508,7 @@ async fn events_reach_their_consumers() {
     assert_eq!(wrong.expected_event_type, "IDL:acme.com/Shop/Priced:1.0");
     assert_eq!(served.take(), ["ink 120 None", "ink 120 Some(150)", "event ink"]);
 
-    // A consumer of derived events takes those of the base as well.
+    // A consumer of derived events accepts those of the base as well.
     let memory = Memory::default();
     let consumer: ReducedConsumerRef = orbs[1].activate(memory.clone()).unwrap();
     counter.connect_news(PricedConsumerRef::from(consumer.clone())).await.unwrap();

@@ -1,4 +1,5 @@
-//! Which rule of the OMG's texts is proven by which test: `clauses.tsv` against the citations in the tests.
+//! Which test proves which rule of the OMG's texts: `clauses.tsv` is compared with the citations in the
+//! tests.
 //!
 //! Every row has a test that cites it, or a reason. `BLESS=1` writes `docs/CONFORMANCE.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -11,16 +12,16 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// This is no reason.
+/// A placeholder that does not count as a reason.
 const PENDING: &str = "not yet";
 
-/// Where citations count.
+/// The paths of files with citations.
 const TESTS: [&str; 4] = ["tests", "src", "crates/*/tests", "crates/*/src"];
 const MARK: &str = "// clause: ";
-/// Macros that make tests of the plain functions in them.
+/// Macros that turn the plain functions in them into tests.
 const TEST_MACROS: [&str; 1] = ["on_both_flavours"];
 
-/// Beginnings of ids, and what the document says about them.
+/// Prefixes of ids, and their descriptions in the document.
 const PAGES: [(&str, &str); 5] = [
     ("giop", "GIOP and IIOP: messages, connections, code sets"),
     ("ior", "References: IORs, URLs, initial references, operations of every object"),
@@ -56,7 +57,7 @@ impl Row<'_> {
     }
 }
 
-/// The rows, or all that is wrong with them.
+/// Parses the rows. Returns all errors if there are any.
 fn rows(text: &str) -> Result<Vec<Row<'_>>, Vec<String>> {
     let (mut rows, mut wrong) = (Vec::<Row<'_>>::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#')) {
@@ -83,7 +84,7 @@ fn rows(text: &str) -> Result<Vec<Row<'_>>, Vec<String>> {
     if wrong.is_empty() { Ok(rows) } else { Err(wrong) }
 }
 
-/// The ids that the tests of a file cite, each with the test's name, or all that is wrong with them.
+/// Returns the ids that the tests of a file cite, each with the test's name, or all errors.
 fn citations(text: &str) -> Result<Vec<(String, String)>, Vec<String>> {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     let (mut ids, mut attributes) = (Vec::<&str>::new(), String::new());
@@ -133,24 +134,24 @@ fn citations(text: &str) -> Result<Vec<(String, String)>, Vec<String>> {
     if wrong.is_empty() { Ok(found) } else { Err(wrong) }
 }
 
-/// The name of the function that the line begins.
+/// Returns the name of the function that begins on the line.
 fn function(line: &str) -> Option<&str> {
     let line = line.strip_prefix("pub(crate) ").or(line.strip_prefix("pub ")).unwrap_or(line);
     let line = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
     line.split(['(', '<']).next()
 }
 
-/// The name of the check that stands in the line.
+/// Returns the name of the check in the line.
 fn check(line: &str) -> Option<&str> {
     line.strip_prefix("Check::new(\"")?.split('"').next()
 }
 
-/// Whether the function is a check of the live tests.
+/// Returns whether the function is a check of the live tests.
 fn is_check(text: &str, name: &str) -> bool {
     text.lines().any(|line| check(line.trim_start()).is_some() && line.contains(&format!(", {name})")))
 }
 
-/// All files in which citations count.
+/// Returns all files in which citations count.
 fn files(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut directories = Vec::new();
@@ -182,7 +183,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
 /// Tests by the id that they cite.
 type Cited = BTreeMap<String, Vec<String>>;
 
-/// Rows against citations: all that is wrong.
+/// Compares rows with citations, and returns all errors.
 fn faults(rows: &[Row<'_>], cited: &Cited) -> Vec<String> {
     let ids: BTreeSet<&str> = rows.iter().map(|row| row.id).collect();
     let strangers = cited.iter().filter(|(id, _)| !ids.contains(id.as_str()));
@@ -201,7 +202,7 @@ fn faults(rows: &[Row<'_>], cited: &Cited) -> Vec<String> {
     wrong
 }
 
-/// The document.
+/// Returns the document.
 fn document(rows: &[Row<'_>], cited: &Cited) -> String {
     let mut out = "# Conformance\n\n\
         What zorb has of the OMG's texts, and the tests that prove it. Made by `BLESS=1 cargo test --test conformance` from\n\

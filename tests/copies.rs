@@ -1,4 +1,4 @@
-//! What is copied in user space, counted: nothing of bulk data by default, everything by an ORB built to copy.
+//! Counts copies in user space: none of bulk data by default, all of it in an ORB with copying enabled.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod transport;
@@ -57,7 +57,7 @@ async fn two(build: impl Fn() -> OrbBuilder) -> Two {
     Two { client, server, sink }
 }
 
-/// What sender and receiver copied for `n` messages in the middle of a stream.
+/// Returns what sender and receiver copied for `n` messages within a stream.
 async fn steady(two: &Two, n: u64, send: impl AsyncFn(&bulk::SinkRef)) -> (u64, u64) {
     let round = async |n| {
         for _ in 0..n {
@@ -71,10 +71,10 @@ async fn steady(two: &Two, n: u64, send: impl AsyncFn(&bulk::SinkRef)) -> (u64, 
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// Octets of a request's control part, with room for its padding; a batch takes it by a copy.
+/// Maximum size of a request's control part with its padding, bytes. A batch copies it.
 const CONTROL: u64 = 128;
 
-/// Where a stream begins and ends, part of a message may be in a window with others.
+/// At the start and end of a stream, part of a message may be in a window with others.
 const EDGE: u64 = 64 * 1024;
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_copying_orb_gives_the_same_answers() {
             let doubles: Seq<f64> = (0..len / 8).map(|i| i as f64).collect();
             assert_eq!(sink.echo_doubles(doubles.clone()).await.unwrap(), doubles, "{len}");
         }
-        // Many at a time, of all sizes.
+        // Many concurrent calls, of all sizes.
         let calls = (0..50usize).map(|i| {
             let (sink, octets) = (sink.clone(), Bytes::from(vec![i as u8; i * 3011]));
             tokio::spawn(async move { assert_eq!(sink.echo(octets.clone()).await.unwrap(), octets) })

@@ -1,4 +1,4 @@
-//! Values of custom types that came in another byte order, as all of Java's do: they are passed on as they came.
+//! Custom values received in the other byte order, as all of Java's are: they are forwarded unchanged.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -68,7 +68,7 @@ impl RelayServant for Servant {
     }
 }
 
-/// An any with a custom value, as it comes in that byte order from a peer of the same code sets as zorb.
+/// Returns an any with a custom value, as received in that byte order from a peer with zorb's code sets.
 fn received(order: ByteOrder, at: i64) -> Any {
     let mut e = Encoder::new(order, Version::V1_2);
     Stamp::type_code().encode(&mut e).unwrap();
@@ -110,7 +110,7 @@ async fn values_of_either_order_are_passed_on_both_ways() {
                 );
                 relay.hint(&any).await.unwrap();
                 assert_eq!(at(&relay.last().await.unwrap()), round);
-                // What is encoded next is in native order again.
+                // The next value is encoded in native order again.
                 let (back, _) = relay.pass(&Any::new(5_i32).unwrap(), "").await.unwrap();
                 assert_eq!(back.get::<i32>().unwrap(), 5);
             }

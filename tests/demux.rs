@@ -48,7 +48,7 @@ impl DerivedServant for Servant {
 const BASE: [&str; 2] = ["first", "_get_value"];
 const DERIVED: [&str; 1] = ["third"];
 
-/// A reference that says that its server takes numbers, of these interfaces.
+/// Returns the reference with a component that announces operation numbers of these interfaces.
 fn advertised(reference: &impl std::fmt::Display, interfaces: Vec<InterfaceNumbers>) -> String {
     let ior: Ior = reference.to_string().parse().unwrap();
     let component = TaggedComponent::zorb_operations(&OperationNumbers { interfaces }).unwrap();
@@ -63,7 +63,7 @@ async fn a_client_calls_by_number_where_the_reference_says_so_and_by_name_where_
     let object: DerivedRef = server.activate(Servant).unwrap();
     let client = builder().build().await.unwrap();
 
-    // This server takes no numbers: it knows no such operations.
+    // This server does not support numbers, so it does not find such operations.
     let base = InterfaceNumbers::new("IDL:Demux/Base:1.0", &BASE, 0);
     let derived = InterfaceNumbers::new("IDL:Demux/Derived:1.0", &DERIVED, 2);
     let by_number: DerivedRef = client.resolve(&advertised(&object, vec![base, derived])).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_client_calls_by_number_where_the_reference_says_so_and_by_name_where_
         by_number.first().await.unwrap_err(),
         by_number.value().await.unwrap_err(),
         by_number.third("x").await.unwrap_err(),
-        // The header is kept: the same again.
+        // The header is cached, so the call is repeated.
         by_number.third("x").await.unwrap_err(),
     ] {
         assert_eq!(error.kind, SystemExceptionKind::BadOperation);
@@ -119,7 +119,8 @@ async fn a_server_that_takes_numbers_says_so_and_serves_what_they_say() {
     let derived = InterfaceNumbers::new("IDL:Demux/Derived:1.0", &DERIVED, 2);
     assert_eq!(numbers, [OperationNumbers { interfaces: vec![base, derived] }]);
 
-    // References that lie: the number is what counts, and the servant is told the name of what was called.
+    // References with wrong numbers: the number determines the operation, and the servant sees the name of
+    // the executed one.
     let client = builder().build().await.unwrap();
     let lie = |first| vec![InterfaceNumbers::new("IDL:Demux/Base:1.0", &BASE, first)];
     let plain = advertised_only(&object, lie(1));
@@ -133,7 +134,7 @@ async fn a_server_that_takes_numbers_says_so_and_serves_what_they_say() {
     assert_eq!(wild.value().await.unwrap(), 2, "a number beyond all numbers is none: the name is written");
 }
 
-/// The same reference with these numbers in place of its server's.
+/// Returns the reference with these numbers in place of its server's.
 fn advertised_only(reference: &DerivedRef, interfaces: Vec<InterfaceNumbers>) -> String {
     let ior: Ior = reference.to_string().parse().unwrap();
     let profiles: Vec<_> = ior

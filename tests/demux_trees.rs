@@ -1,4 +1,4 @@
-//! Whatever way an ORB finds POAs, objects and operations: the same is found.
+//! All strategies of finding POAs, objects and operations give the same results.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ zorb::idl! {
 
 use trees::{BaseServant, ThingRef, ThingServant};
 
-/// Servants in the order in which they were made.
+/// Creates servants that are numbered in order of creation.
 #[derive(Clone, Default)]
 struct Maker(Arc<AtomicU32>);
 
@@ -105,12 +105,12 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Below which POA, under which name.
+    /// Index of the parent POA, name, kind.
     Create(usize, u8, Kind),
     Activate(usize, u8),
-    /// A reference before there is an object.
+    /// Creates a reference without an object.
     Refer(usize, u8),
-    /// The object of the last such reference.
+    /// Activates the object of the last such reference.
     Fulfil,
     Deactivate(usize),
     Destroy(usize),
@@ -146,7 +146,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// Every way to POAs and objects, and with them ways to operations.
+/// Returns all combinations of strategies for POAs and objects, each with a strategy for operations.
 fn ways() -> impl Iterator<Item = Demux> {
     let paths = PathDemux::ALL.into_iter().flat_map(|path| ObjectDemux::ALL.map(|objects| (path, objects)));
     let operations = OperationDemux::ALL.into_iter().cycle();
@@ -173,9 +173,9 @@ struct World {
     maker: Maker,
     adapters: Vec<Adapter>,
     known: Vec<Known>,
-    /// A reference to an object that was not there yet.
+    /// A reference to an object that did not exist yet.
     promised: Option<(usize, ObjectId)>,
-    /// What was seen of it from outside.
+    /// The observed results.
     seen: Vec<String>,
 }
 
@@ -205,7 +205,7 @@ impl World {
         Ok(self.adapters.len() - 1)
     }
 
-    /// One of those that are there.
+    /// Returns the index of one of the existing POAs.
     fn adapter(&self, at: usize) -> usize {
         let alive: Vec<_> =
             (0..self.adapters.len()).filter(|adapter| self.adapters[*adapter].alive).collect();
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    /// Whether there was an object to deactivate.
+    /// Deactivates an object. Returns whether there was one.
     async fn deactivate(&self, known: &Known) -> bool {
         let poa = &self.adapters[known.adapter].poa;
         let Ok(id) = poa.reference_to_id(&known.here) else { return false };
@@ -260,7 +260,8 @@ impl World {
         true
     }
 
-    /// What a call brings; the minor code where the POA is there, since an index that leads nowhere does not tell whether it is.
+    /// Returns the result of a call. It contains the minor code only if the POA exists, because an invalid
+    /// index does not show whether it does.
     async fn call(&self, known: &Known, operation: u8) -> String {
         let Known { here, there, adapter } = known;
         let object = if operation == 5 { here } else { there };
@@ -321,7 +322,7 @@ impl World {
         self.seen.push(format!("{step:?}: {saw} of {}", self.pair.server.active_objects()));
     }
 
-    /// POAs below each other, each with an object.
+    /// Creates nested POAs, each with an object.
     async fn grow(&mut self, chain: &[Kind]) {
         let mut last = 0;
         for (depth, kind) in chain.iter().enumerate() {
@@ -355,7 +356,7 @@ proptest! {
                 for step in &steps {
                     world.step(*step).await;
                 }
-                // All of them, whatever was done to them.
+                // All objects, whatever state they are in.
                 for at in 0..world.known.len() {
                     world.step(Step::Call(at, 0)).await;
                 }
@@ -368,7 +369,7 @@ proptest! {
     }
 }
 
-/// A small tree whose POAs have objects, and no servants for others.
+/// Returns a small tree whose POAs have objects, and no default servants.
 async fn tree(demux: Demux) -> World {
     let mut world = World::new(demux);
     world.activate(0, 0).await.unwrap();
@@ -376,7 +377,7 @@ async fn tree(demux: Demux) -> World {
     world
 }
 
-/// The same reference to another key.
+/// Returns the reference with another object key.
 async fn to_key(client: &Orb, reference: &ThingRef, key: &[u8]) -> ThingRef {
     let ior = reference.as_object().ior();
     let mut profile = ior.iiop_profile().unwrap();
@@ -400,7 +401,8 @@ fn forged_keys_lead_nowhere_or_where_they_say() {
             for known in &world.known {
                 let key = key_of(&known.here);
                 let good = known.there.number().await;
-                // Every cut, every octet changed, what is too long, and the keys of others with an octet of this one.
+                // Every truncation, every changed byte, keys that are too long, and the keys of others with a
+                // byte of this one.
                 let changed = (0..key.len()).map(|at| {
                     let mut changed = key.clone();
                     changed[at] ^= 1;
@@ -447,7 +449,7 @@ fn keys_of_what_was_there_lead_nowhere() {
             let [user, system] = [user.there.clone(), system.there.clone()];
             assert!(user.number().await.is_ok() && system.number().await.is_ok());
 
-            // The object goes, and another takes its place.
+            // The object is deactivated, and another one reuses its slot.
             let gone = world.known.last().unwrap();
             assert!(world.deactivate(gone).await);
             world.activate(indexed, 0).await.unwrap();
@@ -455,7 +457,7 @@ fn keys_of_what_was_there_lead_nowhere() {
             assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist, "{demux:?}");
             assert_eq!(error.minor, minor::OBJECT_NOT_EXIST_NO_OBJECT, "{demux:?}");
 
-            // The POA goes, and another of its name has an object of the id.
+            // The POA is destroyed, and another of its name has an object with the id.
             world.adapters[poa].poa.destroy(true).completed().await.unwrap();
             let poa = world.create(0, "again", Kind::User).unwrap();
             world.activate(poa, 7).await.unwrap();

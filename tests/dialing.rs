@@ -1,4 +1,4 @@
-//! Servers with several addresses, of which some refuse, some do not answer, and some are IPv6.
+//! Servers with several addresses, some of which refuse connections, do not answer, or are IPv6.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod transport;
@@ -29,7 +29,7 @@ impl PostServant for Post {
 
 const KEY: &str = "Post";
 
-/// A server with one object, and its address.
+/// Returns a server with one object, and its address.
 async fn serve(name: &'static str, endpoint: &str) -> (Orb, (String, u16)) {
     let server = transport::builder().listen(endpoint).build().await.unwrap();
     let here: PostRef = server.activate_named(KEY, Post(name)).unwrap();
@@ -37,7 +37,7 @@ async fn serve(name: &'static str, endpoint: &str) -> (Orb, (String, u16)) {
     (server, (profile.host, profile.port))
 }
 
-/// A reference with these addresses in one profile.
+/// Returns a profile with these addresses.
 fn profile(addresses: &[(String, u16)]) -> IiopProfile {
     let ((host, port), others) = addresses.split_first().unwrap();
     let first = IiopProfile::new(host.clone(), *port, KEY.as_bytes().into());
@@ -51,13 +51,13 @@ async fn reference(client: &Orb, profiles: &[IiopProfile]) -> PostRef {
     client.resolve_unchecked(&ior.to_string()).await.unwrap()
 }
 
-/// An address that refuses.
+/// Returns an address that refuses connections.
 fn refusing() -> (String, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     ("127.0.0.1".to_owned(), listener.local_addr().unwrap().port())
 }
 
-/// An address that does not answer: its backlog is full, so the system drops what asks for a connection.
+/// An address that does not answer: its backlog is full, so the system drops connection attempts.
 struct BlackHole {
     address: SocketAddr,
     _listener: TcpListener,
@@ -71,7 +71,7 @@ impl BlackHole {
 
     fn on(address: &str) -> Self {
         let listener = TcpListener::bind(address).unwrap();
-        // The same socket with the least backlog.
+        // The same socket with the smallest backlog.
         rustix::net::listen(&listener, 0).unwrap();
         let address = listener.local_addr().unwrap();
         let mut waiting = Vec::new();
@@ -119,7 +119,7 @@ async fn an_address_that_does_not_answer_costs_a_quarter_of_a_second_once() {
     assert_eq!(post.name().await.unwrap(), "b");
     assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
     assert_eq!(client.open_connections(), 1);
-    // The next reference takes the connection that is there.
+    // The next reference uses the existing connection.
     let again = reference(&client, &[profile(&addresses)]).await;
     let stats = client.stats();
     assert_eq!(again.name().await.unwrap(), "b");
@@ -148,7 +148,7 @@ async fn the_time_of_a_call_is_divided_among_its_addresses() {
     let holes = [BlackHole::new(), BlackHole::new()];
     let (_server, there) = serve("b", "iiop://127.0.0.1:0").await;
     let client = transport::builder().build().await.unwrap();
-    // Three attempts within 900 ms: a new one each 225 ms, not each 250.
+    // Three attempts within 900 ms: a new one every 225 ms, instead of every 250.
     let post = reference(&client, &[profile(&[holes[0].at(), holes[1].at(), there])]).await;
     let begun = Instant::now();
     assert_eq!(post.with_timeout(Duration::from_millis(900)).name().await.unwrap(), "b");
@@ -166,7 +166,7 @@ async fn profiles_are_tried_in_their_order() {
     assert_eq!(both.name().await.unwrap(), "a");
     let refused = reference(&client, &[profile(&[refusing(), refusing()]), only_b]).await;
     assert_eq!(refused.name().await.unwrap(), "b");
-    // One that does not answer leaves time for those behind it.
+    // An address that does not answer leaves time for the subsequent ones.
     let hole = BlackHole::new();
     let silent = reference(&client, &[profile(&[hole.at()]), profile(&[a])]).await;
     let silent = silent.with_timeout(Duration::from_millis(600));
@@ -186,7 +186,7 @@ async fn an_error_tells_of_every_address() {
     for (host, port) in &addresses {
         assert!(text.contains(&format!("{host}:{port}")), "{text}");
     }
-    // Nothing but holes: the call's own deadline, or that of connecting.
+    // Only addresses that do not answer: the call's own deadline applies, or the connect timeout.
     let hole = BlackHole::new();
     let post = reference(&client, &[profile(&[hole.at()])]).await;
     let error = post.with_timeout(Duration::from_millis(50)).name().await.unwrap_err();
@@ -210,7 +210,7 @@ async fn ipv6_is_called_and_published_like_ipv4() {
     let url = format!("corbaloc::1.2@[::1]:{}/{KEY}", there.1);
     let by_url: PostRef = client.resolve(&url).await.unwrap();
     assert_eq!(by_url.name().await.unwrap(), "six");
-    // But for the one over which the URL was asked for a reference, which ends by itself.
+    // Except the connection over which the URL was resolved, which ends by itself.
     while client.open_connections() > 1 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -234,7 +234,7 @@ async fn references_name_what_is_published_in_its_order() {
     let port = addresses[1].1;
     let expected = [nat, ("localhost".to_owned(), port), ("127.0.0.1".to_owned(), port)];
     assert_eq!(addresses, expected);
-    // Who can not use the first one takes the next; the server knows them all as its own.
+    // A client that cannot use the first address takes the next; the server knows all of them as its own.
     let client = transport::builder().build().await.unwrap();
     let post: PostRef = client.resolve(&here.to_string()).await.unwrap();
     assert_eq!(post.name().await.unwrap(), "behind");
@@ -252,7 +252,8 @@ async fn families_take_turns() {
     if !has_ipv6() {
         return;
     }
-    // As many IPv6 addresses that do not answer as are tried at a time: whoever tried them first would not get to the IPv4 one.
+    // As many unresponsive IPv6 addresses as are tried at the same time: a client that tried these first
+    // would not reach the IPv4 one.
     let hole = BlackHole::on("[::1]:0");
     let (_server, there) = serve("four", "iiop://127.0.0.1:0").await;
     let client = transport::builder().build().await.unwrap();

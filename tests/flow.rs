@@ -118,7 +118,8 @@ async fn two_orbs() -> (Orb, Orb, SinkRef) {
     (client, server, sink)
 }
 
-/// Elements, 24 octets each: about the length from which on they leave in pieces, and more than a socket takes at once.
+/// Numbers of elements of 24 bytes each: around the length from which on they are sent in pieces, and more
+/// than a socket accepts at once.
 const COUNTS: [usize; 4] = [21_844, 21_845, 21_846, 200_000];
 
 async fn exchange(sink: &SinkRef) {
@@ -165,7 +166,8 @@ async fn every_version_takes_them() {
     }
 }
 
-/// Many callers of one connection, on several threads: each message arrives whole, and oneways in their order.
+/// Many callers of one connection, on several threads: each message arrives complete, and oneways in their
+/// order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_of_one_connection_do_not_disturb_each_other() {
     let (client, _server, sink) = two_orbs().await;
@@ -233,7 +235,7 @@ async fn servants_that_run_elsewhere_answer_so_too() {
     }
 }
 
-/// A client that does not read: the reply is cut by the full socket, and whole nevertheless.
+/// A client that does not read: the full socket interrupts the reply, which is complete nevertheless.
 #[tokio::test]
 async fn a_reply_that_is_given_up_leaves_the_connection_good() {
     let (client, server, sink) = two_orbs().await;
@@ -252,10 +254,10 @@ async fn a_reply_that_is_given_up_leaves_the_connection_good() {
 async fn a_reply_leaves_in_pieces() {
     let (_client, server, sink) = two_orbs().await;
     let given = samples(43_690);
-    // Its reply has a buffer of its own, which can not send pieces.
+    // Its reply has a separate buffer, which cannot send pieces.
     assert_eq!(sink.fail().await.unwrap_err().kind, SystemExceptionKind::Unknown);
     let mut writes = 0;
-    // The socket's buffer grows with what was sent.
+    // The socket's buffer grows with the amount of data sent.
     for _ in 0..5 {
         let before = server.stats().writes;
         for _ in 0..10 {
@@ -271,7 +273,7 @@ async fn a_reply_leaves_in_pieces() {
     }
 }
 
-/// Reads a message; gives its type and its length.
+/// Reads a message, and returns its type and its length.
 fn message(socket: &mut TcpStream) -> (u8, usize) {
     let mut header = [0; 12];
     socket.read_exact(&mut header).unwrap();
@@ -297,7 +299,7 @@ async fn a_deadline_in_the_middle_of_a_message_cuts_nothing_off() {
     let client = transport::builder().build().await.unwrap();
     let sink: SinkRef = client.resolve_unchecked(&format!("corbaloc:iiop:1.2@{address}/sink")).await.unwrap();
     let given = samples(600_000);
-    // Long enough that some of it has left by then: else it is taken back.
+    // Long enough that some of it has been sent by then: otherwise it is withdrawn.
     let hasty = sink.with_timeout(Duration::from_secs(2));
     assert_eq!(hasty.hold(&given).await.unwrap_err().kind, SystemExceptionKind::Timeout);
     proceed.send(()).unwrap();
@@ -313,7 +315,7 @@ async fn each_piece_is_a_write_with_what_stands_before_or_behind_it() {
     let (client, _server, sink) = two_orbs().await;
     let (given, n) = (samples(43_690), 10);
     let mut writes = 0;
-    // The socket's buffer grows with what was sent.
+    // The socket's buffer grows with the amount of data sent.
     for _ in 0..5 {
         let before = client.stats().writes;
         for _ in 0..n {

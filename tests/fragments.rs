@@ -1,4 +1,4 @@
-//! Large messages that leave in fragments: every kind of call, and what may pass them.
+//! Large messages that are sent in fragments: every kind of call, and other messages between the fragments.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod contents;
@@ -34,13 +34,13 @@ zorb::idl! {
 use cut::sink::EchoError;
 use cut::{Refused, Sample, SinkRef, SinkServant};
 
-/// What both sides cut at.
+/// The fragment size of both sides.
 const SIZE: usize = 16 * 1024;
 
 #[derive(Default)]
 struct Servant {
     pushed: AtomicU32,
-    /// `hold` under way.
+    /// Executions of `hold` in progress.
     held: Arc<AtomicU64>,
 }
 
@@ -80,7 +80,7 @@ impl SinkServant for Servant {
     }
 }
 
-/// A server, a client of it, and the target at the client.
+/// Returns a server, a client of it, and the target as seen by the client.
 async fn orbs(servant: Servant) -> (Orb, Orb, SinkRef) {
     let listen = "iiop://127.0.0.1:0";
     let server = transport::builder().listen(listen).fragment_size(SIZE).build().await.unwrap();

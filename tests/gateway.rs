@@ -1,4 +1,5 @@
-//! A gateway that knows no interface: what it passes on arrives as it was sent, and it copies and decodes nothing of it.
+//! A gateway that knows no interface: requests and replies arrive unchanged, and it neither copies nor
+//! decodes their data.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -115,9 +116,9 @@ struct Three {
     client: Orb,
     gateway: Orb,
     server: Orb,
-    /// The bridge, as the gateway names it.
+    /// The bridge, as seen by the gateway.
     bridge: ObjectRef,
-    /// The bridge, as the client calls it.
+    /// The bridge, as seen by the client.
     store: StoreRef,
     /// The store itself.
     direct: StoreRef,
@@ -128,7 +129,7 @@ async fn three(client: OrbBuilder, gateway: OrbBuilder, server: OrbBuilder) -> T
     three_of(client, gateway, server, false, |bridge| bridge).await
 }
 
-/// The gateway takes the server for an `old` one, of GIOP 1.0.
+/// If `old`, the gateway treats the server as one of GIOP 1.0.
 async fn three_of(
     client: OrbBuilder,
     gateway: OrbBuilder,
@@ -247,18 +248,18 @@ async fn a_caller_that_gives_up_is_passed_on_as_well() {
     exercise(&three.store).await;
 }
 
-/// Octets of a message's control part, with room for its padding; a batch takes it by a copy.
+/// Maximum size of a message's control part with its padding, bytes. A batch copies it.
 const CONTROL: u64 = 192;
 
 #[tokio::test]
 async fn the_gateway_copies_no_payload() {
     const N: u64 = 8;
     const FLOOD: u64 = 40;
-    // Peers that say where their blocks lie, and such as know of no blocks.
+    // Peers that announce the positions of their blocks, and peers without support for blocks.
     for old in [false, true] {
         let peer = || if old { transport::builder().deposit(false) } else { transport::builder() };
         let three = three(peer(), transport::builder(), peer()).await;
-        // The sizes change, so that no message is expected to be as large as the one before.
+        // The sizes change, so that the size of a message cannot be predicted from the previous one.
         let sizes = [5000, 20_000, 64 * 1024, 300_000, 90_000, 1 << 20];
         let echoes = sizes.map(|size| Echo(octets(size)));
         // Two blocks in a message stay blocks.
@@ -279,7 +280,8 @@ async fn the_gateway_copies_no_payload() {
         }
         let after = three.gateway.stats();
         let messages = 2 * (N + 1) * (sizes.len() as u64 + 1);
-        // Batches are written some time after their replies are queued: one round is counted before or behind.
+        // Batches are written some time after their replies are queued: one round may be counted before or
+        // after.
         let sent = after.copied_out - before.copied_out;
         assert!(sent <= messages * CONTROL, "sent: {sent}");
         let received = after.copied - before.copied;
@@ -304,7 +306,7 @@ async fn the_gateway_copies_no_payload() {
     }
 }
 
-/// What is sent again and again.
+/// The repeated operation.
 trait AsyncSend {
     fn send<'a>(&'a self, store: &'a StoreRef) -> std::pin::Pin<Box<dyn Future<Output = ()> + 'a>>;
 }
@@ -325,7 +327,8 @@ impl AsyncSend for Swap {
     }
 }
 
-/// One request by hand, in that order and version, behind so many contexts; the reply's status, and what `f` reads of it.
+/// Sends a request built by hand, in that byte order and version, with contexts before it. Returns the
+/// reply's status, and the result of `f`.
 fn by_hand<T>(
     at: &str,
     (order, version): (ByteOrder, Version),
@@ -396,7 +399,7 @@ async fn requests_of_all_orders_versions_and_alignments_are_passed_on() {
                     let (status, raised) = by_hand(&at, (order, version), contexts, "mixed", broken, raised);
                     assert_eq!(status, ReplyStatus::UserException);
                     assert_eq!(raised, ("IDL:Behind/Broken:1.0".to_owned(), "rim".to_owned(), 8.0));
-                    // Contexts come back, so the reply's results begin elsewhere.
+                    // The reply has contexts too, so its results begin at another alignment.
                     let settled = |d: &mut Decoder<'_>| d.read_u32().unwrap();
                     let (status, settled) =
                         by_hand(&at, (order, version), contexts, "settle", |_| {}, settled);
@@ -449,7 +452,7 @@ async fn call_mixed(store: &StoreRef) {
 
 #[tokio::test]
 async fn text_keeps_the_code_set_of_its_client() {
-    // The client speaks ISO 8859-1 alone, which the server takes as well as UTF-8.
+    // The client only supports ISO 8859-1, which the server accepts as well as UTF-8.
     let latin = || transport::builder().char_sets(CodeSetId::ISO_8859_1, &[]);
     let three = three(latin(), transport::builder(), transport::builder()).await;
     call_mixed(&three.store).await;
@@ -459,7 +462,7 @@ async fn text_keeps_the_code_set_of_its_client() {
 async fn what_the_target_does_not_take_needs_the_interface() {
     let new = transport::builder;
     let latin = || new().char_sets(CodeSetId::ISO_8859_1, &[]);
-    // UTF-8 is what every server takes, so the client has a rarer set.
+    // Every server accepts UTF-8, so the client uses a rarer set.
     let rare = || new().char_sets(CodeSetId::ISO_8859_15, &[]);
     let between = || new().char_sets(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1]);
     for (kind, client, old) in [

@@ -1,4 +1,4 @@
-//! Calls whose replies go to handlers: sent at once, answered in a task.
+//! Calls whose replies are passed to handlers: sent immediately, answered in a task.
 #![allow(clippy::unwrap_used, clippy::too_many_arguments, reason = "helpers of tests")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -141,7 +141,7 @@ impl CounterServant for Office {
     }
 }
 
-/// Tells what it is given.
+/// Forwards the replies that it receives.
 struct Told(mpsc::UnboundedSender<String>);
 
 impl Told {
@@ -345,7 +345,7 @@ async fn a_call_is_on_its_way_before_its_task_runs() {
     let (handler, mut heard) = told();
     let order = Arc::new(Mutex::new(Vec::new()));
     counter.sendc_nap(&handler, 50).unwrap();
-    // Behind it on the connection, and answered before it.
+    // Sent after it on the same connection, and answered before it.
     assert_eq!(counter.plain("b").await.unwrap(), "B");
     order.lock().unwrap().push("b");
     assert!(heard.try_recv().is_err());

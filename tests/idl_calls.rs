@@ -1,4 +1,5 @@
-//! Generated code on the real ORB: every kind of type through every position, marshalled between two ORBs and within one.
+//! Generated code on the real ORB: every kind of type in every position, marshalled between two ORBs and
+//! within one.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -154,7 +155,7 @@ fn vehicle(plate: &str) -> Vehicle {
     }
 }
 
-/// Runs a test on a reference into another ORB, and on one whose calls go straight to the servant.
+/// Runs a test on a reference to another ORB, and on one whose calls are direct calls of the servant.
 async fn both<F: Future<Output = ()>>(test: impl Fn(GarageRef, ListenerRef, Arc<Mutex<Vec<String>>>) -> F) {
     let pair = transport::pair().await;
     let garage: GarageRef = pair.server.activate(Servant::default()).unwrap();

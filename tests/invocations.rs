@@ -88,7 +88,7 @@ async fn meters(orbs: &Pair, values: &[i32]) -> (Vec<MeterRef>, Arc<Counts>) {
     (meters, counts)
 }
 
-/// A moment for requests to arrive, in which no timer of a servant passes.
+/// Waits for requests to arrive, shorter than any timer of a servant.
 async fn moment() {
     tokio::time::sleep(Duration::from_millis(2)).await;
 }
@@ -155,7 +155,7 @@ async fn a_reply_that_nobody_awaits_in_time_is_kept() {
     meters[0].reset().await.unwrap();
     let meter = meters[0].with_timeout(Duration::from_secs(1));
     let call = meter.read(10).deferred();
-    // Far longer than the call may take.
+    // Much longer than the call's timeout.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(call.await.unwrap(), 7);
     assert_eq!(counts.cancelled(), 0);
@@ -198,7 +198,7 @@ async fn a_deferred_call_that_is_awaited_for_a_while_goes_on_when_it_is_left() {
     let orbs = pair();
     let (meters, _) = meters(&orbs, &[7]).await;
     let mut call = meters[0].read(400).deferred();
-    // It reads the socket by itself meanwhile, with the waker of this future.
+    // In the meantime it reads the socket itself, with the waker of this future.
     assert!(tokio::time::timeout(Duration::from_millis(100), &mut call).await.is_err());
     assert!(!call.poll_response());
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -242,7 +242,7 @@ fn plain_threads_defer_calls_too() {
         let meter: MeterRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
         let mut slow = meter.read(30).deferred();
         slow.sent().await;
-        // Answered in place while the other one is under way.
+        // Answered in place while the other one is pending.
         assert_eq!(meter.read(0).await.unwrap(), 9);
         assert_eq!(slow.await.unwrap(), 9);
         assert_eq!(meter.read(0).deferred().await.unwrap(), 9);
@@ -258,7 +258,7 @@ fn an_orb_that_goes_with_its_thread_lets_go_of_its_servants() {
     let counts = Arc::new(Counts::default());
     let theirs = Arc::clone(&counts);
     let thread = std::thread::spawn(move || {
-        // Its last handles are with the connection, and that with the runtime of this thread.
+        // The connection holds its last handles, and this thread's runtime holds the connection.
         let client = zorb::blocking::wait(Orb::builder().build()).unwrap();
         let own = Meter { value: 1, counts: Arc::clone(&theirs) };
         let _: MeterRef = client.activate_named("own", own).unwrap();
@@ -279,7 +279,7 @@ async fn over_sockets_the_reply_of_a_deferred_call_is_read_without_its_caller() 
     let meter: MeterRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
     let mut call = meter.read(1).deferred();
     call.sent().await;
-    // Not a sleep of one length: machines are slow at times.
+    // Polled instead of one long sleep, because machines are slow at times.
     let before = client.stats().messages_in;
     for _ in 0..1000 {
         if client.stats().messages_in > before {
@@ -315,7 +315,7 @@ async fn a_fan_out_has_one_deadline_for_all() {
     let orbs = pair();
     let (meters, counts) = meters(&orbs, &[1, 2, 3, 4]).await;
     let begun = Instant::now();
-    // The second and the third take too long, so the turn of the fourth does not come.
+    // The second and the third take too long, so the fourth is never called.
     let naps = [10, 1000, 500, 5];
     let index = AtomicUsize::new(0);
     let answers = fan_out(&meters, Duration::from_millis(100), |meter: MeterRef| {
@@ -373,7 +373,7 @@ async fn answers_can_be_taken_as_they_come() {
     let second = StreamExt::next(&mut answers).await.unwrap();
     assert_eq!((second.index, second.result), (2, Ok(20)));
     assert_eq!(answers.next().await.unwrap().index, 0);
-    // Who has enough drops it: the last call is cancelled.
+    // Dropping the stream cancels the last call.
     drop(answers);
     moment().await;
     assert_eq!(counts.cancelled(), 1);

@@ -11,7 +11,7 @@ use zorb::testing;
 use zorb::wire::{ByteOrder, Version};
 use zorb::{TcKind, minor};
 
-/// Native types need be nothing but `Send`.
+/// Native types only need to be `Send`.
 #[derive(Debug, PartialEq)]
 pub struct Cookie(pub Box<i32>);
 
@@ -182,13 +182,13 @@ async fn references_are_equal_where_the_object_is_one() {
     assert_eq!(maybe, Some(base.clone()));
     assert_eq!(base.narrow::<zip::CountingRef>(), Some(a.clone()));
     assert_eq!(base.narrow::<zip::FactoryRef>(), None);
-    // Activated as a base it has no more than the base's interface.
+    // Activated as a base, it only has the base's interface.
     assert_eq!(zip::CompressorRef::of(Zipper::default()).narrow::<zip::CountingRef>(), None);
     assert_eq!(<zip::CountingRef as LocalReference>::REPOSITORY_ID, "IDL:Zip/Counting:1.0");
     assert!(format!("{a:?}").starts_with("CountingRef(0x"));
 }
 
-/// Code that is generic over the clients of an interface that is not local.
+/// Code that is generic over the clients of a non-local interface.
 async fn ask(counted: &impl zip::Counted) -> i32 {
     counted.count().await.unwrap()
 }

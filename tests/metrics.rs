@@ -29,7 +29,7 @@ impl bulk::SinkServant for Sink {
     }
 }
 
-/// Keeps what it is told.
+/// A recorder that stores the metrics.
 #[derive(Default)]
 struct Kept {
     counters: Mutex<HashMap<String, Arc<AtomicU64>>>,
@@ -86,7 +86,7 @@ fn figures_of_pool_and_copies_reach_the_facade() {
             for _ in 0..10 {
                 sink.echo(Bytes::from(vec![1; 100_000])).await.unwrap();
             }
-            // Nobody asks: it happens by itself.
+            // Published without a query.
             tokio::time::sleep(Duration::from_millis(1500)).await;
             let (client, server) = (pair.client.stats(), pair.server.stats());
             let both = |of: fn(&zorb::Stats) -> u64| of(&client) + of(&server);
@@ -163,7 +163,7 @@ fn what_goes_over_sockets_is_counted_on_every_transport() {
                 sink.echo(Bytes::from(vec![1; 100_000])).await.unwrap();
             }
             transport::assert_used(&client);
-            // By itself, after a second.
+            // Published automatically after a second.
             for _ in 0..100 {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 if kept.counter("zorb_messages_received_total") == 20 {
@@ -188,12 +188,12 @@ fn what_goes_over_sockets_is_counted_on_every_transport() {
     });
 }
 
-/// Octets until the server closes the connection.
+/// Sends bytes, and waits until the server closes the connection.
 #[cfg(feature = "tls")]
 async fn sent_away(address: &str, octets: &[u8]) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    // It may be closed before that.
+    // The server may close it before that.
     let _ = stream.write_all(octets).await;
     let _ = stream.read_to_end(&mut Vec::new()).await;
 }
@@ -221,7 +221,7 @@ fn handshakes_are_counted_by_what_came_of_them() {
             let (plain, secure) = (server.endpoints().remove(0), server.endpoints().remove(1));
             let secure = secure.strip_prefix("ssliop://").unwrap();
 
-            // One is slow and has the only place; it gives up when the next one was sent away.
+            // A slow handshake occupies the only slot; it is aborted after the next one was rejected.
             let mut slow = tokio::net::TcpStream::connect(secure).await.unwrap();
             slow.write_all(&[0x16, 3, 1]).await.unwrap();
             sent_away(secure, b"").await;
@@ -229,7 +229,7 @@ fn handshakes_are_counted_by_what_came_of_them() {
             while server.transport_stats().tls_failures == 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            // Nobody asks, and no connection was ever open: it happens by itself.
+            // Published without a query, even though no connection was ever open.
             while kept.counter("zorb_tls_shed_total") == 0 || kept.counter("zorb_tls_failures_total") == 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -251,7 +251,7 @@ fn handshakes_are_counted_by_what_came_of_them() {
                     ("shed", 1, stats.iter().map(|stats| stats.tls_shed).sum()),
                 ]
             };
-            // The server's side of each is counted when it learns of its end.
+            // The server's side of each is counted when it notices the end.
             while counted().iter().any(|(_, expected, counted)| counted < expected) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

@@ -1,4 +1,4 @@
-//! Calls that lead back, through other ORBs, to the object that makes them.
+//! Calls that lead back, through other ORBs, to the calling object.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod transport;
@@ -79,7 +79,7 @@ impl NodeServant for Arc<Node> {
     }
 }
 
-/// Where the servants run.
+/// The place where the servants run.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
     InPlace,
@@ -87,7 +87,7 @@ enum Mode {
     Blocking,
 }
 
-/// A ring of so many ORBs, with an object each.
+/// Returns a ring of `length` ORBs, with an object each.
 async fn ring(mode: Mode, length: usize) -> Vec<(Orb, NodeRef)> {
     let mut nodes = Vec::new();
     for _ in 0..length {
@@ -116,7 +116,7 @@ async fn a_oneway_that_calls_back_over_its_own_connection_does_not_wait_for_itse
         for length in [2, 3] {
             let nodes = ring(mode, length).await;
             let (_, last) = nodes.last().unwrap();
-            // The oneway comes over the connection by which the ring leads back.
+            // The oneway uses the connection by which the ring leads back.
             last.kick(DEPTH).await.unwrap();
             let (_, first) = &nodes[0];
             let reached = tokio::time::timeout(Duration::from_secs(60), async {
@@ -126,7 +126,7 @@ async fn a_oneway_that_calls_back_over_its_own_connection_does_not_wait_for_itse
             });
             reached.await.unwrap_or_else(|_| panic!("{mode:?}, {length} nodes: it waits for itself"));
             assert_eq!(first.reached().await.unwrap(), DEPTH, "{mode:?}, {length} nodes");
-            // Twoway from the start.
+            // Two-way from the start.
             assert_eq!(last.visit(DEPTH).await.unwrap(), DEPTH);
             for (orb, _) in nodes {
                 assert_eq!(orb.shutdown().await.cut, 0);

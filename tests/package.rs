@@ -1,4 +1,4 @@
-//! What is published: which files are in each package, how large they are, and that its metadata and links lead somewhere.
+//! The published packages: the files in each, their sizes, and the validity of metadata and links.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const REPOSITORY: &str = "https://github.com/zorb-rs/zorb";
-/// By which links name files of the repository.
+/// Prefixes of links to files of the repository.
 const FILES: [&str; 3] = [
     "https://github.com/zorb-rs/zorb/blob/main/",
     "https://github.com/zorb-rs/zorb/tree/main/",
     "https://raw.githubusercontent.com/zorb-rs/zorb/main/",
 ];
 
-/// Most files and bytes of a package.
+/// Maximum number of files and bytes of a package.
 const MAX_FILES: usize = 250;
 const MAX_BYTES: u64 = 3 << 20;
 
@@ -27,7 +27,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All that are not kept back by `publish = false`.
+/// Returns all packages without `publish = false`.
 fn packages() -> Vec<Package> {
     let mut folders = vec![root().to_owned()];
     folders.extend(fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path()));
@@ -55,7 +55,7 @@ fn files(package: &Package) -> Vec<String> {
 fn packages_hold_sources_and_nothing_large() {
     for package in packages() {
         let files = files(&package);
-        // What cargo makes itself is not on the disk.
+        // Files that cargo generates are not on the disk.
         let size = |file: &String| fs::metadata(package.folder.join(file)).map_or(0, |found| found.len());
         let bytes: u64 = files.iter().map(size).sum();
         assert!(files.len() <= MAX_FILES, "{} has {} files", package.name, files.len());
@@ -65,7 +65,7 @@ fn packages_hold_sources_and_nothing_large() {
         }
         let stray = files.iter().find(|file| file.starts_with("benchmarks/") || file.starts_with("fuzz/"));
         assert_eq!(stray, None, "{}", package.name);
-        // Whatever the compiler reads beside Rust lies among the sources.
+        // Files that the compiler reads in addition to Rust are in the source directory.
         let in_sources = |file: &&String| file.starts_with("src/");
         assert!(files.iter().filter(in_sources).count() > 0, "{} has no sources", package.name);
     }

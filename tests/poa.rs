@@ -1,4 +1,4 @@
-//! POAs: their tree, their policies, their objects, from afar and in the same process.
+//! POAs: their tree, their policies, their objects, called remotely and in the same process.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod poa_support;
@@ -83,7 +83,7 @@ async fn place() -> Place {
 }
 
 impl Place {
-    /// The reference as the client and as the server itself has it.
+    /// Returns the reference as the client sees it, and as the server itself does.
     async fn both(&self, reference: &impl Reference) -> [ThingRef; 2] {
         let url = reference.as_object().to_string();
         [
@@ -164,7 +164,7 @@ async fn managers_have_ids() {
     assert_eq!(ids, ["RootPOAManager", "mine"]);
     let poa = root.child("p").manager(&mine).create().unwrap();
     assert_eq!(poa.manager(), mine);
-    // A name that is taken leaves no manager behind.
+    // A name that is already in use does not create a manager.
     assert!(root.create_poa("p", None, &[]).is_err());
     assert_eq!(server.poa_managers().len(), 2);
 }
@@ -197,7 +197,7 @@ async fn a_servant_has_one_object_or_many() {
     let again = unique.activate_object_with_id(&"2".into(), servant.clone());
     assert!(matches!(again, Err(PoaError::ServantAlreadyActive)), "{again:?}");
     assert_eq!(once.servant_to_id(&servant).unwrap(), id);
-    // The servant may have an object in another POA, and another one here once the first is gone.
+    // The servant may have an object in another POA, and another one here after the first is deactivated.
     let ids = [(); 2].map(|()| often.activate_object(servant.clone()).unwrap());
     assert_ne!(ids[0], ids[1]);
     once.deactivate_object(&id).unwrap().completed().await;
@@ -227,7 +227,7 @@ async fn objects_under_ids_of_the_programs() {
     let here: ThingRef = user.activate_with_id("a/b", Thing("a/b")).unwrap();
     let taken = user.activate_object_with_id(&"a/b".into(), thing("no"));
     assert!(matches!(taken, Err(PoaError::ObjectAlreadyActive)));
-    // Long ids, none, and those that look like keys.
+    // Long ids, an empty one, and ids that look like keys.
     let odd = [ObjectId::default(), vec![7; 3000].into(), b"\xfbzo\x01".into(), "\u{e9}".into()];
     for id in &odd {
         user.activate_object_with_id(id, thing("odd")).unwrap();
@@ -246,7 +246,7 @@ async fn objects_under_ids_of_the_programs() {
         assert!(!gone.locate().await.unwrap());
     }
     assert!(matches!(user.deactivate_object(&"a/b".into()), Err(PoaError::ObjectNotActive)));
-    // The same references reach the next object of the id.
+    // The same references reach the next object with that id.
     user.activate_object_with_id(&"a/b".into(), thing("next")).unwrap();
     for next in &there {
         assert_eq!(next.name().await.unwrap(), "next");
@@ -315,7 +315,7 @@ async fn asking_for_a_servants_object_may_activate_it() {
     assert!(matches!(plain.servant_to_reference(&servant), Err(PoaError::ServantNotActive)));
     assert!(matches!(plain.id_to_servant(&"x".into()), Err(PoaError::ObjectNotActive)));
     assert!(matches!(plain.id_to_reference(&"x".into()), Err(PoaError::ObjectNotActive)));
-    // A servant of which nobody has a handle is found by its id, and has one from then on.
+    // A servant without a handle is found by its id, and has a handle from then on.
     let value: ThingRef = plain.activate(Thing("value")).unwrap();
     let handle = plain.reference_to_servant(&value).unwrap();
     assert_eq!(plain.servant_to_reference(&handle).unwrap(), *value.as_object());
@@ -354,7 +354,7 @@ async fn a_default_servant_serves_what_is_not_there() {
     for here in place.both(&special).await {
         assert_eq!(here.name().await.unwrap(), "any");
     }
-    // Another default servant takes over, for references that were used as well.
+    // Another default servant replaces it, even for references that were already used.
     let before: ThingRef = only.create_reference_with_id("1").unwrap();
     let there = place.both(&before).await;
     assert_eq!(only.servant().unwrap().repository_id(), "IDL:Adapted/Thing:1.0");
@@ -367,7 +367,7 @@ async fn a_default_servant_serves_what_is_not_there() {
     wrong_policy(only.id_to_reference(&"x".into()));
     wrong_policy(place.root.servant());
     wrong_policy(place.root.set_servant(thing("no")));
-    // None is set yet.
+    // No default servant is set yet.
     let policies = [
         RequestProcessingPolicy::DefaultServant.into(),
         IdUniquenessPolicy::Multiple.into(),
@@ -399,7 +399,7 @@ async fn forged_keys_lead_nowhere() {
         let good: ThingRef = place.client.resolve_unchecked(&url(key.as_slice())).await.unwrap();
         assert_eq!(good.name().await.unwrap(), "x");
         let mut minors = std::collections::BTreeSet::new();
-        // Every cut, and every octet changed, is another object's key or none at all.
+        // Every truncation, and every changed byte, is another object's key or invalid.
         for at in 1..key.as_slice().len() {
             let mut changed = key.as_slice().to_vec();
             changed[at] ^= 1;
@@ -427,7 +427,7 @@ async fn persistent_references_outlive_the_run() {
         let server = loop {
             match transport::builder().listen(format!("iiop://127.0.0.1:{port}")).build().await {
                 Ok(server) => break server,
-                // The last connection's port is free in a moment.
+                // The port of the last connection becomes free after a moment.
                 Err(_) if run > 0 => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) => panic!("{error}"),
             }

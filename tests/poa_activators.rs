@@ -1,4 +1,4 @@
-//! POAs that are made when somebody asks for them.
+//! POAs that are created on demand.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod transport;
@@ -28,11 +28,11 @@ impl ThingServant for Thing {
     }
 }
 
-/// Makes POAs with a default servant and itself as their activator, unless the name says otherwise.
+/// Creates POAs with a default servant and itself as their activator, unless the name selects something else.
 #[derive(Clone)]
 struct Maker {
     story: Arc<Mutex<Vec<String>>>,
-    /// What it waits for before it creates a POA, and before it is done with it.
+    /// Awaited before it creates a POA, and before it returns.
     gate: Arc<Semaphore>,
     end: Arc<Semaphore>,
 }
@@ -76,7 +76,8 @@ impl AdapterActivator for Maker {
     }
 }
 
-/// References to objects of the POA of these names, made by an ORB that had it and listened where `server` does.
+/// Returns references to objects of the POA with these names. They are created by an ORB that had the POA and
+/// listened where `server` does.
 async fn references(client: &Orb, server: &Orb, path: &[&str]) -> ThingRef {
     let other = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let mut poa = other.root_poa();
@@ -144,7 +145,7 @@ async fn a_poa_is_served_when_its_activator_is_done_with_it() {
         let it = it.clone();
         async move { it.poa().await }
     });
-    // It is there now, and its activator's own calls are served.
+    // It exists at this point, and its activator's own calls are served.
     while maker.story.lock().unwrap().len() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -1,4 +1,4 @@
-//! The end of POAs, of their objects, and of the ORB that has them.
+//! The end of POAs, of their objects, and of their ORB.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod poa_support;
@@ -166,7 +166,7 @@ async fn a_poa_ends_behind_its_children_and_requests() {
         }
         let dead = parent.activate_object_with_id(&"x".into(), Servant::of::<ThingRef, _>(Thing::default()));
         assert_eq!(minor(dead.unwrap_err()), zorb::minor::OBJECT_NOT_EXIST_NO_ADAPTER);
-        // The name is free: the next round takes it, and its references are the same.
+        // The name is free: the next round uses it, and its references are the same.
     }
 }
 
@@ -179,7 +179,7 @@ async fn objects_may_end_without_a_word() {
     poa.destroy(false).completed().await.unwrap();
     assert!(place.maker.story.take().is_empty());
     assert_eq!(place.server.active_objects(), 0);
-    // Others go on, and POAs of every kind end.
+    // Other POAs are unaffected, and POAs of every kind can be destroyed.
     let kinds = [
         place.root.child("indexed").create().unwrap(),
         place.root.child("users").user_ids().create().unwrap(),
@@ -271,13 +271,13 @@ async fn a_root_that_was_destroyed_stays_so() {
     plain.name().await.unwrap();
 }
 
-/// Makes a thing once it may, and knows its POA.
+/// Incarnates a thing when it is permitted to, and records its POA.
 #[derive(Clone, Default)]
 struct Slow {
     thing: Thing,
     story: Story,
     poa: Arc<Mutex<Option<Poa>>>,
-    /// It is freed with the activator.
+    /// Freed together with the activator.
     freed: Arc<()>,
 }
 
@@ -371,7 +371,7 @@ fn an_object_may_end_where_no_runtime_is() {
         thing.name().await.unwrap();
         (place.server, poa, thing)
     });
-    // Its task goes with the runtime before it began.
+    // Its task is dropped with the runtime before it began.
     drop(runtime);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,4 +1,5 @@
-//! POA managers: requests are served, kept, refused by the manager's state, from afar and in the same process.
+//! POA managers: requests are served, held or rejected according to the manager's state, from remote callers
+//! and in the same process.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod transport;
@@ -88,7 +89,7 @@ async fn place() -> Place {
 }
 
 impl Place {
-    /// Until so many requests have come to the server.
+    /// Waits until the server has received `requests` requests.
     async fn until_come(&self, requests: u64) {
         while self._server.stats().messages_in < requests {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -147,7 +148,7 @@ async fn what_was_held_is_refused_when_the_manager_discards() {
             tokio::spawn(async move { who.all().await })
         })
         .into();
-    // Both are there before it discards.
+    // Both have arrived before it discards.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let _ = place.manager.discard_requests().unwrap();
     for call in calls {
@@ -233,7 +234,7 @@ async fn a_manager_keeps_no_more_than_it_may() {
         })
         .collect();
     place.until_come(6).await;
-    // What this one is told is said behind the others.
+    // The exception of this call arrives after those of the earlier calls.
     discarded(&place.afar.all().await.unwrap_err());
     discarded(&place.near.all().await.unwrap_err());
     place.manager.activate().unwrap();
@@ -245,7 +246,7 @@ async fn a_manager_keeps_no_more_than_it_may() {
         }
     }
     assert_eq!(served, 4);
-    // Their places are free again.
+    // Their slots are free again.
     let _ = place.manager.hold_requests().unwrap();
     let again = place.near.with_timeout(Duration::from_millis(50)).all().await;
     assert_eq!(again.unwrap_err().kind, SystemExceptionKind::Timeout);
@@ -260,7 +261,7 @@ async fn a_manager_keeps_no_more_octets_than_it_may() {
     let _ = place.manager.hold_requests().unwrap();
     let told = place.afar.with_sync_scope(SyncScope::Target);
     let mut calls: FuturesUnordered<_> = (0..5).map(|number| told.add(number)).collect();
-    // Nothing is served yet: the first that ends is one too many, and those before it are kept.
+    // Nothing is served yet: the first that ends exceeds the limit, and those before it are held.
     let mut refused = vec![calls.next().await.unwrap().unwrap_err()];
     place.manager.activate().unwrap();
     while let Some(result) = calls.next().await {

@@ -1,4 +1,4 @@
-//! What an object costs in memory: a million of them, counted.
+//! The memory of an object: a million of them, measured.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use allocation_counter::{AllocationInfo, measure};
@@ -8,7 +8,7 @@ zorb::idl! {
     interface Nothing {};
 }
 
-/// A servant of eight octets.
+/// A servant of eight bytes.
 struct Small(#[expect(dead_code, reason = "it is there to be counted")] u64);
 
 impl NothingServant for Small {}
@@ -19,7 +19,7 @@ fn servant(number: u64) -> Servant {
     Servant::of::<NothingRef, _>(Small(number))
 }
 
-/// Octets and allocations of an object, without the octets of the servant's own box: its counts and what it holds.
+/// Returns bytes and allocations per object: its counters and its entries, without the servant's own box.
 fn cost(counted: AllocationInfo) -> (f64, f64) {
     let each = |sum: i64| sum as f64 / OBJECTS as f64;
     (each(counted.bytes_current) - 24.0, each(counted.count_current))
@@ -43,10 +43,11 @@ fn an_object_found_by_index_takes_130_octets() {
     assert_eq!(orb.active_objects() as u64, OBJECTS);
     let (octets, allocations) = cost(counted);
     println!("by index: {octets:.1} octets, {allocations:.2} allocations");
-    // An entry of 80 with its counts, and places of 24, of which the table has twice as many: the next half is made early.
+    // An entry of 80 bytes with its counters, and slots of 24, of which the table has twice as many: the next
+    // half is allocated early.
     assert!((104.0..=136.0).contains(&octets), "{octets}");
     assert!(allocations < 2.01, "{allocations}");
-    // The places are used again.
+    // The slots are reused.
     let again = measure(|| {
         let ids: Vec<_> = (0..1000).map(|number| root.activate_object(servant(number)).unwrap()).collect();
         for id in &ids {
@@ -67,7 +68,7 @@ fn an_object_found_by_its_id_takes_126_octets() {
     });
     let (octets, allocations) = cost(counted);
     println!("by id: {octets:.1} octets, {allocations:.2} allocations");
-    // An entry of 80 with its counts, a node of the map of 16, its part of the table.
+    // An entry of 80 bytes with its counters, a map node of 16, its part of the table.
     assert!((96.0..=136.0).contains(&octets), "{octets}");
     assert!(allocations < 3.01, "{allocations}");
 }

@@ -1,4 +1,5 @@
-//! A server that is killed and comes again: its persistent references go on, and what was under way ends as the rules say.
+//! A server that is killed and restarted: its persistent references remain valid, and calls in progress end
+//! as the rules require.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::io::{BufRead as _, BufReader};
@@ -45,10 +46,10 @@ impl ServantActivator for Maker {
     }
 }
 
-/// Where the process that is the server is told so.
+/// The variable for the port of the server process.
 const PORT: &str = "ZORB_TEST_RESTART_PORT";
 
-/// The server, when this program is started as one. It ends by itself after a minute.
+/// Runs the server, if this program is started as one. It ends by itself after a minute.
 #[test]
 fn server_process() {
     let Ok(port) = std::env::var(PORT) else { return };
@@ -73,7 +74,7 @@ fn server_process() {
     });
 }
 
-/// The process, its references: two that last, two that do not.
+/// The process and its references: two persistent ones, two transient ones.
 struct Server {
     child: Child,
     references: Vec<String>,
@@ -81,7 +82,7 @@ struct Server {
 
 impl Server {
     fn start(port: u16) -> Self {
-        // The port may be another's for a moment.
+        // The port may be in use by another process for a moment.
         for _ in 0..20 {
             let mut child = Command::new(std::env::current_exe().unwrap())
                 .args(["server_process", "--exact", "--nocapture"])
@@ -102,7 +103,7 @@ impl Server {
         panic!("the server does not start");
     }
 
-    /// At once, without a word to anybody.
+    /// Kills it immediately, so that it notifies no peer.
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -116,7 +117,7 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody has. Somebody may be given it by chance, for a while.
+/// Returns a free port. Another process may get it by chance, for a while.
 fn port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -170,7 +171,7 @@ async fn references_that_last_go_on_after_a_kill() {
             }
         }
     }
-    // Those that last are octet for octet the same.
+    // The persistent ones are equal, byte for byte.
     assert_eq!(server.references[..2], again.references[..2]);
     assert_ne!(server.references[2..], again.references[2..]);
 }
@@ -188,7 +189,7 @@ async fn what_may_be_done_twice_is_done_by_the_next_server() {
         server.kill();
         server = Server::start(port);
         assert_eq!(thing.id().await.unwrap(), "deep");
-        // Nothing says whether the server that was killed had executed the oneway of the round before.
+        // It is unknown whether the killed server had executed the oneway of the round before.
         let lost = thing.flush().await.err().map(|error| (error.kind, error.completed));
         let maybe = (SystemExceptionKind::CommFailure, CompletionStatus::Maybe);
         assert_eq!(lost, (round > 0).then_some(maybe));

@@ -1,4 +1,4 @@
-//! Random sequences of what programs do to POAs and their managers, and of calls meanwhile, against a model.
+//! Random sequences of operations on POAs and their managers, with concurrent calls, compared with a model.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ zorb::idl! {
 
 use sequences::{ThingRef, ThingServant};
 
-/// The servants that were made, and the calls that they served.
+/// Counts the created servants and the calls that they served.
 #[derive(Clone, Default)]
 struct Counts {
     made: Arc<AtomicU32>,
@@ -97,14 +97,14 @@ enum Kind {
 enum Step {
     Activate(u8),
     Deactivate(u8),
-    /// From afar or in the same process.
+    /// By a remote caller or in the same process.
     Call(u8, bool),
     Locate(u8),
     Serve,
     Hold,
     Discard,
     Close(bool),
-    /// The end of the POA, and another of its name.
+    /// Destroys the POA and creates another of its name.
     Destroy(bool),
 }
 
@@ -134,7 +134,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// What should be.
+/// The expected state.
 struct Model {
     kind: Kind,
     state: PoaManagerState,
@@ -145,10 +145,10 @@ struct Model {
     ended: u32,
 }
 
-/// What a call should bring.
+/// The expected result of a call.
 enum Expected {
     Number(u32),
-    /// That of a servant made for it.
+    /// The number of a servant that is created for the call.
     New,
     Exception(SystemExceptionKind, MinorCode),
 }

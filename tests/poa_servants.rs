@@ -1,4 +1,4 @@
-//! Servant activators and locators, and forwards: from afar and in the same process.
+//! Servant activators and locators, and forwards: by remote callers and in the same process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod poa_support;
@@ -98,12 +98,12 @@ impl ThingServant for Thing {
     }
 }
 
-/// Makes things, unless their id says otherwise.
+/// Incarnates things, unless their id selects something else.
 #[derive(Clone)]
 struct Manager {
     story: Story,
     go: Arc<Semaphore>,
-    /// What `incarnate` waits for.
+    /// Awaited by `incarnate`.
     gate: Arc<Semaphore>,
     shared: Arc<Mutex<Option<Servant>>>,
     elsewhere: Option<ThingRef>,
@@ -245,9 +245,9 @@ async fn requests_wait_for_one_making_and_keep_their_order() {
         .collect();
     let tells = tokio::spawn(async move { told.tell().await });
     manager.story.until("makes a in p").await;
-    // Requests for other objects go on meanwhile, on the same connection.
+    // Requests for other objects are served in the meantime, on the same connection.
     assert_eq!(other.name().await.unwrap(), "other");
-    // Who goes away stops nothing.
+    // A cancelled request does not stop the incarnation.
     let impatient = afar.with_timeout(Duration::from_millis(50)).name().await;
     assert_eq!(impatient.unwrap_err().kind, SystemExceptionKind::Timeout);
     manager.gate.add_permits(1);
@@ -330,7 +330,7 @@ async fn an_object_ends_behind_its_last_request_and_comes_again() {
         assert_eq!(next.await.unwrap().unwrap(), "a");
         let mut expected = vec!["makes a in p", "stays a", "left a", "ends a false false", "makes a in p"];
         if from == 1 {
-            // The first round left it active.
+            // The object is still active from the first round.
             expected.remove(0);
         }
         assert_eq!(manager.story.take(), expected);
@@ -352,7 +352,7 @@ async fn an_object_calls_itself_while_it_ends() {
     let manager = Manager::new();
     let poa = place.root.child("p").user_ids().servant_activator(manager.clone()).create().unwrap();
     let [_, b] = place.both(&poa, "b").await;
-    // The first request of an object comes as a message, wherever it is from.
+    // The first request of an object is a message, wherever its caller is.
     b.name().await.unwrap();
     for who in place.both(&poa, "a").await {
         let [_, a] = place.both(&poa, "a").await;
@@ -366,7 +366,7 @@ async fn an_object_calls_itself_while_it_ends() {
             });
             assert_eq!(ends_meanwhile(&manager, &poa, calling).await, "a");
         }
-        // A message has no way to tell who sends it.
+        // A message does not identify its sender.
         let calling = tokio::spawn({
             let who = who.clone();
             async move { who.asks_itself_dynamically().await }
@@ -376,7 +376,7 @@ async fn an_object_calls_itself_while_it_ends() {
     }
 }
 
-/// What the call of the object `a` returns, which is deactivated while it stays there.
+/// Returns the result of a call of the object `a`, which is deactivated while the call is executing.
 async fn ends_meanwhile(
     manager: &Manager,
     poa: &Poa,
@@ -482,7 +482,7 @@ async fn a_servant_may_send_its_caller_elsewhere() {
         assert_eq!(here.name().await.unwrap(), "end", "and those that follow");
         let again: ThingRef = place.client.resolve_unchecked(&url).await.unwrap();
         assert_eq!(again.name().await.unwrap(), "here", "the reference itself leads where it led");
-        // Each place names the next, for ever.
+        // Each location forwards to the next, forever.
         let error = again.go(&round, permanently).await.unwrap_err();
         assert_eq!(error.kind, SystemExceptionKind::Transient);
     }

@@ -1,4 +1,4 @@
-//! Thread models: side by side, in turns, and where the main task is.
+//! Thread models: concurrent, one at a time, and on the main task.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod poa_support;
@@ -91,7 +91,7 @@ impl Place {
         self.server.root_poa().child(name).user_ids().multiple_ids().thread_model(model).create().unwrap()
     }
 
-    /// Two objects of the POA, each from afar and in the same process.
+    /// Returns two objects of the POA, each as seen by a remote caller and in the same process.
     async fn objects(&self, poa: &Poa) -> Vec<ThingRef> {
         let mut all = Vec::new();
         for id in ["a", "b"] {
@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-/// The most that ran at once of calls to all of them.
+/// Returns the maximum number of concurrent calls to all of them.
 async fn most_at_once(objects: &[ThingRef]) -> i32 {
     let calls = (0..3).flat_map(|_| objects).map(ThingRef::work);
     let counts = futures_util::future::join_all(calls).await;
@@ -127,7 +127,7 @@ async fn requests_run_side_by_side_or_in_turns() {
         assert_eq!(most_at_once(&[c, objects[0].clone()]).await, 1);
         single.deactivate_object(&"c".into()).unwrap().completed().await;
     }
-    // A turn that ends with a panic, or is given up, is over.
+    // A turn ends when its call panics, or is cancelled.
     assert_eq!(objects[0].panics().await.unwrap_err().kind, SystemExceptionKind::Unknown);
     for object in &objects {
         assert!(object.work().now_or_never().is_none());

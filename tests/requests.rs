@@ -1,4 +1,4 @@
-//! What requests leave behind for the next ones, and in which order those that had to wait are served.
+//! Effects of requests on later ones, and the order in which held requests are served.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod transport;
@@ -104,12 +104,12 @@ async fn requests_that_wait_are_served_in_the_order_in_which_they_came() {
         log.add(*number).await.unwrap();
     }
     log.flush().await.unwrap();
-    // They are there, and none is served.
+    // The requests have arrived, and none is served.
     let waits = Arc::new(log.with_timeout(Duration::from_millis(200)));
     assert_eq!(waits.all().await.unwrap_err().kind, SystemExceptionKind::Timeout);
     server.accept();
     assert_eq!(log.all().await.unwrap(), numbers);
-    // And goes on in order behind them.
+    // Later requests follow them in order.
     log.add(-1).await.unwrap();
     assert_eq!(log.all().await.unwrap().last(), Some(&-1));
     client.shutdown().await;
@@ -121,7 +121,7 @@ async fn an_object_that_may_come_is_not_denied() {
     let client = transport::builder().build().await.unwrap();
     let url = format!("corbaloc:iiop:1.2@{}/Log", server.endpoints()[0]);
     let log: LogRef = client.resolve_unchecked(&url).await.unwrap();
-    // After a restart clients come before the objects do.
+    // After a restart, clients arrive before the objects are activated.
     assert!(log.locate().await.unwrap());
     let gone: LogRef = server.activate(Log::default()).unwrap();
     let old: LogRef = client.resolve_unchecked(&gone.to_string()).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_reference_that_nobody_could_call_is_refused_and_not_sent_as_nil() {
     let error = log.follow(&mute).await.unwrap_err();
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadParam, CompletionStatus::No));
     assert!(error.to_string().contains(".listen("), "{error}");
-    // Inside of the process it needs no port, and nil is nil.
+    // Within the process it needs no port, and nil is nil.
     mute.follow(&mute).await.unwrap();
     log.follow(None).await.unwrap();
 }
@@ -176,7 +176,7 @@ async fn a_plain_key_is_none_of_the_orbs_own() {
     assert!(matches!(error, ActivateError::ReservedKey(_)), "{error}");
 }
 
-/// Says whether a request is with it that began after its end was announced.
+/// Records whether a request began after the end of its object was announced.
 #[derive(Default)]
 struct Guarded {
     over: AtomicBool,

@@ -1,4 +1,5 @@
-//! Memory of large messages goes back to the system. The allocator's state is that of the process, so this test has one of its own.
+//! Memory of large messages is returned to the system. The allocator's state belongs to the process, so this
+//! test has a process of its own.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -18,7 +19,7 @@ zorb::idl! {
     };
 }
 
-/// What it gives is shared by all its replies.
+/// All its replies share this result.
 struct Shelf(Bytes);
 
 impl StoreServant for Shelf {
@@ -33,20 +34,20 @@ impl StoreServant for Shelf {
 
 const MESSAGE: usize = 15 << 20;
 
-/// More than are alive at a time.
+/// More than exist at a time.
 const CONNECTIONS: usize = 16;
 
-/// What stays for threads, windows and small buffers.
+/// Memory that remains for threads, windows and small buffers.
 const STAYS: usize = 48 << 20;
 
-/// Bytes of this process in memory.
+/// Returns the resident bytes of this process.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// A request of GIOP 1.0 for the object `store`.
+/// Returns a request of GIOP 1.0 for the object `store`.
 fn request(operation: &str, arguments: &[u8]) -> Vec<u8> {
     let mut body =
         b"\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x05store\x00\x00\x00".to_vec();
@@ -59,7 +60,8 @@ fn request(operation: &str, arguments: &[u8]) -> Vec<u8> {
     [&MessageHeader { size: body.len() as u32, ..header }.encode()[..], &body].concat()
 }
 
-/// Calls over a connection of its own, and throws the reply away as it comes: it takes no memory here.
+/// Makes a call over a separate connection, and discards the reply as it arrives, so that it takes no memory
+/// here.
 async fn call(address: String, request: Bytes) -> usize {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&request).await.unwrap();
@@ -86,7 +88,8 @@ async fn memory_of_large_messages_goes_back_to_the_system() {
     let put = Bytes::from(request("put", &octets));
     drop(octets);
     let all = Bytes::from(request("all", &[]));
-    // From now on the allocator takes buffers of this size from its arenas, as it does in any process that has freed one.
+    // From now on the allocator takes buffers of this size from its arenas, as in any process that has freed
+    // one.
     drop(vec![7_u8; 31 << 20]);
     let before = resident();
     for (request, reply) in [(put, 0), (all, MESSAGE)] {

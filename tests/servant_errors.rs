@@ -1,4 +1,4 @@
-//! Errors of the ORB's own operations in servants: `?` makes system exceptions of them, in one step.
+//! Errors of the ORB's own operations in servants: `?` converts them to system exceptions.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use zorb::dynamic::{DynServant, DynamicException, Interface, ServerRequest};
@@ -33,7 +33,7 @@ impl TillServant for Till {
     }
 }
 
-/// Each method has the error type of an operation with exceptions, or none.
+/// A servant whose methods have the error types of operations with and without exceptions.
 struct Counter;
 
 impl CounterServant for Counter {
@@ -76,7 +76,7 @@ impl CounterServant for Counter {
     }
 }
 
-/// What the client gets: without the reason, which does not travel.
+/// Returns the exception that the client receives: without the reason, which is not transmitted.
 fn raised<T: std::fmt::Debug, E: Into<SystemException>>(result: Result<T, E>) -> SystemException {
     result.unwrap_err().into()
 }
@@ -96,11 +96,11 @@ async fn errors_of_the_orb_reach_the_client_as_system_exceptions() {
     is(raised(counter.open("till").await), Kind::ObjAdapter, MinorCode::NONE, No);
     let closed = counter.open("").await.unwrap_err();
     assert_eq!(closed, operations::OpenError::Closed(Closed { until: "noon".to_owned() }));
-    // The root POA chooses its ids.
+    // The root POA assigns its ids.
     is(raised(counter.open_plain("till").await), Kind::BadParam, minor::BAD_PARAM_OBJECT_ID, No);
     is(raised(counter.label("longer").await), Kind::BadParam, MinorCode::NONE, No);
     assert_eq!(counter.label("four").await.unwrap().as_str(), "four");
-    // No naming service is known.
+    // No naming service is configured.
     is(raised(counter.look_up("tills/1").await), Kind::BadParam, MinorCode::NONE, No);
     is(raised(counter.refuse(0).await), Kind::NoPermission, MinorCode::NONE, No);
     is(raised(counter.refuse(1).await), Kind::BadParam, minor::BAD_PARAM_OBJECT_ID, No);

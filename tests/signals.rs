@@ -1,4 +1,4 @@
-//! Servers that end by a signal: each is a process of its own, since signals belong to the process.
+//! Servers that end by a signal: each is a process of its own, because signals are sent to processes.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests")]
 
@@ -21,7 +21,7 @@ zorb::idl! {
 }
 
 const ROLE: &str = "ZORB_SIGNALS_SERVER";
-/// Generous: everything is waited for, and nothing is timed.
+/// Generous, because conditions are awaited and nothing depends on timing.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -53,7 +53,7 @@ fn say(what: &str) {
     out.flush().unwrap();
 }
 
-/// Not a test of its own: what the processes do that the tests start.
+/// Not a test of its own: the entry point of processes that the tests start.
 #[tokio::test]
 async fn server() {
     if std::env::var_os(ROLE).is_none() {
@@ -65,7 +65,7 @@ async fn server() {
     say(&reference.to_string());
     let report = orb.run_until(end).await.unwrap();
     say(&format!("cut {}", report.cut));
-    // As a `main` that returns: the harness would wait for more.
+    // Like a `main` that returns: the harness would wait for more.
     std::process::exit(0);
 }
 

@@ -1,4 +1,5 @@
-//! IDL that includes the standard's own: its types are those of the facade in every file that includes them, and travel as the standard says.
+//! IDL that includes the standard's own: its types are those of the facade in every including file, and are
+//! encoded as the standard requires.
 
 #![allow(clippy::unwrap_used)]
 
@@ -156,7 +157,7 @@ async fn two_modules_share_the_types_of_the_standard() {
     let counts = shelf.all(&["x".into(), "y".into()], vec![LongDouble::default(); 3]).await.unwrap();
     assert_eq!(counts.iter().map(|any| any.get::<i32>().unwrap()).collect::<Vec<_>>(), [2, 3]);
 
-    // What the one module received is what the other takes.
+    // A value that one module received is accepted by the other.
     let seen = Seen {
         name: entry.name,
         at: entry.changed,

@@ -1,4 +1,4 @@
-//! `@stream` parameters: servants that take octets while they come.
+//! `@stream` parameters: servants that receive bytes while they arrive.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod contents;
@@ -37,7 +37,7 @@ struct Store {
     taken: AtomicU64,
     chunks: AtomicUsize,
     largest: AtomicUsize,
-    /// Chunks are taken only while there are permits here.
+    /// Chunks are only taken while there are permits here.
     gate: Option<Arc<Notify>>,
     kept: Arc<Mutex<Option<ByteStream>>>,
 }
@@ -104,7 +104,7 @@ fn large() -> OrbBuilder {
     transport::builder().limits(limits())
 }
 
-/// Client and server over TCP.
+/// Returns client and server over TCP.
 async fn over_tcp(servant: Arc<Store>) -> (Orb, Orb, bulk::StoreRef) {
     let server = large().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let published: bulk::StoreRef = server.activate_named("store", servant).unwrap();
@@ -129,7 +129,7 @@ async fn streams_of_all_sizes_arrive_whole_and_calls_go_on() {
     // From a vector, a text, a slice.
     assert_eq!(store.put("a name", 2.0, vec![1; 100_000]).await.unwrap(), checksum(0, &[1; 100_000]));
     assert_eq!(store.put("a name", 2.0, "\u{1}\u{2}").await.unwrap(), checksum(0, &[1, 2]));
-    // Not streamed operations of the same object, and inherited streamed ones.
+    // Operations of the same object without streams, and inherited streamed ones.
     let derived: bulk::DerivedRef = server.activate(Store::default()).unwrap();
     let derived: bulk::DerivedRef = _client.resolve(&derived.to_string()).await.unwrap();
     let data = octets(1 << 20);
@@ -147,7 +147,7 @@ async fn a_stream_takes_constant_memory() {
     assert!(servant.chunks.load(Ordering::Relaxed) >= 256);
     let held = server.pool_stats().held;
     assert!(held <= 3 << 20, "{held} octets held for a stream of 64 MiB");
-    // A ring receives the first header apart.
+    // A ring receives the first header separately.
     let header = if transport::transport() == zorb::Transport::Epoll { 0 } else { 12 };
     assert!(server.stats().copied <= header, "{} octets of it were copied", server.stats().copied);
 }
@@ -262,7 +262,7 @@ async fn a_stream_whose_sender_dies_fails_in_the_servant() {
     pair.set_faults(faults, PipeFaults::default());
     let store: bulk::StoreRef = pair.client.resolve(&published.to_string()).await.unwrap();
     let failed = store.put("a name", 2.0, octets(2 << 20)).await.unwrap_err();
-    // The servant was at work: nobody may send it again.
+    // The servant was executing, so the call must not be repeated.
     assert_eq!(failed.completed, CompletionStatus::Maybe);
     let taken = servant.taken.load(Ordering::Relaxed);
     assert!((100_000..700_000).contains(&taken), "{taken}");

@@ -1,5 +1,6 @@
-//! Reads and writes of sockets, counted: one and one a side for a lone call, one for many gathered oneways, one for a bulk message.
-//! Over io_uring they are operations, and what is counted besides is how often the kernel was entered for them.
+//! Counts reads and writes of sockets: one of each per side for a single call, one for many gathered oneways,
+//! one for a bulk message. With io_uring they are operations, and the number of system calls for them is
+//! counted too.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod transport;
@@ -32,16 +33,16 @@ impl SinkServant for Servant {
     }
 }
 
-/// Reads and writes.
+/// Numbers of reads and writes.
 #[derive(Debug, Clone, Copy)]
 struct Calls {
     reads: u64,
     writes: u64,
-    /// Of the ring, which both sides share where it is the runtime's.
+    /// System calls for the ring, which both sides share if it belongs to the runtime.
     enters: u64,
 }
 
-/// What client and server needed for `work`, both on this thread, after it was done once to warm up.
+/// Returns the counts of client and server for `work`, both on this thread, after a warm-up.
 async fn count(work: impl AsyncFn(&SinkRef)) -> (Calls, Calls) {
     let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let published: SinkRef = server.activate(Servant).unwrap();
@@ -70,7 +71,8 @@ async fn count(work: impl AsyncFn(&SinkRef)) -> (Calls, Calls) {
     (client, server)
 }
 
-/// Nobody enters the kernel more often than so for his operations. On one runtime, both sides have one ring.
+/// Asserts that neither side enters the kernel for its operations more often than `each` times. On one
+/// runtime, both sides share a ring.
 #[track_caller]
 fn assert_enters(client: Calls, server: Calls, each: u64) {
     let most = match transport::transport() {
@@ -90,11 +92,12 @@ async fn a_lone_call_is_one_write_and_one_read_a_side() {
         }
     })
     .await;
-    // The driver looks by now and then, and finds nothing; the last reply may not be counted yet where a thread of its own wrote it.
+    // The driver checks now and then, and finds nothing. The last reply may not be counted yet if another
+    // thread wrote it.
     let about = |calls: u64| (n..=n + n / 10).contains(&calls);
     assert!(about(client.writes) && about(client.reads), "{client:?}");
     assert!(about(server.writes) && about(server.reads), "{server:?}");
-    // One that sends and one that receives again, unless they meet.
+    // One that sends and one that receives again, unless they coincide.
     assert_enters(client, server, 2 * n);
 }
 
@@ -103,7 +106,7 @@ async fn gathered_oneways_share_writes_and_reads() {
     let (rounds, n, octets) = (20, 200, Bytes::from(vec![7; 1024]));
     let (client, server) = count(async |sink| {
         for _ in 0..rounds {
-            // Without time that passes, nothing is late enough to be written by itself.
+            // With the clock paused, no message is late enough to be written alone.
             tokio::time::pause();
             for _ in 0..n {
                 sink.push(octets.clone()).await.unwrap();
@@ -114,11 +117,12 @@ async fn gathered_oneways_share_writes_and_reads() {
     })
     .await;
     if transport::has_threads() {
-        // Another thread writes meanwhile: how many share a write is chance.
+        // Another thread writes in the meantime: how many share a write is random.
         assert!(client.writes < rounds * n && client.reads <= rounds + 10, "{client:?}");
         return;
     }
-    // 64 KiB are 58 of these messages with their headers; a full socket would take the rest of a write in pieces.
+    // 64 KiB hold 58 of these messages with their headers; a full socket would accept the rest of a write in
+    // pieces.
     assert!(client.writes <= rounds * n / 10, "{client:?}");
     assert!(server.reads <= rounds * n / 10, "{server:?}");
     assert!(client.reads <= rounds + 10 && server.writes <= rounds + 10, "{client:?} {server:?}");
@@ -133,13 +137,13 @@ async fn a_bulk_message_is_no_more_than_one_write_and_one_read() {
         let (client, server) = count(async |sink| {
             for _ in 0..n {
                 sink.push(octets.clone()).await.unwrap();
-                // The other side gets its turn, as it would in a process of its own.
+                // The other side runs, as it would in a process of its own.
                 tokio::task::yield_now().await;
             }
         })
         .await;
         assert!(client.writes <= n + 10, "{size}: {client:?}");
-        // A ring receives the next header by an operation of its own, which is submitted with the other one.
+        // A ring receives the next header by a separate operation, which is submitted with the other one.
         let reads = if transport::transport() == zorb::Transport::Epoll { n } else { 2 * n };
         assert!(server.reads <= reads + 10, "{size}: {server:?}");
         assert_enters(client, server, n);
@@ -155,13 +159,14 @@ async fn a_bulk_echo_is_one_write_and_two_reads_a_side() {
         }
     })
     .await;
-    // A message of an unknown size is seen by its header first: one read more, unless the last was like it.
+    // The header of a message of unknown size is read first: one more read, unless the previous message was
+    // similar.
     assert!(client.writes <= n + 10 && server.writes <= n + 10, "{client:?} {server:?}");
     assert!(client.reads <= 2 * n + 10 && server.reads <= 2 * n + 10, "{client:?} {server:?}");
     assert_enters(client, server, 2 * n);
 }
 
-/// Passes what a client sends on in pieces of 1 KiB, and what comes back as it comes. Gives its own port.
+/// Forwards a client's data in pieces of 1 KiB, and the replies as they arrive. Returns its own port.
 fn trickle(to: &str) -> u16 {
     let (listener, to) = (TcpListener::bind("127.0.0.1:0").unwrap(), to.to_owned());
     let port = listener.local_addr().unwrap().port();
@@ -182,11 +187,11 @@ fn trickle(to: &str) -> u16 {
     port
 }
 
-/// How often a server read that got bulk messages in 3,072 pieces.
+/// Returns the number of reads of a server that received bulk messages in 3,072 pieces.
 fn reads_of_pieces(low_water: bool) -> u64 {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    // A thread of its own: what is counted is how often it wakes.
+    // A separate thread, because the number of its wake-ups is counted.
     let serving = std::thread::spawn(move || {
         runtime().block_on(async move {
             let server = transport::builder().low_water(low_water);
@@ -204,7 +209,8 @@ fn reads_of_pieces(low_water: bool) -> u64 {
         let client = transport::builder().build().await.unwrap();
         let url: ObjectRef =
             client.resolve_unchecked(&format!("corbaloc:iiop:1.2@127.0.0.1:{port}/sink")).await.unwrap();
-        // A reference: for more than a URL says, the server would be asked over another connection.
+        // A reference, because for details that a URL lacks, the server would be queried over another
+        // connection.
         let sink: SinkRef = client.resolve_unchecked(&url.ior().to_string()).await.unwrap();
         for size in [1, 2 << 20, 700, 1 << 20, 3] {
             let octets = Bytes::from(vec![7; size]);
@@ -219,7 +225,7 @@ fn reads_of_pieces(low_water: bool) -> u64 {
 
 #[test]
 fn a_bulk_message_that_trickles_in_wakes_nobody_for_every_piece() {
-    // The grants of memory for a first large message begin at 64 KiB; of the next, 512 KiB are awaited.
+    // The grants of memory for a first large message begin at 64 KiB; for the next one, 512 KiB are awaited.
     let reads = reads_of_pieces(true);
     assert!(reads < 100, "{reads}");
 }

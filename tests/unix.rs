@@ -79,7 +79,7 @@ struct Directory(PathBuf);
 impl Directory {
     fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        // Short: the path of a socket has at most 107 octets.
+        // Short, because the path of a socket has at most 107 bytes.
         let name = format!("zorb-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
@@ -188,11 +188,11 @@ async fn it_is_taken_before_tcp_and_tcp_where_it_is_not_there() {
     let near = client().await;
     let desk: DeskRef = near.resolve(&here.to_string()).await.unwrap();
     assert_eq!(desk.from().await.unwrap(), from(&directory.socket()));
-    // Who must not follow paths in references takes TCP.
+    // A client that must not follow paths in references uses TCP.
     let careful = transport::builder().unix_sockets(false).build().await.unwrap();
     let desk: DeskRef = careful.resolve(&here.to_string()).await.unwrap();
     assert_eq!(desk.from().await.unwrap(), "tcp");
-    // So does a client that can not see the file, as on another machine.
+    // So does a client without access to the file, as on another machine.
     std::fs::remove_file(directory.socket()).unwrap();
     let far = client().await;
     let desk: DeskRef = far.resolve(&here.to_string()).await.unwrap();
@@ -211,7 +211,7 @@ async fn a_profile_of_taos_is_called() {
     let client = client().await;
     let desk: DeskRef = client.resolve(&only.to_string()).await.unwrap();
     assert_eq!(desk.from().await.unwrap(), from(&directory.socket()));
-    // A server knows its own objects by it.
+    // A server recognizes its own objects by it.
     let own: DeskRef = server.resolve(&only.to_string()).await.unwrap();
     assert_eq!(own.from().await.unwrap(), "this process");
 }
@@ -231,7 +231,7 @@ async fn a_corbaloc_names_a_path() {
         assert_eq!(desk.from().await.unwrap(), from(&path));
         let own: DeskRef = server.resolve(&url).await.unwrap();
         assert_eq!(own.from().await.unwrap(), "this process");
-        // References go over it as well as calls.
+        // References are sent over it as well as calls.
         assert_eq!(desk.other().await.unwrap().unwrap().noted().await.unwrap(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What only holds over io_uring: operations counted, memory of idle connections, and the way back to epoll.
+//! Properties of io_uring: counted operations, memory of idle connections, and the fallback to epoll.
 #![cfg(feature = "uring")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -55,7 +55,7 @@ struct Pair {
     sink: SinkRef,
 }
 
-/// Two ORBs with a connection, unless the kernel refuses.
+/// Returns two ORBs with a connection, unless the kernel does not support it.
 async fn pair() -> Option<Pair> {
     let server = builder().listen("iiop://127.0.0.1:0").max_connections(1000, 1000).build().await.unwrap();
     let here: SinkRef = server.activate(Arc::new(Counter::default())).unwrap();
@@ -103,7 +103,7 @@ async fn small_oneways_are_gathered() {
     }
     assert_eq!(pair.sink.seen().await.unwrap(), 10_000 * 1024);
     let after = pair.submissions();
-    // 64 KiB a send, and as much a receive where that is there.
+    // 64 KiB per send, and as much per receive if that is available.
     assert!(after.0 - before.0 < 400, "{} sends", after.0 - before.0);
     assert!(after.1 - before.1 < 1000, "{} receives", after.1 - before.1);
 }
@@ -118,7 +118,7 @@ async fn a_bulk_message_is_one_send_and_two_linked_receives() {
         }
         assert_eq!(pair.sink.seen().await.unwrap(), messages << 20);
     };
-    // Until memory is granted for such messages.
+    // Warm-up until memory is granted for such messages.
     send(10).await;
     let before = pair.submissions();
     send(100).await;
@@ -147,7 +147,7 @@ async fn idle_connections_hold_no_window() {
         let stats = pair.server.pool_stats();
         stats.held - stats.free
     };
-    // They are taken out of the ring, each by one operation.
+    // They are removed from the ring, each by one operation.
     while in_use() > 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -168,7 +168,7 @@ async fn a_server_that_goes_is_seen_before_the_next_call_is_written() {
     pair.server.shutdown().await;
     let again = builder().listen(format!("iiop://{address}")).build().await.unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
-    // The object is gone, and that is what the new server says: the old connection is not used.
+    // The object no longer exists, which the new server reports: the old connection is not used.
     let error = pair.sink.ping().await.unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist, "{error}");
     assert_eq!(again.transport_stats().ring_connections, 1);
@@ -198,7 +198,7 @@ async fn orbs_that_go_with_operations_under_way_free_everything() {
     assert_eq!(pair.sink.echo(data.clone()).await.unwrap(), data);
 }
 
-/// A server on a thread and a runtime of its own, until the sender is dropped.
+/// Runs a server on a thread and a runtime of its own, until the sender is dropped.
 fn serve_elsewhere(
     builder: impl FnOnce() -> OrbBuilder + Send + 'static,
 ) -> (String, tokio::sync::oneshot::Sender<()>, std::thread::JoinHandle<()>) {
@@ -243,12 +243,12 @@ async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_tur
         assert_eq!(sink.echo(data.clone()).await.unwrap(), data);
         alone += u32::from(turns.load(Ordering::Relaxed) == before);
     }
-    // The caller took most replies itself, in the same poll: nobody else ran meanwhile. But not for ever.
-    // Who does not spin lets others run in each call.
+    // The caller read most replies itself, in the same poll, without letting other tasks run, but not
+    // forever. Without spinning, others run in each call.
     assert!(alone > 10, "only {alone} of 400 calls took their reply without letting others run");
     assert!(turns.load(Ordering::Relaxed) - begin >= 5, "others run now and then");
     assert_eq!(client.transport_stats().fallbacks, 0);
-    // The end of a server that spun is seen when nobody calls.
+    // The end of a server that spun is noticed even without calls.
     drop(stop);
     thread.join().unwrap();
     for _ in 0..200 {
@@ -264,7 +264,7 @@ async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_tur
 #[tokio::test]
 async fn spinning_ends_where_nothing_comes() {
     let Some(pair) = pair().await else { return };
-    // Nobody can answer while this thread spins.
+    // The server cannot answer while this thread spins.
     let client = builder().latency(zorb::Latency::Spin(Duration::from_millis(30))).build().await.unwrap();
     let sink: SinkRef = client.resolve(&pair.text).await.unwrap();
     sink.ping().await.unwrap();

@@ -1,4 +1,4 @@
-//! io_uring on threads of the ORB's own: who starts them, who runs on them, and how they end.
+//! io_uring on threads of the ORB: their start, the code that runs on them, and their end.
 #![cfg(feature = "uring")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -80,7 +80,7 @@ struct Two {
     alive: Arc<()>,
 }
 
-/// Two ORBs with a connection, unless the kernel refuses.
+/// Returns two ORBs with a connection, unless the kernel does not support it.
 async fn two() -> Option<Two> {
     let server = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let office = Office::default();
@@ -124,7 +124,7 @@ async fn calls_of_many_tasks_share_the_connection_and_all_get_their_reply() {
     assert_eq!(two.post.seen().await.unwrap(), 16 * (5 * 300_000 + 45 * 100));
     assert_eq!((two.client.open_connections(), two.server.open_connections()), (1, 1));
     let stats = two.client.transport_stats();
-    // Calls made at the same time gather: there are 1,600 of them.
+    // Concurrent calls are gathered: there are 1,600 of them.
     assert!(stats.submissions > 50 && stats.enters > 50, "{stats:?}");
 }
 
@@ -166,7 +166,7 @@ fn runtimes_and_plain_threads_share_connections_that_outlive_them() {
         });
     }
     assert!(two.client.open_connections() <= 2, "one for each thread of the ORB at most");
-    // Nobody drives a runtime here now.
+    // No runtime is driven on this thread.
     assert_eq!(zorb::blocking::wait(two.post.echo(data.clone())).unwrap(), data);
 }
 
@@ -233,7 +233,7 @@ async fn dropping_the_orb_ends_its_threads() {
     let Some(two) = two().await else { return };
     two.post.leave_task().await.unwrap();
     let Two { server, client, post, alive, .. } = two;
-    // A call that is under way ends as well.
+    // A pending call ends as well.
     let call = tokio::spawn(async move { post.echo(Bytes::from(vec![1; 8 << 20])).await });
     tokio::task::yield_now().await;
     drop((server, client));

@@ -1,4 +1,5 @@
-//! Value types between two ORBs and within one: what is shared stays so, what is not known is cut or refused.
+//! Value types between two ORBs and within one: sharing is preserved, unknown types are truncated or
+//! rejected.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -116,7 +117,7 @@ fn bird(name: &str) -> Bird {
     Bird { base: animal(name), span: 0.5, friend: animal("friend").into() }
 }
 
-/// A reference whose calls are marshalled, and one whose are not.
+/// Returns a reference with marshalled calls, and one with direct calls.
 async fn keepers(server: zorb::OrbBuilder, client: zorb::OrbBuilder) -> (Vec<KeeperRef>, Vec<Orb>) {
     let server = server.listen("iiop://127.0.0.1:0").build().await.unwrap();
     let client = client.build().await.unwrap();
@@ -196,7 +197,7 @@ async fn types_that_a_receiver_does_not_know_are_cut_or_refused() {
     let error = keeper.echo(fish.upcast::<Animal>()).await.unwrap_err();
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Marshal, CompletionStatus::No));
     assert_eq!(error.minor, zorb::minor::MARSHAL_NO_VALUE_FACTORY);
-    // The connection goes on.
+    // The connection remains usable.
     assert_eq!(keeper.echo(None::<Value<Animal>>).await.unwrap(), None);
     let error = keeper.any_value(fish.upcast::<ValueBase>()).await.unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::Marshal);

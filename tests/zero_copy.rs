@@ -1,7 +1,8 @@
-//! Sequences of `@zero_copy` structs through a whole ORB: neither copied nor allocated for, whatever place they have in a message.
+//! Sequences of `@zero_copy` structs through a whole ORB: neither copied nor allocated, at any position in a
+//! message.
 //!
-//! Server and client run on one thread, whose allocations are counted: a sequence that is not a view of the message would
-//! take memory of its own.
+//! Server and client run on one thread, whose allocations are counted: a sequence that is not a view of the
+//! message would allocate memory.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod transport;
@@ -150,7 +151,7 @@ impl Bench {
         Self { runtime, _server, _client, store }
     }
 
-    /// The fewest octets allocated by a run of `work`, of several.
+    /// Returns the smallest number of bytes that one of several runs of `work` allocates.
     fn least_allocated(&self, work: impl AsyncFn(&StoreRef)) -> u64 {
         let run = || {
             let once = Box::pin(work(&self.store));
@@ -161,10 +162,11 @@ impl Bench {
     }
 }
 
-/// Bytes that may be copied in a run of so many messages: one of up to 64 KiB that comes whole by one read lies in the window, which the
-/// connection keeps, and is copied from there, once. How many come so is up to the system.
+/// Returns how many bytes may be copied in a run of `messages` messages. A message of up to 64 KiB that
+/// arrives in a single read is in the connection's permanent window, and is copied from there once. The
+/// system determines how many arrive in this way.
 fn in_window(messages: usize, octets: usize) -> u64 {
-    // With what the memory of a view has in front of it.
+    // Including the header before the memory of a view.
     if octets <= 64 << 10 { (messages * (octets + 64)) as u64 } else { 0 }
 }
 
@@ -203,7 +205,7 @@ fn plain_structs_with_the_layout_of_cdr_are_lent_to_the_servant_where_they_were_
                 let all = 10 * (bins.len() + pairs.len()) as u64;
                 assert_eq!(store.seen().await.unwrap(), all);
             });
-            // Nor at the client, which encodes into memory that it uses again.
+            // Nor at the client, which encodes into memory that it reuses.
             assert!(allocated <= in_window(20, octets), "{version:?}, {octets} octets: {allocated}");
         }
     }
@@ -230,7 +232,8 @@ fn members_of_structs_and_unions_are_views_too() {
         }
         assert_eq!(store.seen().await.unwrap(), 50 * (3 * n as u64 + 1));
     });
-    // Notes of more than one rewritten sequence take some memory; the elements, 3 MiB a run and more, do not.
+    // Records of more than one rewritten sequence take some memory; the elements, 3 MiB a run and more, do
+    // not.
     assert!(allocated < 100 * 1024, "{allocated}");
 }
 
@@ -261,14 +264,15 @@ fn bulk_members_of_structs_and_large_arrays_are_shared_both_ways() {
         grid: vec![[0.5; 60]; 50].try_into().unwrap(),
         table: samples(300).try_into().unwrap(),
     };
-    // After the first octets everything stands at a multiple of 8: both arrays are views at either end.
+    // After the first bytes all data is aligned to 8: both arrays are views at either end.
     let allocated = bench.least_allocated(async |store| {
         for _ in 0..20 {
             let back = store.echo_parcel(&parcel).await.unwrap();
             assert!(back == parcel);
         }
     });
-    // Where the two large blocks of each message lie is noted; the elements, 20 MiB a run, take no memory.
+    // The positions of the two large blocks of each message are recorded; the elements, 20 MiB a run, take no
+    // memory.
     assert!(allocated < 40 * 1024, "{allocated}");
 }
 

@@ -1,8 +1,10 @@
-//! Type codes and anys from hostile octets.
+//! Type codes and anys from hostile bytes.
 //!
-//! What decodes encodes to the same, in both byte orders; every question about it has an answer or an error; what is taken out
-//! of an any by its type is equal to it when it is put in again. Values in anys are shared with each other and with values around
-//! them; where the octets are cut into segments makes no difference.
+//! * What decodes encodes to the same bytes, in both byte orders.
+//! * Every query about it returns a result or an error.
+//! * A value that is extracted from an any by its type is equal to the original after it is inserted again.
+//! * Values in anys may be shared with each other and with surrounding values.
+//! * The segmentation of the bytes makes no difference.
 #![no_main]
 
 mod small_stack;
@@ -25,7 +27,7 @@ use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use libfuzzer_sys::fuzz_target;
 use values::{Base, BoxStr, LNode, Pair, Tree, Wrap, all};
 
-/// What UTF-16 and UTF-8 can say, every any can.
+/// Text that UTF-16 and UTF-8 can represent can be sent in every any.
 const SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
 
 fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
@@ -52,7 +54,8 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-/// The place of a fault in an any, or in a value of the type with which the bytes begin, is found within the limits of decoding.
+/// Checks that the location of a fault, in an any or in a value of the type at the start of the bytes, is
+/// found within the limits of decoding.
 fn located(d: &Decoder<'_>) {
     let taken = Any::decode(&mut d.clone()).map_err(|error| error.kind);
     let found = Any::decode_value_with_path(&TypeCode::ANY, &mut d.clone());
@@ -68,7 +71,7 @@ fn located(d: &Decoder<'_>) {
     let _ = Any::decode_value_with_path(&code, &mut d);
 }
 
-/// Anys and values of a message, as many as there are.
+/// The anys and values of a message, until the first error.
 #[derive(Debug, Default)]
 struct Several {
     anys: Vec<Any>,
@@ -106,8 +109,8 @@ fn several(octets: &Bytes, order: ByteOrder, factories: &Factories) {
         let mut d = Decoder::from_bytes(&control, order, Version::V1_2).with_segments(&segments);
         d.set_limits(whole.limits());
         let (same, same_end) = Several::read(d.with_context(factories));
-        // What lies on both sides of a joint is put together, which takes memory; and an any there is looked at at once, not when it is
-        // taken out.
+        // Data on both sides of a segment boundary is joined, which takes memory. An any there is validated
+        // immediately, instead of on extraction.
         if [end, same_end].contains(&Err(DecodeErrorKind::AllocLimit))
             || several.anys.iter().any(|any| any.validate().is_err())
         {
@@ -117,17 +120,18 @@ fn several(octets: &Bytes, order: ByteOrder, factories: &Factories) {
         assert_eq!(format!("{several:?}"), format!("{same:?}"));
         assert_eq!(several.anys, same.anys);
     }
-    // What is received is looked at when it is taken out.
+    // Received anys are validated when they are extracted.
     several.anys.iter().filter(|any| any.validate().is_ok()).for_each(|any| value(any, factories));
 }
 
-/// The same after encoding and decoding, in each byte order and at another phase.
+/// Checks that the value is unchanged after encoding and decoding, in each byte order and at another
+/// alignment.
 fn again<T: CdrDecode + CdrEncode + PartialEq + Debug>(value: &T, factories: &Factories) {
     for (order, offset) in [(ByteOrder::Big, 0), (ByteOrder::Little, 3)] {
         let mut e = Encoder::new_at(order, Version::V1_2, offset);
         e.set_code_sets(SETS);
         if value.encode(&mut e).is_err() {
-            // A type taken out of the middle of another may have more levels than that.
+            // A type that was extracted from another one may exceed the nesting limit.
             continue;
         }
         let octets = Bytes::from([vec![0; offset], e.into_bytes().to_vec()].concat());
@@ -165,7 +169,7 @@ fn value(any: &Any, factories: &Factories) {
     e.set_code_sets(SETS);
     any.encode(&mut e).expect("what was decoded has an encoding");
     again(any, factories);
-    // Over connections that know less, it is sent or refused.
+    // Over connections with fewer features, it is sent or rejected.
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         let _ = any.encode(&mut Encoder::new(ByteOrder::Little, version));
     }
@@ -195,7 +199,7 @@ fn value(any: &Any, factories: &Factories) {
     take_values::<Vec<Any>>(any);
 }
 
-/// What has the type's name may be something else, and anys that shared a value have one each then.
+/// A different value may have the type's name. Anys that shared a value have separate values afterwards.
 fn take_values<T: Typed + CdrDecode + CdrEncode + PartialEq + Debug>(any: &Any) {
     let Ok(value) = any.get::<T>() else { return };
     let Ok(put) = Any::new(&value) else { return };
@@ -206,7 +210,7 @@ fn take_values<T: Typed + CdrDecode + CdrEncode + PartialEq + Debug>(any: &Any) 
 
 fn take<T: Typed + CdrDecode + CdrEncode>(any: &Any) {
     let Ok(value) = any.get::<T>() else {
-        // Bounds are in the type, so what has the type has the value.
+        // Bounds are part of the type, so an any of the type has a valid value.
         assert!(!any.is::<T>(), "{any:?} has no value");
         return;
     };

@@ -1,8 +1,9 @@
-//! Requests whose list of blocks says anything at all: what is decoded may not depend on it, nor on how the octets arrive.
+//! Requests with an arbitrary list of blocks: the decoded values must depend neither on the list, nor on how
+//! the bytes arrive.
 //!
-//! The input begins with how many pairs of a list follow and whether they are put in order; then come the pairs, three octets for an
-//! offset and three for a length. The rest stands in the body where arguments begin, behind which the body goes on with what a
-//! block may lie over.
+//! The input begins with the number of pairs in the list and whether they are sorted. Then come the pairs,
+//! three bytes for an offset and three for a length. The rest is placed in the body where arguments begin. It
+//! is followed by data that a block may cover.
 #![no_main]
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use giop_codec::{ByteOrder, DecodeError, Version};
 use giop_proto::{BufferPool, Config, Connection, Event, Limits, Role};
 use libfuzzer_sys::fuzz_target;
 
-/// Octets of a body.
+/// Size of a body, bytes.
 const BODY: usize = 4 * MIN_BLOCK;
 
 fuzz_target!(|data: &[u8]| {
@@ -75,7 +76,7 @@ fn message(order: ByteOrder, version: u8, pairs: &[(u32, u32)], body: &[u8]) -> 
     e.into_bytes()
 }
 
-/// What a server reads of a message that comes so many times.
+/// Returns what a server reads of a message that is received `times` times.
 fn converse(message: &[u8], mut most: impl FnMut(usize) -> usize, times: usize) -> Vec<String> {
     let now = Instant::now();
     let pool = Arc::new(BufferPool::new(16 << 20));
@@ -118,7 +119,7 @@ fn converse(message: &[u8], mut most: impl FnMut(usize) -> usize, times: usize) 
     told
 }
 
-/// The arguments as several types, a line each.
+/// Returns the arguments decoded as several types, one per line.
 fn story(d: &mut Decoder<'_>) -> String {
     let values = |d: &mut Decoder<'_>| {
         let (first, second) = (Bytes::decode(d)?, Seq::<f64>::decode(d)?);
@@ -141,7 +142,7 @@ fn sum(octets: &[u8]) -> u64 {
     octets.iter().fold(octets.len() as u64, |sum, octet| sum.wrapping_mul(31).wrapping_add(u64::from(*octet)))
 }
 
-/// Numbers that depend on the input alone.
+/// Pseudo-random numbers that depend only on the input.
 struct Dice(u64);
 
 impl Dice {
@@ -150,7 +151,7 @@ impl Dice {
         Self(data.iter().fold(0xcbf2_9ce4_8422_2325, mix) | 1)
     }
 
-    /// How much one read gets: small pieces at the start of a message, and now and then.
+    /// Returns the size of a read: small at the start of a message, and occasionally later.
     fn length(&mut self, left: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

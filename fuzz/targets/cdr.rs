@@ -1,4 +1,4 @@
-//! CDR values from hostile octets: each of a list of types, in both byte orders and all versions.
+//! CDR values from hostile bytes: each of a list of types, in both byte orders and all versions.
 //!
 //! What decodes has an encoding, and that encoding decodes to a value with the same encoding.
 #![no_main]
@@ -123,12 +123,12 @@ fn all(input: &Input<'_>) {
     one::<Policies>(input);
     one::<OperationNumbers>(input);
     one::<SystemException>(input);
-    // References belong to an ORB, which is missing here: only that decoding ends.
+    // References need an ORB, which is missing here: only the termination of decoding is checked.
     let _ = fuzz::Holder::decode(&mut input.decoder(input.octets));
     encapsulated(input);
 }
 
-/// An any whose value was looked at: others may have no encoding.
+/// An any whose value was validated: others may have no encoding.
 #[derive(Debug)]
 struct Sound(Any);
 
@@ -171,14 +171,14 @@ fn one<T: CdrDecode + CdrEncode + Debug>(input: &Input<'_>) {
     assert_eq!(d.remaining(), 0, "decoding takes all of an encoding: {value:?}");
     // Encodings are compared, not values: a NaN is not equal to itself.
     assert_eq!(input.encoded(&again), first, "{value:?}");
-    // A borrowed slice gives the same value as the shared buffer.
+    // A borrowed slice yields the same value as the shared buffer.
     let mut d = Decoder::new(input.octets, input.order, input.version);
     d.set_code_sets(input.code_sets);
     let copied = T::decode(&mut d).expect("decodes from a shared buffer");
     assert_eq!(input.encoded(&copied), first, "{value:?}");
 }
 
-/// Encapsulations within encapsulations, as deep as the octets lead.
+/// Decodes nested encapsulations, to the depth of the input.
 fn encapsulated(input: &Input<'_>) {
     let outer = input.decoder(input.octets);
     let mut d = outer.clone();

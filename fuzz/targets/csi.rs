@@ -1,6 +1,7 @@
-//! What strangers say of who they are, and what references say of who may call.
+//! Identity assertions of strangers, and security requirements in references.
 //!
-//! The first octet chooses what the others are read as. What decodes has an encoding, and that one decodes to the same.
+//! The first byte selects the type as which the others are decoded. What decodes has an encoding, which
+//! decodes to the same value.
 #![no_main]
 
 use bytes::Bytes;

@@ -1,7 +1,8 @@
-//! Calls by name whose octets are hostile: arguments to a servant that is called by name, and results to who called by name.
+//! Dynamic calls with hostile bytes: arguments for a dynamic servant, and results for a dynamic caller.
 //!
-//! The input is a type code and octets. They travel as an array of octets, and are taken for a value of the type at the other side,
-//! which takes them if they are one, and else has MARSHAL; the next call goes through as ever.
+//! The input is a type code and bytes. They are sent as an array of `octet`, and decoded as a value of the
+//! type at the other side. That succeeds if they are a valid encoding, and otherwise raises MARSHAL; the next
+//! call must succeed.
 #![no_main]
 
 use std::sync::Arc;
@@ -41,12 +42,12 @@ fuzz_target!(|data: &[u8]| {
     let raw = TypeCode::array(&TypeCode::OCTET, length);
     let mut d = Decoder::from_bytes(&octets, ByteOrder::NATIVE, Version::V1_2);
     let sent = Any::decode_value(&raw, &mut d).expect("octets are octets");
-    // References need an ORB around them, and code sets are agreed on; these are the defaults.
+    // References need an ORB, and code sets are negotiated; these are the defaults.
     let valid = Any::decode_value(&code, &mut Decoder::from_bytes(&octets, ByteOrder::NATIVE, Version::V1_2));
     WORLD.with(|(runtime, orbs)| runtime.block_on(both(orbs, &code, &raw, &sent, valid.is_ok())));
 });
 
-/// The servant, whose results are what it was given as octets.
+/// The servant, which returns the bytes that it received.
 struct Raw {
     taken: AtomicBool,
     given: Any,
@@ -89,7 +90,7 @@ async fn both(orbs: &Pair, code: &TypeCode, raw: &TypeCode, sent: &Any, valid: b
 
     let give = Request::new(&there, "give");
     verdict(&give.clone().returns(code.clone()).invoke().await, valid, CompletionStatus::Yes);
-    // As what they are.
+    // With their actual type.
     let octets = give.returns(raw.clone()).invoke().await.expect("octets are octets");
     assert_eq!(&octets.result, sent);
     orbs.server.deactivate(&here);
@@ -116,7 +117,7 @@ fn verdict(answer: &Result<Answered, DynamicException>, valid: bool, completed: 
     }
 }
 
-/// Types of what an operation does not return.
+/// Returns whether the type is one that an operation cannot return as a value.
 fn nothing(code: &TypeCode) -> bool {
     matches!(code.unaliased().kind(), TcKind::Void | TcKind::Null)
 }

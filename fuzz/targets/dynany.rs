@@ -1,7 +1,7 @@
-//! Walks through values and changes of them, as the input says.
+//! Traversals and changes of values, controlled by the input.
 //!
-//! The input is an any and what to do with it, an octet each. Whatever is done, the value stays one of its type, has an any, and the any has
-//! the value.
+//! The input is an any and a sequence of operations, a byte each. After each of them, the value must still
+//! match its type, convert to an any, and be equal to the value of the any.
 #![no_main]
 
 mod small_stack;
@@ -14,7 +14,7 @@ use giop_codec::typecode::{TcKind, TypeCode};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 use libfuzzer_sys::fuzz_target;
 
-/// Things to do: each may make a sequence longer.
+/// Number of operations: each may make a sequence longer.
 const STEPS: usize = 64;
 
 fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
@@ -26,7 +26,7 @@ fn fuzz(data: &[u8]) {
     match any {
         Ok(any) => {
             let Ok(_) = Any::decode(&mut d) else { return };
-            // What is received is looked at when it is taken out.
+            // Received anys are validated when they are extracted.
             if any.validate().is_err() {
                 let _ = DynAny::from_any(&any);
                 return;
@@ -56,7 +56,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-/// About how many parts a value of a type begins with.
+/// Returns the approximate number of parts of a type's initial value.
 fn parts(code: &TypeCode, depth: usize) -> usize {
     let Some(depth) = depth.checked_sub(1) else { return 1 };
     let code = code.unaliased();
@@ -73,7 +73,7 @@ fn parts(code: &TypeCode, depth: usize) -> usize {
     }
 }
 
-/// Whether a step takes so long that many take too long: each copies the whole.
+/// Returns whether a value is so large that many steps take too long, because each copies the whole.
 fn is_large(whole: &DynAny) -> bool {
     const MOST: usize = 4096;
     let whole = whole.dynamic().expect("the whole is there");
@@ -96,7 +96,7 @@ fn is_large(whole: &DynAny) -> bool {
     whole.graph.nodes.len() > MOST
 }
 
-/// A tree takes more memory than its octets, and some graphs have none.
+/// Accepted failures: a tree takes more memory than its encoding, and some graphs cannot be represented.
 fn excused(error: &DynError) -> bool {
     let limited = |error: &DecodeError| {
         matches!(
@@ -193,7 +193,7 @@ fn value(part: &DynAny, n: u8) {
     let _ = if n.is_multiple_of(2) { value.set_to_null() } else { value.set_to_value() };
 }
 
-/// What a struct has, it takes.
+/// Checks that a struct accepts its own members.
 fn members(part: &DynAny) {
     let Ok(view) = part.as_struct() else { return };
     let Ok(all) = view.members() else { return };

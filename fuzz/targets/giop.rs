@@ -1,8 +1,8 @@
-//! GIOP messages from a hostile peer: the octets alone, and fed to both ends of a connection.
+//! GIOP messages from a hostile peer: the bytes alone, and fed to both ends of a connection.
 //!
-//! Any capture is a seed: there is no prefix, and what varies (splits, answers) is derived from the input. What the
-//! connection makes of a stream may not depend on how it arrives, so each input runs whole and in pieces, and both
-//! runs must tell the same story.
+//! Any capture is a seed: there is no prefix, and all variations (splits, answers) are derived from the
+//! input. The result of a stream must not depend on how it arrives. Therefore each input runs as a whole and
+//! in pieces, and both runs must produce the same story.
 #![no_main]
 
 mod small_stack;
@@ -24,12 +24,12 @@ fn fuzz(data: &[u8]) {
         let whole = converse(role, data, None);
         let pieces = converse(role, data, Some(Dice::new(data)));
         assert_eq!(whole.0, pieces.0, "{role:?}: the story depends on how the octets arrive");
-        // What is not written when the peer closes is dropped, and in pieces more is written before.
+        // Data that is unsent when the peer closes is dropped, and in pieces more is sent before that.
         assert!(pieces.1.starts_with(&whole.1), "{role:?}: the answers depend on how the octets arrive");
     }
 }
 
-/// Decodes the first message without a connection; what decodes must survive being written again.
+/// Decodes the first message without a connection. What decodes must survive being encoded again.
 fn decode_alone(data: &[u8]) {
     let Some(start) = data.first_chunk() else { return };
     let Ok(header) = MessageHeader::decode(start) else { return };

@@ -1,7 +1,7 @@
-//! IDL from anywhere: as text, and as Rust tokens.
+//! IDL from hostile input: as text, and as Rust tokens.
 //!
-//! The compiler ends with a model or with errors that can be shown, after a number of steps that the text's size allows; generated code
-//! parses as Rust.
+//! The compiler ends with a model, or with errors that can be displayed, after a number of steps that is
+//! limited by the text's size. Generated code parses as Rust.
 #![no_main]
 
 mod small_stack;
@@ -21,7 +21,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-/// The most steps for each token and each inherited member.
+/// Maximum number of steps for each token and each inherited member.
 const STEPS: u64 = 100;
 
 fn compile(source: Source) {

@@ -1,7 +1,7 @@
 //! Several IDL files: includes, macros, conditionals.
 //!
-//! Lines `//// NAME` part the files; the first is `a.idl`. The compiler ends with a model or with errors that can be
-//! shown; generated code parses as Rust, with and without what is included.
+//! Lines `//// NAME` separate the files; the first is `a.idl`. The compiler ends with a model, or with errors
+//! that can be displayed. Generated code parses as Rust, with and without included definitions.
 #![no_main]
 
 mod small_stack;

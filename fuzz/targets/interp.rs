@@ -1,8 +1,8 @@
-//! Programs of type codes beside compiled decoders, on the same hostile octets.
+//! Programs of type codes, compared with compiled decoders on the same hostile bytes.
 //!
-//! What a compiled decoder takes, the program of its type takes, and no other octets; it ends at the same place, and what it
-//! read, copied or kept in an any has the encoding of the compiled value. Limits of depth and memory are counted
-//! differently, so that what one of them stops is left out.
+//! A program accepts exactly the bytes that the compiled decoder of its type accepts, and ends at the same
+//! position. What it read, copied or kept in an any has the encoding of the compiled value. Limits of depth
+//! and memory are counted differently, so failures by a limit are ignored.
 #![no_main]
 
 mod small_stack;
@@ -43,7 +43,7 @@ zorb::idl! {
 fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
 
 fn fuzz(data: &[u8]) {
-    // The first octet chooses the phase that a value begins at.
+    // The first byte selects the alignment at which a value begins.
     let Some((phase, octets)) = data.split_first() else { return };
     let phase = usize::from(phase % 8);
     let octets = Bytes::from([vec![0; phase], octets.to_vec()].concat());
@@ -105,7 +105,7 @@ fn all(input: &Input<'_>) {
     one::<Any>(input);
 }
 
-/// What UTF-16 and UTF-8 can say has an encoding everywhere.
+/// Text that UTF-16 and UTF-8 can represent has an encoding everywhere.
 fn code_sets() -> CodeSets {
     CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) }
 }
@@ -117,7 +117,7 @@ impl Input<'_> {
         d.at(self.phase)
     }
 
-    /// The other order, another phase.
+    /// Returns an encoder with the other byte order and another alignment.
     fn encoder(&self) -> Encoder {
         let order = if self.order == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
         let mut e = Encoder::new_at(order, Version::V1_2, 4);
@@ -134,7 +134,7 @@ fn one<T: Typed + CdrDecode + CdrEncode + Debug>(input: &Input<'_>) {
     }
     let program = Program::of(&T::type_code());
 
-    // All of it before any of it is believed.
+    // Validates all of it before using any of it.
     let mut over = input.decoder();
     let valid = program.validate(&mut over);
     if let Some((value, _)) = same(&compiled, &valid, "validate") {
@@ -152,22 +152,22 @@ fn one<T: Typed + CdrDecode + CdrEncode + Debug>(input: &Input<'_>) {
         let mut e = input.encoder();
         match program.encode(tree, &mut e) {
             Ok(()) => assert_eq!(Some(e.into_bytes()), encoding, "{tree:?}"),
-            // Of what is too deep for a receiver there is none.
+            // A value that is too deeply nested for a receiver has no encoding.
             Err(error) => assert!(encoding.is_none(), "{error}: {tree:?}"),
         }
     }
 
     let mut e = input.encoder();
     let copied = program.copy(&mut input.decoder(), &mut e);
-    // Anys refuse sequences of what takes no octets, which no type here has.
+    // Anys reject sequences of zero-size elements, which no type here has.
     if let Some((value, _)) = same(&compiled, &copied, "copy")
         && let Some(encoding) = encoding(input, value)
     {
         assert_eq!(e.into_bytes(), encoding, "{value:?}");
     }
 
-    // As the argument of a dynamic call: kept in an any, and taken out of it by its type.
-    // It looks at all of it when it is asked to.
+    // As the argument of a dynamic call: kept in an any, and extracted from it by its type. It is validated
+    // completely on request.
     let kept = Any::decode_value(&T::type_code(), &mut input.decoder()).map_err(DynError::from);
     let kept = kept.and_then(|any| any.validate().map(|()| any));
     if let Some((value, any)) = same(&compiled, &kept, "decode_value")
@@ -178,7 +178,7 @@ fn one<T: Typed + CdrDecode + CdrEncode + Debug>(input: &Input<'_>) {
     in_segments(input, &program, valid.is_ok(), d.position());
 }
 
-/// Where the octets are cut in two makes no difference.
+/// Checks that splitting the bytes in two makes no difference.
 fn in_segments(input: &Input<'_>, program: &Program, valid: bool, end: usize) {
     let joint = input.octets.len() / 2;
     if joint < input.phase || input.version != Version::V1_2 {
@@ -198,7 +198,7 @@ fn in_segments(input: &Input<'_>, program: &Program, valid: bool, end: usize) {
     }
 }
 
-/// Both results where both are values. Panics where one is and the other is not.
+/// Returns both results if both are values. Panics if only one of them is.
 fn same<'a, T: Debug, U>(
     compiled: &'a Result<T, DecodeError>,
     program: &'a Result<U, DynError>,
@@ -207,7 +207,7 @@ fn same<'a, T: Debug, U>(
     match (compiled, program) {
         (Ok(value), Ok(other)) => Some((value, other)),
         (Err(_), Err(_)) => None,
-        // A compiled decoder does not look into anys.
+        // A compiled decoder does not validate the contents of anys.
         (Ok(_), Err(error)) if excused(error) || error.path().steps().contains(&Step::Content) => None,
         (Ok(value), Err(error)) => panic!("{act} refuses {value:?}: {error:?}"),
         (Err(error), Ok(_)) => panic!("{act} takes what is no value: {error:?}"),

@@ -1,6 +1,7 @@
-//! Object references from strangers: as text and as octets.
+//! Object references from strangers: as text and as bytes.
 //!
-//! What parses prints as text that parses to the same; what is wrong says so at a character of the text.
+//! A valid reference prints as text that parses to the same reference. An error names its position in the
+//! text.
 #![no_main]
 
 mod small_stack;

@@ -1,6 +1,7 @@
-//! JSON of values that name their types, and octets of such values.
+//! JSON of self-describing values, and bytes of such values.
 //!
-//! What is read can be written, and reads as the same: the second text is the first one. What is refused says where.
+//! What is read can be written, and reads as the same: the second text equals the first. An error names its
+//! position.
 #![no_main]
 
 mod small_stack;
@@ -26,7 +27,7 @@ fn fuzz(data: &[u8]) {
     let octets = Bytes::copy_from_slice(data);
     let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
     if let Ok(any) = Any::decode(&mut d) {
-        // Some types have no JSON.
+        // Some types have no JSON representation.
         let _ = written(&any);
         // The rest as text of the type.
         if let Some(Ok(text)) = octets.get(d.position()..).map(std::str::from_utf8)
@@ -40,10 +41,11 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-/// Types of a type code that are looked at.
+/// Maximum number of types that are checked in a type code.
 const TYPES: usize = 4096;
 
-/// Whether names and labels tell members apart, as those of IDL do, and there are no types in the value that may be without.
+/// Returns whether names and labels distinguish members, as in IDL, and whether the value contains only types
+/// with a JSON representation.
 fn is_proper(code: &TypeCode) -> bool {
     let mut waiting = vec![code.clone()];
     for _ in 0..TYPES {
@@ -75,7 +77,7 @@ fn is_proper(code: &TypeCode) -> bool {
     false
 }
 
-/// Its text, if it has one, after the text was read and written again.
+/// Returns its text, if it has one, after checking that the text survives reading and writing.
 fn written(any: &Any) -> Option<String> {
     let text = any.to_json().ok()?;
     let again = match Any::from_json(&text) {

@@ -1,6 +1,7 @@
 //! Object keys from strangers.
 //!
-//! What parses encodes to the same octets and has its id where it says; names of POAs are good, or none of them is given.
+//! A key that parses encodes to the same bytes and has its id at the stated position. Its POA names are
+//! valid, or none is returned.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! One end of a connection that meets octets of a stranger, and the story of what it made of them.
+//! One end of a connection that receives bytes of a stranger, and the story of its events.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::{BufferPool, CallId, Config, Connection, Event, IncomingRequest, Limits, Reply, Role};
 
-/// Octets of the whole pool: small, so that its end comes into sight.
+/// Size of the whole pool, bytes: small, so that it can be exhausted.
 const POOL: usize = 4 << 20;
 
-/// The events in words.
+/// The events as text.
 pub type Story = Vec<String>;
 
 /// One end of a connection with its story.
@@ -24,12 +24,12 @@ pub struct End {
     pub conn: Connection,
     pub story: Story,
     pub closed: bool,
-    /// The way to the peer took less than it was given.
+    /// The last write accepted less than it was given.
     pub blocked: bool,
     pool: Arc<BufferPool>,
 }
 
-/// Takes what an end sends; says whether that was all of it.
+/// Takes the output of an end. Returns whether it took all of it.
 pub trait Way {
     fn write(&mut self, transmit: &mut Transmit) -> bool;
 }
@@ -46,7 +46,7 @@ impl End {
         Self { conn, story: Vec::new(), closed: false, blocked: false, pool }
     }
 
-    /// Calls in all states a reply can meet: waiting, a locate, cancelled.
+    /// Makes calls in all states that a reply can find: pending, a locate, cancelled.
     pub fn call(&mut self) {
         let now = Instant::now();
         for i in 0..4 {
@@ -72,7 +72,7 @@ impl End {
         }
     }
 
-    /// Takes events and writes until nothing moves; says whether there is reading to be done.
+    /// Takes events and writes until nothing moves. Returns whether the end wants to read.
     pub fn turn(&mut self, way: &mut impl Way, now: Instant) -> bool {
         self.blocked = false;
         loop {
@@ -97,7 +97,7 @@ impl End {
         self.conn.wants_read()
     }
 
-    /// The stream of the peer has ended: nothing may be left that time does not end.
+    /// Handles the end of the peer's stream: only state that a timeout ends may be left.
     pub fn finish(&mut self, way: &mut impl Way, start: Instant) {
         self.turn(way, start);
         self.conn.handle_eof(start);
@@ -135,7 +135,8 @@ impl End {
         self.story.push(line);
     }
 
-    /// Looks at all of a request; answers most at once and leaves some open, so that cancels meet them.
+    /// Decodes all of a request. Answers most requests immediately and leaves some open, so that cancels find
+    /// them.
     fn serve(&mut self, request: &IncomingRequest) -> String {
         let mut arguments = request.arguments();
         let _ = arguments.read_string();
@@ -177,7 +178,7 @@ fn describe(reply: &Reply) -> String {
     format!("{:?} {:?} {}", reply.status(), reply.locate_status(), reply.contexts().len())
 }
 
-/// Memory takes all.
+/// Memory accepts everything.
 impl Way for Vec<u8> {
     fn write(&mut self, transmit: &mut Transmit) -> bool {
         while !transmit.is_empty() {
@@ -191,7 +192,8 @@ impl Way for Vec<u8> {
     }
 }
 
-/// Feeds the stream to one end of a connection, whole or in pieces. Gives its story and all octets that it sent.
+/// Feeds the stream to one end of a connection, whole or in pieces. Returns its story and all bytes that it
+/// sent.
 pub fn converse(role: Role, data: &[u8], mut pieces: Option<Dice>) -> (Story, Vec<u8>) {
     let (start, mut sent) = (Instant::now(), Vec::new());
     let mut end = End::new(role, start);
@@ -216,7 +218,7 @@ pub fn converse(role: Role, data: &[u8], mut pieces: Option<Dice>) -> (Story, Ve
     (end.story, sent)
 }
 
-/// Numbers that depend on the input alone.
+/// Pseudo-random numbers that depend only on the input.
 pub struct Dice(u64);
 
 impl Dice {
@@ -225,7 +227,7 @@ impl Dice {
         Self(data.iter().fold(0xcbf2_9ce4_8422_2325, mix) | 1)
     }
 
-    /// How much one read gets: mostly a few octets, at times much.
+    /// Returns the size of a read: mostly a few bytes, sometimes many.
     pub fn length(&mut self) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

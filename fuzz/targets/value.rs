@@ -1,7 +1,7 @@
-//! Graphs of values from hostile octets: in both byte orders, whole and in segments.
+//! Graphs of values from hostile bytes: in both byte orders, whole and in segments.
 //!
-//! Where the octets are cut makes no difference. What decodes has an encoding, which decodes to a graph that looks the same, with the
-//! same values shared.
+//! The segmentation makes no difference. What decodes has an encoding, which decodes to an equal graph with
+//! the same shared values.
 #![no_main]
 
 mod small_stack;
@@ -19,7 +19,7 @@ use values::*;
 fuzz_target!(|data: &[u8]| small_stack::run(256, || fuzz(data)));
 
 fn fuzz(data: &[u8]) {
-    // The first octet says where types and alignment begin, the second where segments end.
+    // The first byte selects the start of types and alignment, the second the segment boundary.
     let [start, joint, octets @ ..] = data else { return };
     let octets = Bytes::copy_from_slice(octets);
     for order in [ByteOrder::Big, ByteOrder::Little] {
@@ -29,7 +29,7 @@ fn fuzz(data: &[u8]) {
     }
 }
 
-/// Values of the types of a message's parameters, as many as there are.
+/// Values of the types of a message's parameters, until the first error.
 #[derive(Debug, Default)]
 struct Parameters {
     base: Vec<Option<Value<Base>>>,
@@ -42,7 +42,7 @@ struct Parameters {
     text: Vec<Option<Value<BoxStr>>>,
 }
 
-/// How many parameters are read.
+/// Maximum number of parameters that are read.
 const MOST: usize = 8;
 
 impl Parameters {
@@ -80,7 +80,7 @@ impl Parameters {
     }
 }
 
-/// What was read before the first error, how many of them, and where the reader was.
+/// Returns the values before the first error, their number, and the reader's position.
 fn read(mut d: Decoder<'_>, start: usize) -> (Parameters, usize, Option<usize>) {
     let mut parameters = Parameters::default();
     for n in 0..MOST {

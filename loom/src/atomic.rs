@@ -1,8 +1,8 @@
 //! Atomics for the runtime's code in place of those of `std`.
 //!
-//! loom takes a sequentially consistent access for one that acquires and releases, and would find orders that no machine has.
-//! Its fences are exact, so each such access has one: behind what is written, before what is read. That is how processors
-//! without such accesses get them.
+//! loom treats a sequentially consistent access as acquire and release only, and would report orders that no
+//! machine produces. Its fences are exact. Therefore each such access here has a fence: after a store, and
+//! before a load. Processors without sequentially consistent accesses use the same fences.
 
 pub use loom::sync::atomic::Ordering;
 use loom::sync::atomic::fence;

@@ -1,8 +1,8 @@
-//! What the models have in common: the runtime's own count of requests on loom's atomics, and loom's forms of what it stands
-//! beside.
+//! Common code of the models: the runtime's own request counter on loom's atomics, and loom versions of the
+//! types around it.
 //!
-//! `crates/orb-runtime/src/serve/count.rs` is the very file. tokio's `Notify`, arc-swap's slots and a POA's gate are written here
-//! as short as they can be: what is proven is the order of steps between them, not those crates.
+//! `crates/orb-runtime/src/serve/count.rs` is included unchanged. tokio's `Notify`, arc-swap's slots and a
+//! POA's gate are reduced to the minimum: the models prove the order of steps between them, not those crates.
 
 pub mod atomic;
 #[path = "../../crates/orb-runtime/src/serve/count.rs"]
@@ -20,21 +20,22 @@ pub struct Object {
     pub generation: u32,
     count: Count,
     gate: Arc<Gate>,
-    /// Shared by requests, and for itself alone to whoever has waited for them: loom finds who does not keep to that.
+    /// Accessed by requests (shared), and by a thread that has waited for them (exclusive): loom reports a
+    /// violation.
     servant: UnsafeCell<()>,
 }
 
-/// A POA's: whether requests may start, and who waits for the last of them.
+/// The gate of a POA: whether requests may start, and the threads that wait for the last of them.
 pub struct Gate {
     open: AtomicU8,
     idle: Notify,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     Served,
-    /// The object was out of the map.
+    /// The object was not in the map.
     Gone,
     /// The gate was closed.
     Refused,
@@ -45,7 +46,7 @@ impl Gate {
         Arc::new(Self { open: AtomicU8::new(1), idle: Notify::default() })
     }
 
-    /// As a manager does that holds or discards from now on.
+    /// Closes the gate, like a manager that starts to hold or discard requests.
     pub fn close(&self) {
         self.open.store(0, Ordering::SeqCst);
     }
@@ -54,7 +55,7 @@ impl Gate {
         self.open.load(Ordering::SeqCst) != 0
     }
 
-    /// How often somebody was told that the last request is done.
+    /// Returns the number of notifications that the last request has ended.
     pub fn told(&self) -> usize {
         *self.idle.told.lock().unwrap()
     }
@@ -70,7 +71,7 @@ impl Object {
         })
     }
 
-    /// A request: enters, looks at the gate, runs, leaves.
+    /// A request: enters, checks the gate, runs, leaves.
     pub fn request(&self) -> Request {
         let result = match self.enter() {
             false => Request::Gone,
@@ -84,7 +85,7 @@ impl Object {
         result
     }
 
-    /// What would be wrong: the gate first, then the count.
+    /// An incorrect order of steps: the gate first, then the counter.
     pub fn hasty_request(&self) {
         if self.gate.is_open() {
             if self.enter() {
@@ -128,7 +129,7 @@ impl Object {
         }
     }
 
-    /// Takes it out of service.
+    /// Takes the object out of service.
     pub fn retire(&self) -> bool {
         self.count.retire()
     }
@@ -137,8 +138,8 @@ impl Object {
         self.count.is_busy()
     }
 
-    /// Waits until no request is under way; says whether one was. The same steps as the runtime's, which awaits where this
-    /// blocks.
+    /// Waits until no request is running, and returns whether it had to wait. The steps are those of the
+    /// runtime, which awaits where this blocks.
     pub fn idle(&self) -> bool {
         let mut waited = false;
         loop {
@@ -152,13 +153,13 @@ impl Object {
         }
     }
 
-    /// What only who has waited may do.
+    /// Accesses the servant exclusively, which is only allowed after waiting.
     pub fn finish(&self) {
         self.servant.with_mut(|_| ());
     }
 }
 
-/// tokio's, as far as it is used: whoever asked to be notified before the notification gets it.
+/// The used subset of tokio's `Notify`: a waiter that registered before the notification receives it.
 #[derive(Default)]
 pub struct Notify {
     told: Mutex<usize>,
@@ -183,7 +184,7 @@ impl Notify {
     }
 }
 
-/// The table of objects that are found by index and generation. An `RwLock` stands for the `ArcSwapOption`.
+/// The table of objects by index and generation. An `RwLock` replaces the `ArcSwapOption`.
 pub struct Slots {
     slots: Vec<(RwLock<Option<Arc<Object>>>, AtomicU32)>,
     free: Mutex<Vec<usize>>,
@@ -195,7 +196,8 @@ impl Slots {
         Self { slots: (0..len).map(|_| slot()).collect(), free: Mutex::new((0..len).rev().collect()) }
     }
 
-    /// Index and generation of a new object; `None` if there is no room, where the runtime makes some.
+    /// Returns index and generation of a new object; `None` if the table is full, where the runtime would
+    /// extend it.
     pub fn activate(&self, gate: &Arc<Gate>) -> Option<(usize, Arc<Object>)> {
         let index = self.free.lock().unwrap().pop()?;
         let (slot, generation) = &self.slots[index];
@@ -209,7 +211,7 @@ impl Slots {
         found.as_ref().filter(|object| object.generation == generation).cloned()
     }
 
-    /// Says whether this is who did it.
+    /// Deactivates the object. Returns whether this call did it.
     pub fn deactivate(&self, index: usize, object: &Object) -> bool {
         if !object.retire() {
             return false;

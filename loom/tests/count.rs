@@ -1,10 +1,11 @@
-//! Whoever waits for the requests of an object or of a POA: in every order in which their steps can come.
+//! Waiting for the requests of an object or of a POA, in every possible order of steps.
 
 use loom::sync::Arc;
 use loom::thread;
 use zorb_loom::{Gate, Object, Request, Slots};
 
-/// Three threads have too many orders: those in which one of them is interrupted up to three times.
+/// Three threads have too many orders: only those in which a thread is preempted up to three times are
+/// explored.
 fn bounded(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -91,7 +92,7 @@ fn a_glance_at_the_count_behind_the_gate_is_enough_to_know_that_nobody_is_to_be_
     });
 }
 
-/// That the models above see what they are for.
+/// Tests the models themselves: they detect an incorrect order of steps.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_request_that_looks_at_the_gate_before_it_enters_is_found_out() {
@@ -125,7 +126,7 @@ fn the_last_request_tells_once_and_that_reaches_who_waits() {
             })
             .collect();
         object.retire();
-        // A notification that does not come is a deadlock, which loom reports.
+        // A missing notification is a deadlock, which loom reports.
         let waited = object.idle();
         object.finish();
         requests.into_iter().for_each(|request| request.join().unwrap());
@@ -151,7 +152,7 @@ fn all_that_wait_are_reached_also_when_one_of_them_stops_watching() {
             })
         };
         object.idle();
-        // Here another request may come, in vain for nobody, or after the other has waited as well.
+        // At this point another request may enter before or after the other thread has waited.
         object.enter();
         object.leave();
         other.join().unwrap();
@@ -168,7 +169,7 @@ fn a_request_that_is_set_aside_is_waited_for_as_well() {
         let request = {
             let object = Arc::clone(&object);
             thread::spawn(move || {
-                // Counted again for the future that waits, then the visit of the driver ends.
+                // Counted again for the pending future; then the driver's visit ends.
                 object.enter();
                 object.leave();
                 object.run();

@@ -1,4 +1,4 @@
-//! A naming service for programs: names are texts, references are typed.
+//! A client of naming services, with names as text and typed references.
 
 use std::future::Future;
 
@@ -10,15 +10,16 @@ use super::{
     print_name,
 };
 
-/// How many bindings [`Listing`] asks for at a time.
+/// The number of bindings that [`Listing`] requests at a time.
 const PAGE: u32 = 1000;
 
-/// What an ORB has of its naming service; in the prelude.
+/// Access to an ORB's naming service. In the prelude.
 pub trait OrbNaming {
-    /// The naming service that `-ORBInitRef NameService=URL`, `OrbBuilder::init_ref` or a default names.
+    /// Returns the naming service that `-ORBInitRef NameService=URL`, `OrbBuilder::init_ref` or a default
+    /// specifies.
     ///
     /// # Errors
-    /// As [`Orb::initial`]: no URL is known, or nobody there is a naming context.
+    /// See [`Orb::initial`]: no URL is known, or the object there is not a naming context.
     ///
     /// # Cancel safety
     /// Dropping the future leaves at most an open connection.
@@ -33,7 +34,7 @@ impl OrbNaming for Orb {
 
 /// A naming context whose names are texts such as `bank/accounts.index` ([`parse_name`]).
 ///
-/// Each call is one request; dropping its future cancels that, and whether it was executed is not known then.
+/// Each call is one request. Dropping its future cancels the request, which may have been executed or not.
 ///
 /// ```no_run
 /// use zorb::prelude::*;
@@ -49,19 +50,19 @@ pub struct Naming {
     context: NamingContextRef,
 }
 
-/// Why a naming service did not do what it was asked for.
+/// The reason why a request to a naming service failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum NamingError {
-    /// The text is no name.
+    /// The text is not a valid name.
     #[error("`{name}` is no name: {source}")]
     Text {
         /// The text.
         name: String,
-        /// What is wrong.
+        /// The syntax error.
         source: NameTextError,
     },
-    /// The service does not take the name.
+    /// The service rejects the name.
     #[error("the naming service does not take the name `{0}`")]
     InvalidName(String),
     /// A part of the name is not bound, or bound to something else.
@@ -69,12 +70,12 @@ pub enum NamingError {
     NotFound {
         /// The whole name.
         name: String,
-        /// What is the matter.
+        /// The reason.
         why: NotFoundReason,
-        /// What is left of the name from the component on that was not found.
+        /// The rest of the name, from the component that was not found.
         rest: String,
     },
-    /// The service gave up on the way, mostly because another service does not answer.
+    /// The service stopped before the end of the name, mostly because another service does not answer.
     #[error(
         "the naming service got no further than `{}` of `{name}`: go on in the context that it names, or look whether that is there",
         OneLine::new(rest)
@@ -82,23 +83,23 @@ pub enum NamingError {
     CannotProceed {
         /// The whole name.
         name: String,
-        /// What is left of it.
+        /// The rest of the name.
         rest: String,
-        /// Where to go on.
+        /// The context in which to continue.
         context: Option<NamingContextRef>,
     },
-    /// Something has the name.
+    /// The name is bound already.
     #[error("`{0}` is bound already: rebind it, or unbind it first")]
     AlreadyBound(String),
-    /// It is bound to no object.
+    /// The name is bound to nil.
     #[error("`{0}` is bound to nil")]
     Nil(String),
-    /// What is bound has another interface, or can not be asked.
+    /// The bound object has another interface, or did not answer the query for it.
     #[error("`{name}`: {source}")]
     Narrow {
         /// The name.
         name: String,
-        /// What asking for the interface brought.
+        /// The error of the query.
         source: NarrowError,
     },
     /// The call failed.
@@ -120,13 +121,14 @@ fn not_found(name: &str, why: NotFoundReason, rest: &str) -> String {
     }
 }
 
-/// The context on the way to a name that is missing; `None` where it is the name itself, or what the service says makes no sense.
+/// Returns the missing context on the way to a name. Returns `None` if the name itself is missing, or if the
+/// service's answer is invalid.
 fn missing_context(name: &str, rest: &str) -> Option<String> {
     let left = parse_name(rest).ok()?.len();
     if left < 2 { None } else { part_at_fault(name, rest) }
 }
 
-/// A name up to the first component of what is left of it.
+/// Returns a name up to the first component of its remaining part.
 fn part_at_fault(name: &str, rest: &str) -> Option<String> {
     let (name, left) = (parse_name(name).ok()?, parse_name(rest).ok()?.len());
     let end = name.len().checked_sub(left.checked_sub(1)?)?;
@@ -134,7 +136,8 @@ fn part_at_fault(name: &str, rest: &str) -> Option<String> {
 }
 
 impl NamingError {
-    /// The context that is missing on the way to the name, where that is why: [`Naming::make_contexts`] makes it.
+    /// Returns the missing context on the way to the name, if that is the reason. [`Naming::make_contexts`]
+    /// creates it.
     #[must_use]
     pub fn missing_context(&self) -> Option<String> {
         match self {
@@ -145,19 +148,20 @@ impl NamingError {
 }
 
 impl Naming {
-    /// The names of that context.
+    /// Creates a client for the names of that context.
     #[must_use]
     pub fn new(context: NamingContextRef) -> Self {
         Self { context }
     }
 
-    /// The context.
+    /// Returns the context.
     #[must_use]
     pub fn context(&self) -> &NamingContextRef {
         &self.context
     }
 
-    /// The object of that name. It is asked for its interface only where its reference does not tell.
+    /// Returns the object with that name. The object is asked for its interface only if its reference does
+    /// not contain it.
     ///
     /// # Errors
     /// [`NamingError`].
@@ -167,7 +171,7 @@ impl Naming {
         found.narrow().await.map_err(|source| NamingError::Narrow { name: name.to_owned(), source })
     }
 
-    /// Gives the object that name, which nothing has yet; all but the last part are contexts that are there.
+    /// Binds an object to a free name. All components except the last must be existing contexts.
     ///
     /// # Errors
     /// [`NamingError::AlreadyBound`] among others.
@@ -176,16 +180,16 @@ impl Naming {
         self.context.bind(&parse(name)?, object).await.map_err(|error| failed(name, error))
     }
 
-    /// Gives the object that name, in place of the object that has it.
+    /// Binds an object to a name, replacing the object bound to it.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] with `NotObject` where a context has it, among others.
+    /// [`NamingError::NotFound`] with `NotObject` if a context is bound to the name, among others.
     pub async fn rebind(&self, name: &str, object: &impl Reference) -> Result<(), NamingError> {
         let object: ObjectRef = object.to_object();
         self.context.rebind(&parse(name)?, object).await.map_err(|error| failed(name, error))
     }
 
-    /// Binds a context, of this service or of another one: names lead on through it.
+    /// Binds a context, of this service or of another one. Names can lead through it.
     ///
     /// # Errors
     /// [`NamingError::AlreadyBound`] among others.
@@ -194,16 +198,16 @@ impl Naming {
         bound.map_err(|error| failed(name, error))
     }
 
-    /// The same in place of the context that has the name.
+    /// Binds a context to a name, replacing the context bound to it.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] with `NotContext` where an object has it, among others.
+    /// [`NamingError::NotFound`] with `NotContext` if an object is bound to the name, among others.
     pub async fn rebind_context(&self, name: &str, context: &NamingContextRef) -> Result<(), NamingError> {
         let bound = self.context.rebind_context(&parse(name)?, context.clone()).await;
         bound.map_err(|error| failed(name, error))
     }
 
-    /// The name means nothing from then on. What was bound stays what it is.
+    /// Removes the binding of a name. The bound object or context continues to exist.
     ///
     /// # Errors
     /// [`NamingError::NotFound`] among others.
@@ -211,10 +215,11 @@ impl Naming {
         self.context.unbind(&parse(name)?).await.map_err(|error| failed(name, error))
     }
 
-    /// The context of that name, made with all contexts on the way to it that are not there yet.
+    /// Returns the context with that name. It and all contexts on the way to it are created if they do not
+    /// exist.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] with `NotContext` where an object is on the way, among others.
+    /// [`NamingError::NotFound`] with `NotContext` if an object is on the way, among others.
     pub async fn make_contexts(&self, name: &str) -> Result<Self, NamingError> {
         let parts = parse(name)?;
         for end in 1..=parts.len() {
@@ -226,7 +231,7 @@ impl Naming {
         self.enter(name).await
     }
 
-    /// The context of that name.
+    /// Returns the context with that name.
     ///
     /// # Errors
     /// [`NamingError`].
@@ -234,7 +239,7 @@ impl Naming {
         Ok(Self { context: self.resolve(name).await? })
     }
 
-    /// What is bound in this context, page by page.
+    /// Lists the bindings of this context, page by page.
     #[must_use]
     pub fn list(&self) -> Listing {
         Listing { state: State::Begin(self.context.clone()) }
@@ -255,13 +260,15 @@ enum State {
 }
 
 impl Listing {
-    /// The next bindings as texts, each in the form of a name; none when all were told ([`is_done`](Self::is_done)).
+    /// Returns the next bindings, each with its name as text. Empty when all have been returned
+    /// ([`is_done`](Self::is_done)).
     ///
     /// # Errors
-    /// What the call brought: OBJECT_NOT_EXIST where the service dropped its iterator because it was not asked for long.
+    /// The exception of the call. OBJECT_NOT_EXIST if the service dropped its iterator because it was not
+    /// used for long.
     ///
     /// # Cancel safety
-    /// A page that was asked for is lost.
+    /// A requested page is lost.
     pub async fn page(&mut self) -> Result<Vec<(String, BindingType)>, SystemException> {
         let page = match &self.state {
             State::Begin(context) => {
@@ -272,7 +279,7 @@ impl Listing {
             State::Further(iterator) => {
                 let (more, page) = iterator.next_n(PAGE).await?;
                 if !more {
-                    // It ends by itself where this does not reach it.
+                    // If this call does not arrive, the iterator ends by itself.
                     let _ = iterator.destroy().await;
                     self.state = State::Done;
                 }
@@ -284,13 +291,13 @@ impl Listing {
         Ok(page.into_iter().map(text).collect())
     }
 
-    /// Whether all bindings were told. Before that a page may be empty.
+    /// Returns whether all bindings were returned. Before that a page may be empty.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
 
-    /// Gives up the bindings that are left, so that the service need not keep its iterator until it drops it by itself.
+    /// Drops the remaining bindings, so that the service need not keep its iterator until it times out.
     ///
     /// # Cancel safety
     /// The service may keep its iterator.
@@ -300,10 +307,10 @@ impl Listing {
         }
     }
 
-    /// All bindings that are left.
+    /// Returns all remaining bindings.
     ///
     /// # Errors
-    /// As [`page`](Self::page).
+    /// See [`page`](Self::page).
     pub async fn all(mut self) -> Result<Vec<(String, BindingType)>, SystemException> {
         let mut all = Vec::new();
         loop {
@@ -320,7 +327,7 @@ fn parse(name: &str) -> Result<Vec<NameComponent>, NamingError> {
     parse_name(name).map_err(|source| NamingError::Text { name: name.to_owned(), source })
 }
 
-/// What an operation raised, in terms of the name that it was called with.
+/// Converts the exceptions of an operation, with the name that it was called with.
 fn failed(name: &str, error: impl Into<Raised>) -> NamingError {
     let name = name.to_owned();
     match error.into() {
@@ -342,7 +349,7 @@ enum Raised {
     System(SystemException),
 }
 
-/// The exceptions of each operation are a type of their own.
+/// Each operation has an exception type of its own.
 macro_rules! raised {
     ($($error:ident $(with $bound:ident)?,)*) => {$(
         impl From<naming_context::$error> for Raised {
@@ -387,7 +394,7 @@ mod tests {
             (r"a\/b/c/d", "c/d", Some(r"a\/b/c")),
             ("a/b", "b", None),
             ("a", "a", None),
-            // What a service should not say.
+            // Invalid answers of a service.
             ("a", "x/y/z", None),
             ("a/b", "", None),
         ] {

@@ -1,11 +1,13 @@
-//! The naming service's interfaces, its names as text, and a client: `orb.naming().await?.bind("a/b", &account)`.
+//! The interfaces of the naming service, its names as text, and a client: `orb.naming().await?.bind("a/b",
+//! &account)`.
 //!
-//! IDL that includes `<CosNaming.idl>` shares these types; where a file of its own has that name, by the option
-//! `extern("::CosNaming" = ::zorb::cos_naming)`. The service itself is the crate `cos-naming`; any other ORB's will do.
+//! IDL that includes `<CosNaming.idl>` shares these types. If a file of the user has that name, the option
+//! `extern("::CosNaming" = ::zorb::cos_naming)` has the same effect. The service itself is the crate
+//! `cos-naming`; any other ORB's service can be used as well.
 
 mod client;
 
-/// What `CosNaming.idl` becomes.
+/// The types generated from `CosNaming.idl`.
 mod stubs {
     crate::idl!("<CosNaming.idl>");
 }
@@ -15,13 +17,14 @@ pub use orb_runtime::wire::{NameText, NameTextError};
 pub use stubs::cos_naming::*;
 
 impl NameComponent {
-    /// A component with that id and kind, either of which may be empty.
+    /// Creates a component with that id and kind, either of which may be empty.
     pub fn new(id: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { id: id.into(), kind: kind.into() }
     }
 }
 
-/// The name that a text stands for: `a.kind/b`, with `\` before a `/`, a dot or a backslash that belongs to a part.
+/// Parses a name from text: `a.kind/b`, with `\` before a slash, dot or backslash that belongs to a
+/// component.
 ///
 /// ```
 /// use zorb::cos_naming::{NameComponent, parse_name, print_name};
@@ -33,19 +36,20 @@ impl NameComponent {
 /// ```
 ///
 /// # Errors
-/// [`NameTextError`], with the character that is wrong; a naming service raises `InvalidName`.
+/// [`NameTextError`], with the invalid character; a naming service raises `InvalidName`.
 #[doc(alias = "to_name")]
 pub fn parse_name(text: &str) -> Result<Name, NameTextError> {
     let NameText { components } = text.parse()?;
     Ok(components.into_iter().map(|(id, kind)| NameComponent { id, kind }).collect())
 }
 
-/// A name as text, of which [`parse_name`] makes the same name; of no component an empty one.
+/// Returns a name as text, from which [`parse_name`] makes the same name. Empty for a name without
+/// components.
 #[must_use]
 #[doc(alias = "to_string")]
 pub fn print_name(name: &[NameComponent]) -> String {
     let mut text = String::new();
-    // A `String` takes everything.
+    // Writing to a `String` cannot fail.
     let _ = NameText::write(&mut text, name.iter().map(|part| (part.id.as_str(), part.kind.as_str())));
     text
 }

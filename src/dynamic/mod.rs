@@ -1,4 +1,4 @@
-//! Interfaces, calls and servants that the program does not know when it is compiled.
+//! Interfaces, calls and servants that are not known at compile time.
 //!
 //! With the feature `dynamic` they may come from IDL that is read at run time: `Idl`.
 

@@ -1,13 +1,13 @@
-//! [`ValueInfo`]: what a value type has, as data.
+//! [`ValueInfo`]: a value type as data.
 
 use std::sync::Arc;
 
 use orb_runtime::dynamic::{AttributeInfo, OperationInfo};
 use orb_runtime::types::{TypeCode, ValueModifier};
 
-/// What a value type has, as data: from IDL that is read at run time, or from an Interface Repository.
+/// A value type as data, from IDL that is read at run time, or from an Interface Repository.
 ///
-/// Its state, what it is truncated to, and whether it is abstract or custom, its type code says.
+/// Its type code contains its state, what it can be truncated to, and whether it is abstract or custom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
     /// Repository id.
@@ -24,7 +24,7 @@ pub struct ValueInfo {
     pub operations: Vec<Arc<OperationInfo>>,
     /// Its attributes, in order.
     pub attributes: Vec<AttributeInfo>,
-    /// What makes values of it (`factory`), in order.
+    /// Its initializers (`factory`), in order.
     pub initializers: Vec<InitializerInfo>,
 }
 
@@ -33,14 +33,15 @@ pub struct ValueInfo {
 pub struct InitializerInfo {
     /// Its name.
     pub name: Box<str>,
-    /// Names and types of its parameters, all of them `in`.
+    /// The names and types of its parameters, which are all `in`.
     pub params: Vec<(Box<str>, TypeCode)>,
     /// The exceptions that it raises.
     pub raises: Vec<TypeCode>,
 }
 
 impl ValueInfo {
-    /// What a type code says: nothing of operations, attributes, abstract bases, supported interfaces and initializers.
+    /// Creates it from a type code, without operations, attributes, abstract bases, supported interfaces and
+    /// initializers.
     pub(super) fn of_code(code: &TypeCode) -> ValueInfo {
         ValueInfo {
             id: code.id().unwrap_or_default().into(),
@@ -54,12 +55,12 @@ impl ValueInfo {
         }
     }
 
-    /// Abstract, custom, truncatable, or none of these.
+    /// Returns whether it is abstract, custom, truncatable, or none of these.
     pub fn modifier(&self) -> ValueModifier {
         self.code.type_modifier().unwrap_or_default()
     }
 
-    /// The type of its base that has state, if there is one.
+    /// Returns the type of its stateful base, if there is one.
     pub fn concrete_base(&self) -> Option<TypeCode> {
         self.code.concrete_base_type().ok().flatten()
     }

@@ -1,4 +1,4 @@
-//! The admin endpoint: what it answers, whom it refuses, and its page in a browser.
+//! The admin endpoint: its responses, the requests that it rejects, and its page in a browser.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod page;
@@ -53,11 +53,11 @@ impl shop::TillServant for Till {
     }
 }
 
-/// A server with an admin endpoint, that was called.
+/// A server with an admin endpoint, and a client that has called it.
 struct Served {
     server: Orb,
     client: Orb,
-    /// The object as its server calls it.
+    /// The object as its own server calls it.
     here: shop::TillRef,
     till: shop::TillRef,
 }
@@ -86,7 +86,7 @@ struct Answer {
     body: String,
 }
 
-/// What the endpoint answers to these octets, until it closes.
+/// Returns the endpoint's response to a request, up to the end of the connection.
 async fn ask(address: SocketAddr, request: &str) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -169,7 +169,7 @@ async fn what_is_no_request_of_this_machine_is_refused() {
     assert_eq!(ask(served.address(), "what is this\r\n\r\n").await.status, 400);
     let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000));
     let mut stream = TcpStream::connect(served.address()).await.unwrap();
-    // It may close before it has read all.
+    // It may close the connection before it has read everything.
     let _ = stream.write_all(long.as_bytes()).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
@@ -190,7 +190,7 @@ async fn half_sent_requests_do_not_keep_others_out() {
         }
     }
     assert_eq!(get(served.address(), "/health").await.status, 200);
-    // The oldest has ended, and the newest is still served.
+    // The oldest connection was closed, and the newest is still served.
     let mut oldest = half.remove(0);
     assert_eq!(oldest.read(&mut [0; 8]).await.unwrap_or_default(), 0);
     let mut newest = half.pop().unwrap();
@@ -252,7 +252,7 @@ async fn connections_beyond_the_limit_are_closed_at_once() {
     for _ in 0..16 {
         open.push(TcpStream::connect(served.address()).await.unwrap());
     }
-    // Each has a seat once the next one is refused: they are taken in their order.
+    // Connections are accepted in order: once the next one is rejected, each of these has a slot.
     let mut more = TcpStream::connect(served.address()).await.unwrap();
     assert_eq!(more.read(&mut [0; 1]).await.unwrap_or(0), 0, "it is closed without an answer");
     drop(open);

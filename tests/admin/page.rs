@@ -1,11 +1,11 @@
-//! The page in a browser, without a window: what it shows, and that nothing of it is refused.
+//! The page in a headless browser: its contents, and that no policy blocks a part of it.
 
 use std::process::{Command, Stdio};
 
 use super::Served;
 use super::status::{freeze, point};
 
-/// A chromium, or `None` where there is none. With `CI=true` there has to be one.
+/// Returns a chromium, or `None` if none is installed. With `CI=true` it is required.
 fn chromium() -> Option<&'static str> {
     let there = |name: &&str| {
         let version =
@@ -73,7 +73,7 @@ async fn the_page_shows_what_the_orb_does() {
     let row = dom.split("<tr>").find(|row| row.contains(">pay<")).unwrap();
     let cells: Vec<&str> = row.split("<td").filter_map(|cell| cell.split(['>', '<']).nth(1)).collect();
     assert_eq!(cells[3..6], ["6", "2", "1"], "calls, user exceptions, failures in {row}");
-    // A line for each, whose label says the newest value.
+    // A line for each, whose label contains the newest value.
     for line in
         ["served: calls/s", "served: failures/s", "served: p99", "connections: 1", "received: ", "sent: "]
     {
@@ -84,7 +84,7 @@ async fn the_page_shows_what_the_orb_does() {
         assert!(image.contains(" d=\"M"), "{image}");
     }
     assert!(!dom.contains("made: calls/s"), "this server makes none");
-    // Whatever a policy refuses, or a script stumbles over, is told there; so is what the browser thinks of its own pages.
+    // The console reports blocked resources and script errors, and also messages of the browser's own pages.
     let told: Vec<&str> =
         log.lines().filter(|line| line.contains(":CONSOLE") && !line.contains("source: chrome://")).collect();
     assert!(told.is_empty(), "{told:#?}");

@@ -1,4 +1,4 @@
-//! What the endpoint says of calls, adapters and the last minutes.
+//! The endpoint's data on calls, adapters and the last minutes.
 
 use std::sync::mpsc::Sender;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,13 +8,13 @@ use zorb::poa::{IdAssignmentPolicy, LifespanPolicy};
 
 use super::*;
 
-/// The row of an operation.
+/// Returns the row of an operation.
 fn row(status: &Value, side: &str, operation: &str) -> Value {
     let rows = status[side].as_array().unwrap();
     rows.iter().find(|row| row["operation"] == operation).unwrap().clone()
 }
 
-/// Calls, user exceptions and failures of an operation.
+/// Returns calls, user exceptions and failures of an operation.
 fn endings(status: &Value, side: &str, operation: &str) -> [Option<u64>; 3] {
     let row = row(status, side, operation);
     ["calls", "user_exceptions", "failures"].map(|name| row[name].as_u64())
@@ -30,7 +30,7 @@ async fn calls_are_counted_by_operation_on_both_sides() {
         served.till.pay(cents).await.unwrap_err();
     }
     served.till.note(1).await.unwrap();
-    // The oneway was before it, so that it is over.
+    // The oneway precedes this call, so it has ended.
     served.till.pay(1).await.unwrap();
     for (orb, side, other) in [(&served.server, "served", "made"), (&served.client, "made", "served")] {
         let status = served.status(orb).await;
@@ -94,7 +94,7 @@ async fn a_result_that_fails_while_it_is_sent_is_a_failure() {
     served.till.receipts(0).await.unwrap_err();
     let lines = served.till.receipts(2000).await.unwrap();
     lines.collect(2001).await.unwrap_err();
-    // The servant ends after its connection has.
+    // The servant ends after its connection.
     while endings(&served.status(&served.server).await, "served", "receipts")[0] != Some(2) {
         tokio::task::yield_now().await;
     }
@@ -106,7 +106,7 @@ async fn a_result_that_fails_while_it_is_sent_is_a_failure() {
 async fn a_call_that_is_given_up_is_a_failure_of_its_caller() {
     let served = Served::new().await;
     let mut call = Box::pin(served.till.pay(1));
-    // Once it is polled it has begun.
+    // The first poll begins it.
     assert!(futures_util::poll!(&mut call).is_pending());
     drop(call);
     let status = served.status(&served.client).await;
@@ -221,7 +221,8 @@ async fn the_last_minutes_are_there_when_somebody_looks() {
     }
 }
 
-/// Stops tokio's clock, which goes on by [`point`] alone: while a thread blocks it does not go on where nothing else is to be done.
+/// Stops tokio's clock, which only [`point`] advances from here on. Until the returned sender is dropped, a
+/// blocking task keeps the clock from advancing when the runtime is idle.
 pub(super) fn freeze() -> Sender<()> {
     tokio::time::pause();
     let (thaw, thawed) = std::sync::mpsc::channel();
@@ -229,12 +230,12 @@ pub(super) fn freeze() -> Sender<()> {
     thaw
 }
 
-/// Lets five seconds pass, after which both ORBs have a point more.
+/// Advances the clock by five seconds, after which both ORBs have another point.
 pub(super) async fn point(served: &Served) {
     let orbs = [&served.server, &served.client];
     let count = async |orb| served.status(orb).await["history"]["at_ms"].as_array().unwrap().len();
     let before = count(orbs[0]).await;
-    // Timers are of whole milliseconds, rounded up.
+    // Timers have a resolution of a millisecond, rounded up.
     tokio::time::advance(Duration::from_millis(5001)).await;
     for orb in orbs {
         while count(orb).await == before {

@@ -1,5 +1,5 @@
-//! The same by dynamic invocations and dynamic skeletons: zorb's requests to compiled servants of the others, requests of theirs to a
-//! servant of zorb's that is called by name.
+//! The same exchange by dynamic invocations and dynamic skeletons: zorb's dynamic requests to compiled
+//! servants of the other ORBs, and requests of theirs to a dynamic servant of zorb.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use zorb::{Servant, TcKind};
 
 use super::*;
 
-/// `Anys::Peer`, by hand: what a program knows that has no generated code.
+/// Returns `Anys::Peer`, built at run time without generated code.
 fn interface() -> Arc<Interface> {
     let list = anys::any_seq_type_code;
     let echo = |code: &TypeCode| {
@@ -84,7 +84,7 @@ impl DynServant for ByName {
     }
 }
 
-/// A listening ORB with a servant that is called by name.
+/// Returns a listening ORB with a dynamic servant.
 async fn server_by_name(without_boxes: bool) -> (Orb, PeerRef) {
     let orb = Orb::builder().listen("iiop://127.0.0.1:0").value::<Spot>().build().await.unwrap();
     let servant = Arc::new(ByName { without_boxes, ..ByName::default() });
@@ -95,7 +95,7 @@ async fn server_by_name(without_boxes: bool) -> (Orb, PeerRef) {
     (orb, reference)
 }
 
-/// Everything that a client asks of a peer, by the names of the operations.
+/// Makes all requests of a client to a peer as dynamic calls.
 async fn drive_by_name(peer: &ObjectRef, own: &PeerRef, all: bool) {
     let interface = interface();
     let of = |name| Request::of(peer, &interface, name).unwrap();
@@ -125,7 +125,7 @@ async fn drive_by_name(peer: &ObjectRef, own: &PeerRef, all: bool) {
         assert_eq!(echoed.output::<TypeCode>("b").unwrap(), code);
         assert_eq!(echoed.output::<TypeCode>("c").unwrap(), Node::type_code());
     }
-    // Sent first, awaited in the other order.
+    // Sent first, awaited in reverse order.
     let type_of = |at: usize| of("type_of").with("a", samples[at].clone()).unwrap();
     let (first, second) = (type_of(14), type_of(15));
     let (first, second) = (first.invoke().deferred(), second.invoke().deferred());
@@ -145,7 +145,7 @@ async fn zorb_with_itself_by_name() {
     let (server, reference) = server_by_name(false).await;
     let (client, own) = self::server().await;
     let peer: PeerRef = client.resolve(&reference.to_string()).await.unwrap();
-    // Calls by name and by stubs, of a servant that is called by name; and calls by name of a compiled one.
+    // Dynamic calls and stub calls to a dynamic servant; and dynamic calls to a compiled one.
     drive_by_name(peer.as_object(), &own, true).await;
     drive(&peer, &own, true).await;
     let compiled: PeerRef = server.resolve(&own.to_string()).await.unwrap();
@@ -163,7 +163,8 @@ async fn their_server_by_name(orb: Foreign) {
 }
 
 async fn their_client_by_name(orb: Foreign) {
-    // JacORB copies a result by its type, and writes a box that it read as a value of Java's, which it can not read.
+    // JacORB copies a result by its type. It writes a box that it read as a Java value in a form that it
+    // cannot read.
     let (server, reference) = server_by_name(orb == Foreign::JacOrb).await;
     let ior = reference.to_string();
     let driven = tokio::task::spawn_blocking(move || orb.drive("any-peer", &["dii-client"], &ior, 7, LIMIT));

@@ -1,5 +1,5 @@
-//! Anys and type codes, live: zorb with itself, and with omniORB and JacORB in both roles. Each side makes the same samples, sends them,
-//! and takes those of the other out of their anys by their types.
+//! Anys and type codes, live: zorb with itself, and with omniORB and JacORB in both roles. Each side creates
+//! the same samples, sends them, and extracts those of the other from their anys by their types.
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -27,7 +27,7 @@ use anys::{
     Place, Point, Priced, Spot, Texts, peer,
 };
 
-/// How long a program of the other side may take for all.
+/// Timeout of the other ORB's program.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn figure() -> Figure {
@@ -74,7 +74,7 @@ fn link(number: i32, next: Option<Value<Link>>) -> Value<Link> {
     Value::new(Link { number, next })
 }
 
-/// Two links in a circle.
+/// Returns two links in a circle.
 fn ring() -> Value<Link> {
     let mut graph = GraphBuilder::new();
     let first = graph.reserve::<Link>();
@@ -93,7 +93,7 @@ fn any<T: Typed + zorb::__private::v1::CdrEncode>(value: T) -> Any {
     Any::new(value).unwrap()
 }
 
-/// One any of each kind.
+/// Returns one any of each kind.
 fn samples(own: &PeerRef) -> Vec<Any> {
     let octets: Bytes = (0..5000).map(|i| i as u8).collect();
     let shared = link(1, None);
@@ -124,7 +124,7 @@ fn samples(own: &PeerRef) -> Vec<Any> {
         Any::with_type(&anys::grid_type_code(), [[0_i32, 1, 2], [3, 4, 5]]).unwrap(),
         Any::with_type(&anys::doubles_type_code(), Seq::from([0.5, 1.5, 2.5])).unwrap(),
         Any::with_type(&anys::octets_type_code(), octets).unwrap(),
-        // omniORB sends an exception here, without its id, as it would read one.
+        // omniORB sends an exception here without its id, in the form that it can read.
         any(5_i32),
         any(Node::type_code()),
         any(any(figure())),
@@ -139,7 +139,7 @@ fn samples(own: &PeerRef) -> Vec<Any> {
     ]
 }
 
-/// What is not as in one's own samples.
+/// Returns a description of the differences from the own samples.
 async fn wrong_with(values: &[Any]) -> String {
     let compared = async {
         want(values, 0, |a| (a.type_code() == &TypeCode::NULL).then_some(()))?;
@@ -172,7 +172,7 @@ async fn wrong_with(values: &[Any]) -> String {
         let holder: Holder = want(values, 27, |a| a.get().ok())?;
         let own: Option<PeerRef> = want(values, 28, |a| a.get().ok())?;
         want(values, 27, |_| (holder.inner.get() == Ok(Point { x: 3, y: 4 })).then_some(()))?;
-        // JacORB has another order of labels.
+        // JacORB uses another order of labels.
         want(values, 27, |_| holder.shape.equivalent(&Choice::type_code()).then_some(()))?;
         for reference in [own, holder.self_] {
             let reference = reference.ok_or("a reference is nil")?;
@@ -188,7 +188,7 @@ async fn wrong_with(values: &[Any]) -> String {
         want(values, 30, |_| in_circle.then_some(()))?;
         same(values, 30, Some(ring()))?;
         let label = Ok(Some(Value::new(Label("boxed".into()))));
-        // JacORB has no boxes in anys.
+        // JacORB does not support boxes in anys.
         want(values, 31, |a| (a.get() == Ok(5_i32) || a.get() == label).then_some(()))?;
         let ends: Ends = want(values, 32, |a| a.get().ok())?;
         want(values, 32, |_| ends.first.as_ref().zip(ends.last.as_ref()).filter(|(a, b)| a.is_same(b)))?;
@@ -199,7 +199,8 @@ async fn wrong_with(values: &[Any]) -> String {
         for one in 0..2 {
             same(&list, one, Some(link(1, None)))?;
         }
-        // The type codes are those of the IDL, names and typedefs included; `Color` to `Texts`, and the named ones.
+        // The type codes are those of the IDL, names and typedefs included; `Color` to `Texts`, and the named
+        // ones.
         let named = [
             Color::type_code(),
             Point::type_code(),
@@ -269,7 +270,7 @@ impl PeerServant for std::sync::Arc<Servant> {
     }
 }
 
-/// A listening ORB with a servant.
+/// Returns a listening ORB with a servant.
 async fn server() -> (Orb, PeerRef) {
     let orb = Orb::builder().listen("iiop://127.0.0.1:0").value::<Spot>().build().await.unwrap();
     let servant = std::sync::Arc::new(Servant::default());
@@ -278,8 +279,9 @@ async fn server() -> (Orb, PeerRef) {
     (orb, reference)
 }
 
-/// Everything that a client asks of a peer, which calls back to `own`. JacORB, which does not pass on all,
-/// writes boxes that it read as values of Java's, and bounded strings without their bounds.
+/// Makes all requests of a client to a peer, which calls back to `own`. If `all` is not set, the peer is
+/// JacORB, which does not forward everything: it writes boxes as Java values, and bounded strings without
+/// their bounds.
 async fn drive(peer: &PeerRef, own: &PeerRef, all: bool) {
     let theirs = peer.samples().await.unwrap();
     assert_eq!(wrong_with(&theirs).await, "");
@@ -293,7 +295,7 @@ async fn drive(peer: &PeerRef, own: &PeerRef, all: bool) {
         let (a, b, c) = peer.echo(sample, other.clone()).await.unwrap();
         assert!(a.type_code() == sample.type_code() && c.type_code() == other.type_code(), "{a:?} {c:?}");
         assert_eq!(b.get::<Any>().unwrap(), c);
-        // Octet for octet but for type codes, which one may spell out where another refers.
+        // Byte for byte except in type codes, where one may spell out a type to which another refers.
         let mut again = samples.clone();
         let index = samples.iter().position(|any| std::ptr::eq(any, sample)).unwrap();
         again[index] = a;
@@ -302,7 +304,7 @@ async fn drive(peer: &PeerRef, own: &PeerRef, all: bool) {
         let (a, b, c) = peer.echo_type(sample.type_code(), Node::type_code()).await.unwrap();
         assert!(&a == sample.type_code() && &b == sample.type_code() && c == Node::type_code());
     }
-    // omniORB can not make such anys, but passes them on.
+    // omniORB cannot create such anys, but forwards them.
     let money: Money = "-123.45".parse().unwrap();
     let priced = any(Priced { name: "lamp".into(), price: money });
     for any in [any(money), Any::with_type(&anys::money_type_code(), money).unwrap(), priced] {
@@ -369,7 +371,7 @@ async fn jacorb_calls_zorb() {
     their_client(Foreign::JacOrb, 6).await;
 }
 
-/// An any as omniORB 4.2.5 writes it, with memory garbage for padding.
+/// Returns an any as omniORB 4.2.5 writes it, with uninitialised memory as padding.
 fn golden(octets: &str) -> Any {
     let digits: Vec<u8> = octets.bytes().filter(u8::is_ascii_hexdigit).collect();
     let octets: Vec<u8> = digits
@@ -382,7 +384,7 @@ fn golden(octets: &str) -> Any {
     any
 }
 
-/// Whose type codes have members public that are private, and the other way round.
+/// In their type codes, private members are public, and public ones private.
 #[test]
 fn values_as_omniorb_writes_them() {
     let place = golden(
@@ -417,7 +419,7 @@ fn values_as_omniorb_writes_them() {
         00000500000073706f740000000000ffff7f0100000000ffff7f0200000000000000fffffffff0ffffff",
     );
     assert_eq!(with_base.get(), Ok(Some(spot())));
-    // The second any refers into the first one.
+    // The second any refers to the first one.
     let list = golden(
         "150000003c000000010000001400000049444c3a416e79732f416e795365713a312e300007000000416e7953657100001300 \
         00000c000000010000000b00000000000000020000001d0000005a00000001a20ad81200000049444c3a416e79732f4c696e \

@@ -1,4 +1,5 @@
-//! The hours that each fuzz target has had: `fuzz/ledger.tsv` against the table in docs/RELIABILITY.md, which `BLESS=1` writes.
+//! The hours that each fuzz target has run: `fuzz/ledger.tsv` is compared with the table in
+//! docs/RELIABILITY.md, which `BLESS=1` writes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +9,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- from fuzz/ledger.tsv -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// What a target has had in all.
+/// The totals of a target.
 #[derive(Default)]
 struct Sum {
     seconds: u64,
@@ -22,7 +23,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The targets that there are.
+/// Returns the existing targets.
 fn targets(run: &str) -> Vec<&str> {
     let line = run.lines().find_map(|line| line.strip_prefix("targets=(")).expect("fuzz/run names them");
     line.trim_end_matches(')').split(' ').collect()

@@ -1,10 +1,11 @@
-//! What tests send, and how they know that it arrived: cheap without optimisation too, since some of them send hundreds of mebibytes.
+//! Test data, and its verification. Both are cheap even without optimisation, because some tests send
+//! hundreds of mebibytes.
 
 #![allow(dead_code, reason = "not every test needs both")]
 
 use bytes::Bytes;
 
-/// Bytes that show where they belong: the same ones come again only after [`PERIOD`].
+/// Returns bytes that identify their position: they repeat only after [`PERIOD`] bytes.
 pub(crate) fn octets(len: usize) -> Bytes {
     let period: Vec<u8> = (0..PERIOD.min(len)).map(|i| (i * 31 + i / 251) as u8).collect();
     let mut bytes = Vec::with_capacity(len);
@@ -14,10 +15,10 @@ pub(crate) fn octets(len: usize) -> Bytes {
     bytes.into()
 }
 
-/// How many bytes [`octets`] repeats.
+/// Period of [`octets`], bytes.
 const PERIOD: usize = 251 << 8;
 
-/// The checksum of all bytes so far, where `before` is that of the bytes before these (0 at the beginning).
+/// Returns the checksum of all bytes so far. `before` is that of the preceding bytes (0 at the beginning).
 pub(crate) fn checksum(before: u64, bytes: &[u8]) -> u64 {
     let mut hasher = crc32fast::Hasher::new_with_initial(before as u32);
     hasher.update(bytes);

@@ -1,4 +1,4 @@
-//! Those who speak for others.
+//! Identity assertions: clients that assert the identity of another user.
 
 use giop_codec::csi::{ContextFailure, EstablishContext, ExportedName, IdentityToken, Oid, SasContext};
 use zorb::Reference;
@@ -19,7 +19,7 @@ fn name(name: &str) -> AssertedIdentity {
 /// `CN=bob` in DER.
 const BOB: &[u8] = &[0x30, 0x0e, 0x31, 0x0c, 0x30, 0x0a, 6, 3, 0x55, 4, 3, 0x0c, 3, b'b', b'o', b'b'];
 
-/// The octets of a certificate in PEM, as the only one of a chain.
+/// Returns the DER encoding of a PEM certificate as a chain of one.
 fn chain(pem: &str) -> Bytes {
     let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let text: Vec<u8> = pem.lines().filter(|line| !line.starts_with('-')).flat_map(str::bytes).collect();
@@ -61,7 +61,7 @@ async fn who_is_not_trusted_does_not() {
     let (_client, vault) = call(builder(), &reference).await;
     let eve = as_user("ann", "a secret").assert_identity(name("bob"));
     assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "trusts this side not");
-    // Nor one who has the gateway's name and not its password, or nothing.
+    // Nor a client with the gateway's name and a wrong password, or without any credentials.
     let eve = as_user("gateway", "x").assert_identity(name("bob"));
     assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "wrong");
     let nobody = context(&SasContext::Establish(EstablishContext {
@@ -69,7 +69,7 @@ async fn who_is_not_trusted_does_not() {
         ..EstablishContext::default()
     }));
     assert_refused(vault.with_context(nobody.id, nobody.data).who().await, NOT_BELIEVED, "not believe");
-    // What a login was good for is not what it asserts.
+    // The result of a login does not apply to a request with an assertion.
     let ann = as_user("ann", "a secret");
     assert_eq!(vault.with_credentials(&ann).who().await.unwrap(), "Login ann");
     let eve = ann.assert_identity(AssertedIdentity::Anonymous);
@@ -98,7 +98,7 @@ async fn a_certificate_can_be_what_is_trusted() {
     assert_eq!(vault.who().await.unwrap(), "AssertedName ann by Certificate CN=gateway");
     let (_client, vault) = call(by("eve").credentials(speaking), &reference).await;
     assert_refused(vault.who().await, NOT_BELIEVED, "trusts this side not");
-    // Who logs in is believed as that user, whatever the certificate.
+    // A login counts as that user, regardless of the certificate.
     let (_client, vault) = call(by("gateway"), &reference).await;
     let bob = Credentials::login("bob", "another").assert_identity(name("ann"));
     assert_refused(vault.with_credentials(&bob).who().await, NOT_BELIEVED, "trusts this side not");

@@ -1,4 +1,5 @@
-//! Contexts as no client of good will sends them: each is refused, nothing is executed, and the connection stays good.
+//! Contexts that no well-behaved client sends: each is rejected, nothing is executed, and the connection
+//! remains usable.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +21,7 @@ pub(crate) fn establish(number: u64, user: &str, password: &str) -> ServiceConte
     establish_for(number, user, password, "")
 }
 
-/// As a client sends it that keeps its own mind about numbers and realms.
+/// Returns a context of a client that chooses its own context ids and realms.
 pub(crate) fn establish_for(number: u64, user: &str, password: &str, realm: &str) -> ServiceContext {
     context(&SasContext::Establish(EstablishContext {
         client_context_id: number,
@@ -48,7 +49,7 @@ fn with(vault: &VaultRef, context: ServiceContext) -> VaultRef {
     vault.with_context(context.id, context.data)
 }
 
-/// What the error beside the reply says.
+/// Returns the error in the reply's context.
 async fn failure(vault: &VaultRef, context: ServiceContext) -> ContextFailure {
     let info = ReplyInfo::new();
     assert_refused(with(vault, context).with_reply_info(&info).who().await, NOT_BELIEVED, "");
@@ -87,7 +88,7 @@ async fn contexts_that_are_cut_or_changed_are_refused_and_the_next_request_is_se
                 assert_eq!(exception.completed, CompletionStatus::No);
                 refused += 1;
             }
-            // Padding may be anything, and some of a context says nothing that matters.
+            // Padding may have any value, and some fields of a context have no effect.
             Ok(who) => assert_eq!(who, "Login ann", "{octets:?}"),
         }
         assert_eq!(with(&vault, good.clone()).who().await.unwrap(), "Login ann");
@@ -145,20 +146,20 @@ async fn contexts_have_numbers_that_are_good_for_their_connection_alone() {
     };
     assert_eq!(stateful(7, "ann", "a secret").await, ("Login ann".to_owned(), true));
     assert_eq!(with(&vault, in_context(7)).who().await.unwrap(), "Login ann");
-    // The same once more is the same; another caller of the same number is none.
+    // An identical repetition is accepted; another caller with the same context id is not.
     assert_eq!(stateful(7, "ann", "a secret").await, ("Login ann".to_owned(), true));
     assert_eq!(failure(&vault, establish(7, "bob", "another")).await, ContextFailure::POLICY_CONFLICT);
     assert_eq!(with(&vault, in_context(7)).who().await.unwrap(), "Login ann");
-    // A login that fails leaves no context.
+    // A failed login leaves no context.
     assert_eq!(failure(&vault, establish(8, "bob", "wrong")).await, ContextFailure::INVALID_EVIDENCE);
     assert_eq!(failure(&vault, in_context(8)).await, missing);
-    // More than are kept are served all the same, but have no number.
+    // Logins beyond the limit of contexts are served, but without a context.
     assert_eq!(stateful(9, "bob", "another").await, ("Login bob".to_owned(), true));
     assert_eq!(stateful(10, "bob", "another").await, ("Login bob".to_owned(), false));
     assert_eq!(failure(&vault, in_context(10)).await, missing);
     assert_eq!(known.asked(), 3);
 
-    // Somebody else who knows the number.
+    // Another client that knows the context id.
     let (_other, replayed) = call(builder(), &reference).await;
     assert_eq!(failure(&replayed, in_context(7)).await, missing);
     let (_third, vault) = call(builder().credentials(as_user("bob", "another")), &reference).await;

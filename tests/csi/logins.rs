@@ -16,7 +16,7 @@ use crate::{
     serve_at, tls,
 };
 
-/// What the reply said of who called.
+/// Returns the reply's context about the caller.
 pub(crate) fn answer(info: &ReplyInfo) -> Option<SasContext> {
     let contexts = info.contexts();
     let context: &ServiceContext =
@@ -39,7 +39,7 @@ async fn a_servant_knows_who_logged_in_and_the_password_is_checked_once() {
             SasContext::Complete { client_context_id: 0, stateful: false, final_token: Default::default() };
         assert_eq!(answer(&info), Some(complete));
     }
-    // Also beside an exception.
+    // Also with an exception.
     let info = ReplyInfo::new();
     vault.with_reply_info(&info).fail().await.unwrap_err();
     assert!(matches!(answer(&info), Some(SasContext::Complete { .. })));
@@ -83,7 +83,7 @@ async fn after_too_many_failures_no_new_login_is_checked_on_the_connection() {
     let bob = vault.with_credentials(&as_user("bob", "another"));
     assert_refused(bob.who().await, NOT_BELIEVED, "too many failed");
     assert_eq!((known.asked(), server.csi_stats().failed_logins), (3, 5));
-    // Who is there stays there, and another connection is not this one.
+    // A logged-in user remains logged in, and other connections are not affected.
     assert_eq!(vault.who().await.unwrap(), "Login ann");
     let (_other, vault) = call(builder().credentials(as_user("bob", "another")), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "Login bob");
@@ -95,7 +95,8 @@ async fn passwords_go_over_plain_tcp_only_where_both_sides_say_so() {
     let (_server, reference) = serve(builder().logins(logins())).await;
     let (_client, vault) = call(builder().login("ann", "a secret"), &reference).await;
     assert_refused(vault.who().await, HERE, "may not go over plain TCP");
-    // The server does not: its references do not ask for any, and one that comes all the same is not looked at.
+    // The server does not: its references do not request a password, and one that is sent nevertheless is not
+    // checked.
     let known = known();
     let careful = Logins::new(known.clone()).required(Required::Nothing);
     let (_server, reference) = serve(builder().logins(careful)).await;
@@ -105,7 +106,7 @@ async fn passwords_go_over_plain_tcp_only_where_both_sides_say_so() {
     let loud = vault.with_context(context.id, context.data);
     assert_refused(loud.who().await, NOT_BELIEVED, "over plain TCP");
     assert_eq!(known.asked(), 0);
-    // Where nobody could ever log in there is no server.
+    // A server at which no login could ever succeed is not built.
     let builder = builder().listen("iiop://127.0.0.1:0").logins(Logins::new(known));
     let error = builder.build().await.unwrap_err();
     assert!(
@@ -124,7 +125,7 @@ async fn sockets_of_this_machine_are_private_enough() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
-/// A server by TLS, and a client that trusts it.
+/// Returns a server with TLS, and a client that trusts it.
 async fn by_tls(
     ca: &Authority,
     serving: TlsBuilder,
@@ -166,13 +167,13 @@ async fn a_certificate_is_an_identity_where_no_login_is_required() {
     let identity = || Logins::new(known()).required(Required::Identity);
     let (_server, _client, vault) = by_tls(&ca, asking(), identity(), builder()).await;
     assert_eq!(vault.who().await.unwrap(), "Certificate CN=alice");
-    // Who logs in beside it is who he says.
+    // A login in addition to a certificate takes precedence.
     let ann = vault.with_credentials(&Credentials::login("ann", "a secret"));
     assert_eq!(ann.who().await.unwrap(), "Login ann");
-    // Nobody asked for the certificate.
+    // The server does not request a certificate.
     let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), identity(), builder()).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
-    // A login is more than a certificate.
+    // A certificate does not replace a login.
     let (_server, _client, vault) = by_tls(&ca, asking(), Logins::new(known()), builder()).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
 }
@@ -185,7 +186,7 @@ async fn plaintext_beside_tls_is_no_way_around_the_login() {
     let (server, reference) = serve_at(both).await;
     let (_client, vault) = call(builder(), &reference).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
-    // The reference tells who would log in that this is the wrong way.
+    // A client that would log in detects by the reference that the transport is wrong.
     let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_refused(vault.who().await, HERE, "does not have");
     let trusting = tls(&ca, "ann").build().unwrap();
@@ -201,7 +202,7 @@ async fn servers_that_name_their_port_for_tls_among_the_mechanisms_alone_are_cal
     let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), Logins::new(known()), builder()).await;
     let mut profile = vault.ior().iiop_profile().unwrap();
     profile.components.retain(|component| component.tag != ComponentTag::SSL_SEC_TRANS);
-    // Whether or not there seems to be another.
+    // With and without an apparent plaintext port.
     for port in [0, 1] {
         profile.port = port;
         let ior = Ior::from_profiles(vault.ior().type_id.clone(), std::slice::from_ref(&profile)).unwrap();
@@ -223,7 +224,7 @@ async fn logins_are_for_a_realm_on_both_sides() {
     }
     let elsewhere = vault.with_credentials(&as_user("ann", "a secret").for_realm("shop"));
     assert_refused(elsewhere.who().await, HERE, "another realm");
-    // Who sends it all the same is told.
+    // A client that sends it nevertheless is notified.
     let context = crate::hostile::establish_for(0, "ann", "a secret", "@shop");
     let loud = vault.with_context(context.id, context.data);
     assert_refused(loud.who().await, NOT_BELIEVED, "another realm");
@@ -241,7 +242,7 @@ async fn servers_without_logins_get_none_unless_that_is_wanted() {
     let info = ReplyInfo::new();
     assert_eq!(vault.with_reply_info(&info).who().await.unwrap(), "nobody");
     assert_eq!(answer(&info), None);
-    // Of a `corbaloc:` nobody knows what its server wants.
+    // The requirements of a `corbaloc:` server are unknown.
     let (guarded, _) = serve(builder().logins(logins())).await;
     guarded.activate_named("vault", crate::Vault::default()).map(|_: VaultRef| ()).unwrap();
     let url = format!("corbaloc::1.2@{}/vault", guarded.endpoints()[0]);
@@ -273,7 +274,7 @@ async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
     while known.asked() < 2 {
         tokio::task::yield_now().await;
     }
-    // More logins of the connection wait behind it.
+    // Further logins of the connection wait for it.
     let users = [("bob", "another"), ("gateway", "opens"), ("bob", "wrong")];
     let behind: Vec<_> = users
         .map(|(user, password)| {
@@ -281,7 +282,7 @@ async fn requests_behind_a_login_wait_for_it_in_order_and_others_do_not() {
             tokio::spawn(async move { vault.who().await })
         })
         .into();
-    // The thread that checks waits, and nobody else does.
+    // Only the thread that checks the password waits.
     assert_eq!(other.pushed().await.unwrap(), 0);
     assert!(!waiting.is_finished());
     drop(held);
@@ -309,7 +310,7 @@ async fn logins_beyond_those_that_may_wait_are_refused() {
     while known.asked() < 1 {
         tokio::task::yield_now().await;
     }
-    // Two of these wait; which ones is not known.
+    // Two of these wait; which ones is not determined.
     for _ in 0..5 {
         calls.push(log_in().await);
     }
@@ -388,7 +389,7 @@ async fn an_address_from_which_too_many_logins_failed_has_to_wait() {
         serve_at(builder().listen("iiop://127.0.0.1:0").listen("iiop://[::1]:0").logins(logins)).await;
     let (_there, there) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_eq!(there.who().await.unwrap(), "Login ann");
-    // Over connections of their own, each of which may fail thrice.
+    // Over separate connections, each of which may fail three times.
     for number in 0..6 {
         let guess = as_user("bob", &number.to_string());
         let (_client, vault) = call(builder().credentials(guess), &reference).await;
@@ -400,7 +401,7 @@ async fn an_address_from_which_too_many_logins_failed_has_to_wait() {
     let stats = server.csi_stats();
     assert_eq!((stats.logins, stats.failed_logins, stats.throttled_logins, known.asked()), (1, 7, 3, 5));
     assert_eq!(there.who().await.unwrap(), "Login ann", "who is logged in stays so");
-    // Another address is not this one.
+    // Another address is unaffected.
     let url = format!("corbaloc:iiop:1.2@{}/{}", server.endpoints()[1], "elsewhere");
     let here: VaultRef = server.activate_named("elsewhere", crate::Vault::default()).unwrap();
     drop(here);
@@ -427,7 +428,7 @@ async fn a_request_whose_login_is_checked_when_the_orb_closes_is_not_executed_an
     while known.asked() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
-    // Whoever checks passwords may take longer than an ORB waits for anybody.
+    // A password check may take longer than the ORB's drain timeout.
     assert_eq!(server.shutdown().await.cut, 0);
     for call in calls {
         let error = call.await.unwrap().unwrap_err();

@@ -1,4 +1,4 @@
-//! Who calls, and what he may: logins, asserted identities, rules, and what hostile clients send in their place.
+//! Authentication and authorization: logins, asserted identities, rules, and hostile clients.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod asserted;
@@ -45,7 +45,7 @@ pub(crate) struct Vault {
     pub(crate) calls: Arc<AtomicU32>,
 }
 
-/// A principal as the tests write it.
+/// Returns a principal in the format of the tests.
 pub(crate) fn shown(principal: Option<&Principal>) -> String {
     let Some(principal) = principal else { return "nobody".to_owned() };
     let speaker = principal.speaker().map(|speaker| format!(" by {}", shown(Some(speaker))));
@@ -62,7 +62,7 @@ impl VaultServant for Vault {
         Ok(a + b)
     }
     async fn push(&self, number: i32) -> Result<(), SystemException> {
-        // Each must find what those before it left.
+        // Each must find the result of its predecessor.
         let before = self.pushed.swap(number, Ordering::Relaxed);
         assert_eq!(before + 1, number, "in the order in which they came");
         Ok(())
@@ -75,12 +75,12 @@ impl VaultServant for Vault {
     }
 }
 
-/// Who knows passwords in plaintext, and counts how often it was asked.
+/// A store of plaintext passwords that counts its queries.
 #[derive(Clone, Default)]
 pub(crate) struct Known {
     passwords: HashMap<&'static str, &'static str>,
     pub(crate) asked: Arc<AtomicU32>,
-    /// Held by a test that wants logins to take long.
+    /// Held by a test to delay logins.
     pub(crate) slow: Arc<Mutex<()>>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn known() -> Known {
     Known::new(&[("ann", "a secret"), ("bob", "another"), ("gateway", "opens")])
 }
 
-/// Logins of them over plain TCP.
+/// Their logins over plain TCP.
 pub(crate) fn logins() -> Logins {
     Logins::new(known()).allow_plaintext_passwords()
 }
@@ -120,7 +120,7 @@ pub(crate) fn as_user(user: &str, password: &str) -> Credentials {
     Credentials::login(user, password).allow_plaintext_passwords()
 }
 
-/// A server at a port of this machine, and the text of its reference.
+/// Returns a server at a port of this machine, and its reference as a string.
 pub(crate) async fn serve(builder: OrbBuilder) -> (Orb, String) {
     serve_at(builder.listen("iiop://127.0.0.1:0")).await
 }
@@ -131,20 +131,21 @@ pub(crate) async fn serve_at(builder: OrbBuilder) -> (Orb, String) {
     (orb.clone(), vault.to_string())
 }
 
-/// The object, called by an ORB of its own.
+/// Returns the object as called by an ORB of its own.
 pub(crate) async fn call(builder: OrbBuilder, reference: &str) -> (Orb, VaultRef) {
     let orb = builder.build().await.unwrap();
     let vault = orb.resolve_unchecked(reference).await.unwrap();
     (orb, vault)
 }
 
-/// TLS of somebody whom the CA knows, and who trusts it.
+/// Returns TLS with a certificate of the CA, and with trust in the CA.
 pub(crate) fn tls(authority: &Authority, name: &str) -> TlsBuilder {
     let (certificate, key) = authority.issue(name);
     Tls::builder().identity(Identity::pem(certificate, key)).trust(Trust::pem(authority.pem()))
 }
 
-/// Refused before anything was executed, for that reason, in words that have these among them.
+/// Asserts that the call was rejected before execution, with that minor code, and with a message that
+/// contains the text.
 #[track_caller]
 pub(crate) fn assert_refused<T: std::fmt::Debug>(
     result: Result<T, SystemException>,
@@ -161,5 +162,5 @@ pub(crate) fn assert_refused<T: std::fmt::Debug>(
 pub(crate) const UNKNOWN: MinorCode = minor::NO_PERMISSION_UNKNOWN_CALLER;
 pub(crate) const NOT_BELIEVED: MinorCode = minor::NO_PERMISSION_NOT_BELIEVED;
 pub(crate) const DENIED: MinorCode = minor::NO_PERMISSION_DENIED;
-/// Refused by the client's own ORB.
+/// Rejected by the client's own ORB.
 pub(crate) const HERE: MinorCode = MinorCode::NONE;

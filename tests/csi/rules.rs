@@ -9,7 +9,8 @@ use zorb::{Orb, Poa, Reference, SystemException};
 
 use crate::{DENIED, Vault, VaultRef, as_user, assert_refused, builder, logins};
 
-/// A server with these rules, to which callers may say who they are; its object under a plain key, and one of a POA below another.
+/// Returns a server with these rules, which accepts optional logins; its object with a plain key, and one of
+/// a nested POA.
 async fn guarded(authorizer: impl Authorizer) -> (Orb, Orb, VaultRef, VaultRef) {
     let wanted = logins().required(Required::Nothing).trust_user("gateway");
     let serving = builder().listen("iiop://127.0.0.1:0").logins(wanted).authorizer(authorizer);
@@ -61,14 +62,14 @@ async fn the_first_rule_that_fits_decides() {
     assert_refused(account.with_credentials(&bob).add(1, 2).await, DENIED, "");
     assert_eq!(account.with_credentials(&bob).who().await.unwrap(), "Login bob");
     assert_refused(account.who().await, DENIED, "");
-    // Who speaks is not who calls.
+    // The rules apply to the asserted identity, not to the asserting one.
     assert_refused(account.with_credentials(&as_user("gateway", "opens")).who().await, DENIED, "");
     assert_eq!(account.with_credentials(&zoe).add(1, 2).await.unwrap(), 3);
     assert_refused(plain.with_credentials(&ann).add(1, 2).await, DENIED, "");
     assert_eq!(plain.who().await.unwrap(), "nobody");
     assert!(plain.is_a("IDL:Guarded/Vault:1.0").await.unwrap());
     assert_refused(plain.non_existent().await, DENIED, "");
-    // A oneway is refused unseen.
+    // A oneway is rejected without a notification.
     plain.push(1).await.unwrap();
     assert_refused(plain.pushed().await, DENIED, "");
     assert_eq!(server.csi_stats().denied, 7);
@@ -89,7 +90,7 @@ async fn addresses_and_defaults_decide_where_nothing_else_is_said() {
             "default = \"deny\"\nrule = [{ decision = \"allow\", addresses = [\"unix\", \"10.0.0.0/8\"] }]",
             false,
         ),
-        // Nobody is known: neither users nor certificates fit.
+        // The caller is unknown: rules for users, subjects and certificates do not match.
         ("default = \"deny\"\nrule = [{ decision = \"allow\", users = \"*\" }]", false),
         ("default = \"deny\"\nrule = [{ decision = \"allow\", subjects = \"*\" }]", false),
         ("default = \"deny\"\nrule = [{ decision = \"allow\", certificates = \"*\" }]", false),
@@ -116,7 +117,7 @@ async fn a_file_of_rules_is_read_again_while_the_server_runs() {
     assert_refused(plain.add(1, 2).await, DENIED, "");
     rules.reload().unwrap();
     assert_eq!(plain.add(1, 2).await.unwrap(), 3);
-    // One that is wrong changes nothing.
+    // An invalid file changes nothing.
     std::fs::write(&file, "default = \"deny\"\n\nusers = 1").unwrap();
     let error = rules.reload().unwrap_err();
     assert!(error.to_string().starts_with(&format!("{}:3: ", file.display())), "{error}");
@@ -150,7 +151,7 @@ fn what_is_wrong_with_a_file_of_rules_is_said_with_its_line() {
     }
 }
 
-/// Allows what does not come for a servant that is not there yet, and counts.
+/// Allows requests whose servant exists, and counts.
 #[derive(Clone, Default)]
 struct Strict {
     asked: Arc<AtomicU32>,
@@ -184,7 +185,7 @@ async fn nobody_learns_by_asking_where_objects_are_and_none_is_made_for_who_may_
     assert_eq!((count(&strict.asked), count(&strict.for_nobody)), (2, 1));
 }
 
-/// Makes every POA that is asked for, and counts.
+/// Creates every requested POA, and counts.
 #[derive(Clone, Default)]
 struct Maker(Arc<AtomicU32>);
 
@@ -203,7 +204,7 @@ impl AdapterActivator for Maker {
 // clause: poa.adapter_activator.levels
 #[tokio::test]
 async fn no_poa_is_made_for_who_may_not_call_what_is_to_be_there() {
-    // Who made the references had the POAs.
+    // The ORB that created the references had the POAs.
     let other = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let bank = other.root_poa().child("bank").persistent().user_ids().create().unwrap();
     let accounts = bank.child("accounts").persistent().user_ids().create().unwrap();

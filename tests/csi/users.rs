@@ -7,7 +7,7 @@ use zorb::csi::{Logins, Users};
 
 use crate::{NOT_BELIEVED, as_user, assert_refused, builder, call, serve};
 
-/// A line with a hash that is fast, and so is no good but for tests.
+/// Returns a line with a fast hash, which is only suitable for tests.
 fn line(user: &str, password: &str) -> String {
     let params = Params::new(8, 1, 1, None).unwrap();
     let salt = SaltString::encode_b64(user.repeat(8).as_bytes()).unwrap();
@@ -28,14 +28,14 @@ async fn users_come_from_a_file_that_may_change() {
         assert_refused(ann.with_credentials(&as_user(user, password)).who().await, NOT_BELIEVED, "wrong");
     }
 
-    // A file that is wrong changes nothing.
+    // An invalid file changes nothing.
     std::fs::write(&file, format!("{}bob:plaintext\n", line("ann", "a secret"))).unwrap();
     let error = users.reload().unwrap_err().to_string();
     assert!(error.contains(":2: ") && !error.contains("plaintext"), "{error}");
     assert_eq!(ann.who().await.unwrap(), "Login ann");
     assert_eq!(server.csi_stats().logins, 1);
 
-    // Who is gone is so at once, on connections that are open, too; who is not is checked again.
+    // Removed users lose access at once, even on open connections; the others are authenticated again.
     std::fs::write(&file, line("bob", "b")).unwrap();
     users.reload().unwrap();
     assert_refused(ann.who().await, NOT_BELIEVED, "wrong");

@@ -1,4 +1,5 @@
-//! `@stream` parameters that are read straight to their place: aligned memory, and targets of the servant's own.
+//! `@stream` parameters that are read directly to their destination: aligned memory, and targets of the
+//! servant.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../contents/mod.rs"]
@@ -39,17 +40,17 @@ const LIMIT: usize = 128 << 20;
 #[derive(Default)]
 struct Sink {
     pushed: AtomicU64,
-    /// Targets that are alive.
+    /// Existing targets.
     targets: Arc<AtomicUsize>,
-    /// Deposits that broke off, and gave their targets back.
+    /// Aborted deposits that returned their targets.
     broken_off: AtomicUsize,
 }
 
-/// Memory in blocks, each of them lent by itself.
+/// Memory in blocks, each of which is lent separately.
 struct Blocks {
     size: usize,
     blocks: Vec<Vec<u8>>,
-    /// Asked for this block it does not what it should.
+    /// It misbehaves when this block is requested.
     fails_at: usize,
     how: Fault,
     asked: usize,
@@ -62,7 +63,7 @@ enum Fault {
     Room,
     NoRoom,
     Filled,
-    /// It gives less than it gave the first time.
+    /// It returns less than the first time.
     Shrinks,
     /// It panics when it is asked again.
     Panics,
@@ -203,7 +204,7 @@ fn large() -> OrbBuilder {
     transport::builder().limits(limits)
 }
 
-/// Client and server over TCP.
+/// Returns client and server over TCP.
 async fn over_tcp(sink: Arc<Sink>, server: OrbBuilder) -> (Orb, Orb, place::SinkRef) {
     let server = server.listen("iiop://127.0.0.1:0").build().await.unwrap();
     let published: place::SinkRef = server.activate_named("sink", sink).unwrap();
@@ -316,7 +317,7 @@ async fn a_target_that_fails_costs_its_call_only() {
         // At the first piece, one in the middle, the last.
         for block in [0, 1, 7, 15] {
             if block == 0 && ["shrinks", "panics"].contains(&how) {
-                continue; // that block has what came early, and is asked for in the servant
+                continue; // that block has the data received early, and is requested in the servant
             }
             let failed = sink.put(how, block, octets(4 * MIB)).await.unwrap_err();
             let place::sink::PutError::Refused(refused) = failed else {
@@ -399,7 +400,7 @@ async fn aligned_memory_goes_on_past_a_pool_that_has_none() {
     }
 }
 
-/// Over a pipe that takes and gives octets in small portions.
+/// Over a pipe that transfers bytes in small portions.
 #[tokio::test]
 async fn deposits_of_any_portions_are_whole() {
     for portion in [1, 7, 4096, 65_537] {
@@ -422,7 +423,7 @@ async fn deposits_of_any_portions_are_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deposit_whose_sender_dies_fails_with_its_target() {
-    // The place where it dies: around the first read, pieces and the end.
+    // Positions at which it dies: around the first read, pieces and the end.
     for cut in [16_500, 65_536, 65_700, 100_000, 165_535, 165_536, 199_999, 200_000] {
         for how in ["blocks", "aligned", "box"] {
             let servant = Arc::new(Sink::default());

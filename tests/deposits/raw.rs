@@ -1,4 +1,4 @@
-//! Senders that are no ORB: requests in fragments, and ones that stop in the middle.
+//! Senders that are not ORBs: requests in fragments, and requests that stop in the middle.
 
 use giop_codec::cdr::CdrEncode;
 use giop_codec::{ByteOrder, Version};
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::raw_requests::{fragmented, reply, reply_octets};
 use super::*;
 
-/// A request to `put` as any ORB would send it.
+/// Returns a request to `put` as any ORB would send it.
 fn request(id: u32, how: &str, arg: u64, data: &Bytes) -> Vec<u8> {
     super::raw_requests::request((ByteOrder::NATIVE, Version::V1_2), id, ("sink", "put"), |e| {
         how.encode(e).unwrap();
@@ -56,7 +56,7 @@ async fn fragments_land_in_place_and_hold_constant_memory() {
     let expected = checksum(0, &data);
     let mut id = 0;
     for (how, arg) in [("aligned", 4096), ("box", 0), ("blocks", 100_000), ("chunk first", 0)] {
-        // As GlassFish and as omniORB send them; one large piece behind a tiny one; pieces of all sizes.
+        // Like GlassFish and omniORB; a tiny piece followed by a large one; pieces of all sizes.
         for (first, step) in
             [(1024, 32 << 10), (8192, 1016), (7 * MIB, 5 * MIB), (64, 14 * MIB), (16 << 10, 64 << 10)]
         {
@@ -103,7 +103,7 @@ async fn streams_are_not_bounded_by_the_message_size_but_by_their_own_limit() {
     };
     assert_eq!(failed.kind, SystemExceptionKind::ImpLimit);
     sink.ping().await.unwrap();
-    // In fragments the servant is told.
+    // In fragments, the servant is notified.
     stream
         .write_all(&fragmented(&request(6, "limited", LIMIT as u64, &octets(9 * MIB)), 8 << 10, MIB))
         .await
@@ -112,7 +112,7 @@ async fn streams_are_not_bounded_by_the_message_size_but_by_their_own_limit() {
     assert!(body.windows(9).any(|part| part == b"IMP_LIMIT"));
     stream.write_all(&request(8, "box", 0, &data)).await.unwrap();
     assert_eq!(reply(&mut stream).await, (8, expected));
-    // The one over which the client asked for the reference ends by itself.
+    // The connection over which the client queried the reference ends by itself.
     while server.open_connections() > 2 {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
@@ -188,7 +188,7 @@ fn a_runtime_that_ends_in_the_middle_of_a_deposit_drops_the_target() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     });
     drop((runtime, server));
-    // On threads of the ORB's own, it ends behind its handle.
+    // On the ORB's own threads, it ends after its handle was dropped.
     for _ in 0..1000 {
         if servant.targets.load(Ordering::SeqCst) == 0 {
             break;

@@ -1,7 +1,8 @@
-//! What Wireshark's dissector makes of zorb's messages: every one is found, as the kind and version that it is, and none is malformed.
+//! Wireshark's dissector on zorb's messages: it finds every message with its kind and version, and none is
+//! malformed.
 //!
-//! The octets go through a relay of the test's own, which writes the capture: no rights are needed. Without `tshark` the test is skipped,
-//! loudly; with `CI=true` that is a failure.
+//! The data goes through a relay of the test, which writes the capture, so no privileges are needed. Without
+//! `tshark` the test is skipped with a message; with `CI=true` that is a failure.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 #[allow(dead_code, reason = "others use all of it")]
@@ -98,7 +99,7 @@ impl DeskServant for Servant {
     }
 }
 
-/// `None`: there is none, which was told.
+/// Returns `None` if it is not installed, after printing a message.
 fn tshark() -> Option<PathBuf> {
     let found = std::env::split_paths(&std::env::var_os("PATH")?)
         .map(|directory| directory.join("tshark"))
@@ -106,18 +107,19 @@ fn tshark() -> Option<PathBuf> {
     if found.is_none() {
         let what = "no tshark: scripts/install-peers.sh installs it";
         assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty() || ci == "false"), "{what}");
-        // Past the capture of output, which shows nothing of tests that pass.
+        // Bypasses the capture of output, which hides it for tests that pass.
         let _ = std::io::stderr().write_all(format!("dissect: SKIPPED: {what}\n").as_bytes());
     }
     found
 }
 
-/// Where a capture may stand.
+/// Returns a path for a capture.
 fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dissect-{}-{name}", std::process::id()))
 }
 
-/// What the dissector says of a packet with messages, or with something wrong: the values of its fields, with commas.
+/// The dissector's result for a packet with messages, or with errors: the values of its fields, separated by
+/// commas.
 struct Packet {
     number: String,
     from: u16,
@@ -161,7 +163,7 @@ fn packets(tshark: &Path, capture: &Path) -> Vec<Packet> {
     lines.lines().map(packet).collect()
 }
 
-/// What it warns of, or calls an error.
+/// Returns its warnings and errors.
 fn complaints(packets: &[Packet]) -> Vec<String> {
     const WARNING: u32 = 0x0060_0000;
     let severe =
@@ -170,7 +172,7 @@ fn complaints(packets: &[Packet]) -> Vec<String> {
     wrong.map(|packet| format!("packet {}: {}", packet.number, packet.said)).collect()
 }
 
-/// Kinds and versions of the messages by client's port and way, as the dissector has them.
+/// Returns kinds and versions of the messages by client port and direction, as reported by the dissector.
 fn found(packets: &[Packet]) -> BTreeMap<(u16, bool), Vec<(u8, u8)>> {
     let mut found = BTreeMap::<_, Vec<_>>::new();
     for packet in packets {
@@ -182,7 +184,7 @@ fn found(packets: &[Packet]) -> BTreeMap<(u16, bool), Vec<(u8, u8)>> {
     found
 }
 
-/// Every message is found as what it is, and nothing is complained of.
+/// Checks that every message is recognized, and that there are no complaints.
 fn check(tshark: &Path, name: &str, traffic: &Traffic) -> (Vec<MessageHeader>, Vec<Packet>) {
     let capture = scratch(name);
     traffic.write(&capture);
@@ -212,7 +214,7 @@ fn item(name: &str, octets: usize) -> Item {
     }
 }
 
-/// A reference to what a relay leads to.
+/// Returns a reference to the object to which a relay leads.
 fn through(relay: u16, ior: &Ior, version: Version) -> Ior {
     let profile = IiopProfile { port: relay, ..ior.iiop_profile().unwrap() }.with_version(version);
     Ior::from_profiles(ior.type_id.clone(), &[profile]).unwrap()
@@ -255,13 +257,13 @@ async fn messages_of_both_sides_in_every_version() {
         for scope in [SyncScope::Queued, SyncScope::Transport, SyncScope::Server, SyncScope::Target] {
             desk.with_sync_scope(scope).note(1).await.unwrap();
         }
-        // Given up: CancelRequest.
+        // Timed out: CancelRequest.
         desk.with_timeout(Duration::from_millis(20)).nap(60_000).await.unwrap_err();
         assert!(desk.locate().await.unwrap());
         assert!(server.deactivate(&here));
         assert!(!desk.locate().await.unwrap());
         assert_eq!(desk.level().await.unwrap_err().kind, SystemExceptionKind::ObjectNotExist);
-        // CloseConnection comes from the server; from a client of 1.2 in another connection.
+        // CloseConnection comes from the server, and from a client of 1.2 in another connection.
         let other = Orb::builder().build().await.unwrap();
         let again: DeskRef =
             other.resolve_unchecked(&through(relay, ior, version).to_string()).await.unwrap();
@@ -293,16 +295,16 @@ async fn what_is_rare() {
     let port = ior.iiop_profile().unwrap().port;
     let relay = traffic.relay(port).await;
 
-    // What is no message of a client gets a MessageError of the server's.
+    // Invalid data of a client results in a MessageError from the server.
     let mut socket = tokio::net::TcpStream::connect(("127.0.0.1", relay)).await.unwrap();
     let mut odd = peer::message(Version::V1_2, MessageType::CancelRequest, |e| e.put_u32(77)).to_vec();
-    odd[6] |= 2; // More is to follow, of a message that never comes in pieces.
+    odd[6] |= 2; // Announces further fragments of a message that cannot be fragmented.
     socket.write_all(&odd).await.unwrap();
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer).await.unwrap();
     assert_eq!(MessageHeader::decode(answer.first_chunk().unwrap()).unwrap().kind, MessageType::MessageError);
 
-    // A forward, and target addresses that are asked for.
+    // A forward, and requested target addresses.
     let to = through(relay, &ior, Version::V1_2);
     let forwards = Fake::new(move |_| Answer::forward(&to)).await;
     let client = Orb::builder().build().await.unwrap();
@@ -324,7 +326,7 @@ async fn what_is_rare() {
     check(&tshark, "rare.pcap", &traffic);
 }
 
-/// A request as a machine sends it in fragments.
+/// Returns a request as a machine sends it in fragments.
 fn in_fragments(body: usize) -> Vec<u8> {
     let now = std::time::Instant::now();
     let pool = Arc::new(BufferPool::new(1 << 20));
@@ -379,7 +381,7 @@ fn fragments_are_joined() {
     assert_eq!(joined.len(), 3, "{joined:?}");
 }
 
-/// What would not be found would prove nothing.
+/// The checks above detect a malformed message.
 #[test]
 fn a_malformed_message_is_found() {
     let Some(tshark) = tshark() else { return };

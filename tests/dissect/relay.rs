@@ -1,4 +1,4 @@
-//! A relay between two ORBs, which keeps what went through it, and writes it as a capture.
+//! A relay between two ORBs, which records the traffic and writes it as a capture.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,22 +10,23 @@ use zorb::Bytes;
 
 /// The port of servers in captures, where the dissector expects GIOP.
 pub(crate) const PORT: u16 = 2809;
-/// That of the first client.
+/// The port of the first client.
 const CLIENT_PORT: u16 = 40_000;
 
-/// A piece of what one side sent.
+/// A piece of data from one side.
 struct Piece {
     connection: u16,
     from_client: bool,
     octets: Vec<u8>,
 }
 
-/// Everything that went through relays, in its order.
+/// All traffic of relays, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Traffic(Arc<Mutex<Vec<Piece>>>);
 
 impl Traffic {
-    /// Relays to a port of this host for as long as the runtime of the test lives. The port to connect to.
+    /// Starts a relay to a port of this host for the lifetime of the test's runtime. Returns the port to
+    /// connect to.
     pub(crate) async fn relay(&self, to: u16) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -44,7 +45,7 @@ impl Traffic {
         port
     }
 
-    /// The number of a new connection.
+    /// Returns the number of a new connection.
     fn open(&self) -> u16 {
         let mut pieces = self.0.lock().unwrap();
         let connection = pieces.iter().map(|piece| piece.connection + 1).max().unwrap_or(0);
@@ -70,7 +71,7 @@ impl Traffic {
         let _ = to.shutdown().await;
     }
 
-    /// What servers sent, of each connection.
+    /// Returns the data that servers sent, by connection.
     #[allow(dead_code, reason = "not every test looks into it")]
     pub(crate) fn of_servers(&self) -> Vec<Bytes> {
         let pieces = self.0.lock().unwrap();
@@ -85,13 +86,14 @@ impl Traffic {
         streams.into_iter().map(Bytes::from).collect()
     }
 
-    /// Adds a connection on which a client sends these octets.
+    /// Adds a connection on which a client sends these bytes.
     pub(crate) fn add(&self, octets: &[u8]) {
         let connection = self.open();
         self.0.lock().unwrap().push(Piece { connection, from_client: true, octets: octets.to_vec() });
     }
 
-    /// The messages of each connection and way, as ports and headers: what the dissector has to find.
+    /// Returns the messages of each connection and direction, as ports and headers, which the dissector has
+    /// to find.
     pub(crate) fn messages(&self) -> Vec<(u16, bool, Vec<MessageHeader>)> {
         let pieces = self.0.lock().unwrap();
         let connections = pieces.iter().map(|piece| piece.connection + 1).max().unwrap_or(0);
@@ -110,7 +112,7 @@ impl Traffic {
         found
     }
 
-    /// Writes a capture of IPv4 packets, one for each piece of up to 1,400 octets.
+    /// Writes a capture of IPv4 packets, one for each piece of up to 1,400 bytes.
     pub(crate) fn write(&self, path: &Path) {
         let pieces = self.0.lock().unwrap();
         let mut file = Vec::new();

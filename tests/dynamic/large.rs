@@ -1,4 +1,4 @@
-//! Large values: long work on them holds up no other call, also where everything runs on one thread.
+//! Large values: time-consuming work on them delays no other call, even if everything runs on one thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -13,7 +13,7 @@ use super::meter::{ByName, Compiled, Kept, MeterRef, interface};
 /// Calls of another client while the long one waits.
 const OTHERS: usize = 20;
 
-/// The only thread for blocking work of the runtime, which does nothing until this is dropped: what is decoded there waits.
+/// Occupies the runtime's only thread for blocking work until this is dropped, so that decoding there waits.
 struct Busy(#[expect(dead_code, reason = "the thread waits for its end")] Sender<()>);
 
 impl Busy {
@@ -24,17 +24,17 @@ impl Busy {
     }
 }
 
-/// Runs all of a test on one thread, with one more for blocking work.
+/// Runs a test on one thread, with one more for blocking work.
 fn on_one_thread(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().max_blocking_threads(1).build().unwrap().block_on(test);
 }
 
-/// Answers by names, and says that it was asked.
+/// A dynamic servant that records that it was called.
 struct Asked {
     servant: ByName,
     asked: Arc<AtomicBool>,
-    /// Occupies the thread for blocking work as soon as it is asked for something large.
+    /// Occupies the thread for blocking work as soon as something large is requested.
     occupies: Option<Arc<Mutex<Option<Busy>>>>,
 }
 
@@ -50,7 +50,7 @@ impl DynServant for Asked {
     }
 }
 
-/// Anys in each other, many of them: 120 KiB.
+/// Returns many nested anys: 120 KiB.
 fn anys() -> Any {
     let one = (0..20).fold(Any::default(), |inner, _| Any::new(inner).unwrap());
     Any::new(vec![one; 1_500]).unwrap()
@@ -140,7 +140,7 @@ fn calls_are_answered_while_a_large_reply_is_decoded() {
     });
 }
 
-/// One that is blocked by its servants anyway has no thread to wait for.
+/// A servant that blocks its thread anyway needs no other thread.
 #[test]
 fn large_arguments_of_a_servant_that_blocks_its_thread_are_decoded_there() {
     on_one_thread(async {

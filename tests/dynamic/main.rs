@@ -1,4 +1,4 @@
-//! Calls and servants whose interfaces are known at run time, beside those that are compiled.
+//! Calls and servants whose interfaces are known at run time, together with compiled ones.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 #[cfg(feature = "serde")]

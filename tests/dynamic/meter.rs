@@ -1,4 +1,4 @@
-//! One interface, served and called both ways.
+//! One interface, served and called in both ways.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ zorb::idl! {
 
 pub(crate) use metering::{MeterRef, MeterServant, Other, Reading, Refused, meter::DivideError};
 
-/// What both kinds of servants keep.
+/// The state of both kinds of servants.
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) level: AtomicI32,
@@ -60,7 +60,7 @@ fn sorted(mut given: Vec<Reading>) -> Vec<Reading> {
     given
 }
 
-/// Of the compiled interface.
+/// The servant of the compiled interface.
 pub(crate) struct Compiled(pub(crate) Arc<Kept>);
 
 impl metering::BaseServant for Compiled {
@@ -107,7 +107,7 @@ impl MeterServant for Compiled {
     }
 }
 
-/// The same by names.
+/// The dynamic servant of the same interface.
 pub(crate) struct ByName(pub(crate) Arc<Kept>);
 
 impl DynServant for ByName {

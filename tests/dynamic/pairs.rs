@@ -9,7 +9,7 @@ use zorb::{Context, Servant};
 
 use super::meter::{ByName, Compiled, DivideError, Kept, MeterRef, Reading, Refused, interface, reading};
 
-/// A servant of either kind, as its client knows it.
+/// Returns a servant of either kind, as its client sees it.
 pub(crate) async fn served(orbs: &Pair, dynamic: bool) -> (ObjectRef, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
     let here = match dynamic {
@@ -76,7 +76,7 @@ async fn call_described(meter: &ObjectRef, interface: &Interface) {
     assert_eq!(sorted.get::<Vec<Reading>>().unwrap(), [reading(-3), reading(4), reading(9)]);
     of("_set_level").with("value", -5).unwrap().invoke().await.unwrap();
     assert_eq!(of("_get_level").invoke().await.unwrap().get::<i32>().unwrap(), -5);
-    // A oneway by its interface: there is nothing to wait for.
+    // A oneway with its interface: nothing is awaited.
     let noted = of("note").with("text", "dynamic;".to_owned()).unwrap().invoke().await.unwrap();
     assert_eq!(noted, zorb::dynamic::Answered::default());
     let other = of("other").with("given", meter.clone()).unwrap().invoke().await.unwrap();

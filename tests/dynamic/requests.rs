@@ -1,4 +1,4 @@
-//! What a dynamic request does beside calling.
+//! Features of dynamic requests besides calls.
 
 use std::time::Duration;
 
@@ -141,11 +141,11 @@ async fn a_server_refuses_what_does_not_fit() {
             (unknown.kind, unknown.minor),
             (SystemExceptionKind::BadOperation, minor::BAD_OPERATION_UNKNOWN)
         );
-        // Fewer octets than the arguments have.
+        // Fewer bytes than the arguments need.
         let short = NamedValue::new("a", Mode::In, Any::new(1_i32).unwrap());
         let short = system(Request::new(&meter, "mean").arg(short).invoke().await.unwrap_err());
         assert_eq!((short.kind, short.completed), (SystemExceptionKind::Marshal, CompletionStatus::No));
-        // More results than there are.
+        // More results than the reply has.
         let long =
             Request::new(&meter, "_get_level").returns(TypeCode::DOUBLE).output("more", TypeCode::LONG);
         let long = system(long.invoke().await.unwrap_err());
@@ -161,7 +161,7 @@ async fn results_that_do_not_decode_are_told_by_their_place() {
     let frame = TypeCode::create_struct("IDL:Frame:1.0", "Frame", &frame).unwrap();
     let frames = [("count", &TypeCode::LONG), ("frames", &TypeCode::sequence(&frame, 0))];
     let frames = TypeCode::create_struct("IDL:Frames:1.0", "Frames", &frames).unwrap();
-    // The octets come back behind their number, and the second name is longer than the message.
+    // The bytes are returned after their count, and the second name is longer than the message.
     let octets = [2_u32, 1, 0, 1000, 0, 0].map(u32::to_ne_bytes).concat();
     let bulk = Request::new(&meter, "bulk").input("data", Bytes::from(octets)).unwrap();
     let error = system(bulk.clone().returns(frames).invoke().await.unwrap_err());

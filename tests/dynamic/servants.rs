@@ -1,4 +1,4 @@
-//! What a dynamic servant may do, and what it may not.
+//! Valid and invalid behaviour of a dynamic servant.
 
 use zorb::dynamic::{DynServant, DynamicException, Request, ServerRequest};
 use zorb::prelude::*;
@@ -7,7 +7,7 @@ use zorb::{CompletionStatus, MinorCode, Servant, minor};
 
 use super::meter::{MeterRef, Other, Refused, interface};
 
-/// Answers each operation in a wrong way, by its name.
+/// Answers each operation in a wrong way, selected by its name.
 struct Wrong;
 
 impl DynServant for Wrong {
@@ -15,13 +15,13 @@ impl DynServant for Wrong {
         match request.operation() {
             // No result.
             "notes" => Ok(request),
-            // One of another type.
+            // A result of another type.
             "mean" => Ok(request.returning("three".to_owned())?),
             // An `out` argument is missing.
             "divide" if request.get::<f64>("b")? == 1.0 => Ok(request.returning(1.0)?),
             // There is no such argument.
             "divide" if request.get::<f64>("b")? == 2.0 => Ok(request.with("quotient", 1.0)?),
-            // An `in` argument can not be set.
+            // An `in` argument cannot be set.
             "divide" if request.get::<f64>("b")? == 3.0 => Ok(request.with("a", 1.0)?),
             "divide" if request.get::<f64>("b")? == 4.0 => Err(Other {}.into()),
             "divide" => Err(DynamicException::User(Any::new(5_i32)?)),

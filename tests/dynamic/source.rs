@@ -1,4 +1,4 @@
-//! Who tells clients about the interfaces of objects.
+//! Sources of interface descriptions for clients.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ impl KeeperServant for Compiled {
     }
 }
 
-/// The same by trees.
+/// The same with value trees.
 struct ByTrees;
 
 impl DynServant for ByTrees {
@@ -137,7 +137,7 @@ async fn call_typed(keeper: &KeeperRef) {
     let opened = keeper.opened(&cage).await.unwrap();
     assert_eq!(opened, cage);
     assert!(opened.inside[0].as_ref().unwrap().is_same(opened.inside[2].as_ref().unwrap()));
-    // The server does not know birds.
+    // The server does not know the type of birds.
     let freed = keeper.freed(Some(Value::new(bird()).upcast())).await.unwrap().unwrap();
     assert_eq!(freed, animal("bird"));
     match keeper.freed(None).await {
@@ -159,7 +159,7 @@ async fn call_by_name(keeper: &KeeperRef) {
     assert_eq!(tree.to_string(), "->0 { number: 1, next: ->1 { number: 2, next: ->0 } }");
     let escaped = of("freed").with("given", None::<Value<Animal>>).unwrap().invoke().await.unwrap_err();
     assert_eq!(escaped.get::<Escaped>().unwrap().who, Some(animal("who")));
-    // A tree of a type that only it knows: cut where it arrives.
+    // A tree of a type that only the sender knows: it is truncated by the receiver.
     let mut tree = Any::new(Some(Value::new(bird()))).unwrap().to_dynamic().unwrap();
     tree.code = Animal::type_code();
     let mut freed = of("freed");

@@ -1,4 +1,5 @@
-//! `@stream` parameters of numbers and characters: servants that take elements while they come, and clients that give them so.
+//! `@stream` parameters of numbers and characters: servants that receive elements while they arrive, and
+//! clients that send them in this way.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../contents/mod.rs"]
@@ -116,7 +117,7 @@ impl bulk::NumbersServant for Numbers {
     }
 }
 
-/// Takes sequences whole.
+/// Receives whole sequences.
 struct Plain;
 
 impl bulk::PlainServant for Plain {
@@ -132,17 +133,17 @@ fn large() -> OrbBuilder {
     transport::builder().limits(limits)
 }
 
-/// Numbers whose octets differ.
+/// Returns numbers with varying bytes.
 fn doubles(len: usize) -> Seq<f64> {
     (0..len).map(|i| f64::from_bits((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 2)).collect()
 }
 
-/// Elements of octets that differ.
+/// Returns elements of varying bytes.
 fn items<T: Element>(len: usize) -> Seq<T> {
     Seq::from_view(aligned(&octets(len * size_of::<T>()))).unwrap()
 }
 
-/// The octets at an address where every element may lie.
+/// Returns the bytes at an address that is aligned for every element type.
 fn aligned(octets: &[u8]) -> Bytes {
     let mut words = vec![0u64; octets.len().div_ceil(8)];
     for (word, octets) in words.iter_mut().zip(octets.chunks(8)) {
@@ -153,7 +154,7 @@ fn aligned(octets: &[u8]) -> Bytes {
     Bytes::from(Seq::from(words)).slice(..octets.len())
 }
 
-/// A stream of these elements in pieces of a few sizes.
+/// Returns a stream of these elements in pieces of a few sizes.
 fn streamed<T: Element>(items: &Seq<T>, step: usize) -> SeqSource<T> {
     let octets = items.bytes();
     let (len, size) = (items.len(), size_of::<T>());
@@ -167,7 +168,7 @@ fn streamed<T: Element>(items: &Seq<T>, step: usize) -> SeqSource<T> {
     SeqSource::stream(len as u64, futures_util::stream::iter(pieces))
 }
 
-/// Client and server over TCP.
+/// Returns client and server over TCP.
 async fn over_tcp(servant: Arc<Numbers>) -> (Orb, Orb, bulk::NumbersRef) {
     let server = large().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let published: bulk::NumbersRef = server.activate_named("numbers", servant).unwrap();
@@ -184,7 +185,7 @@ async fn elements_of_every_type_arrive_whole_in_streams_of_all_sizes() {
             for octets in [0, 16, 16_000, 65_504, 65_536, 66_000, 200_000, MIB + 48] {
                 let items = items::<$item>(octets / size_of::<$item>());
                 let sum = checksum(0, items.as_bytes());
-                // The text before moves the count, and with it the padding behind it.
+                // The preceding text moves the count, and therefore the padding after it.
                 for name in ["", "abc", "abcdefgh"] {
                     assert_eq!(numbers.$name(name, &items).await.unwrap(), sum, "{octets} of {name:?}");
                     let source = streamed(&items, 5_000);
@@ -216,7 +217,7 @@ async fn a_stream_of_numbers_takes_constant_memory_and_no_copy() {
     assert!(chunks >= 512 && largest <= 256 * 1024, "{chunks} chunks of up to {largest}");
     let held = server.pool_stats().held;
     assert!(held <= 4 << 20, "{held} octets held for a stream of 64 MiB");
-    // What tells that it is a stream, and a ring's first header.
+    // The part that identifies the stream, and a ring's first header.
     assert!(server.stats().copied <= 64 * 1024, "{} octets of it were copied", server.stats().copied);
 }
 
@@ -308,7 +309,7 @@ async fn a_source_of_octets_is_one_of_whole_elements() {
     let source = SeqSource::octets(reader(400_000)).unwrap();
     assert_eq!((source.len(), source.is_empty()), (50_000, false));
     assert_eq!(numbers.doubles("abc", source).await.unwrap(), checksum(0, &octets));
-    // What is in memory may lie anywhere.
+    // Data in memory may have any alignment.
     let shifted = Bytes::from([&[0], octets.as_ref()].concat()).slice(1..);
     let source = SeqSource::octets(shifted.into()).unwrap();
     assert_eq!(numbers.doubles("abc", source).await.unwrap(), checksum(0, &octets));
@@ -338,7 +339,7 @@ async fn oneways_calls_in_process_and_other_ways_to_run_take_streams() {
     assert_eq!(local.doubles("abc", &items).await.unwrap(), sum);
     assert_eq!(local.doubles("abc", streamed(&items, 4_000)).await.unwrap(), sum);
     assert_eq!(local.doubles("abc", vec![]).await.unwrap(), 0);
-    // Octets of a source are cut anywhere.
+    // The pieces of a source may end within an element.
     let octets = items.bytes();
     let pieces = (0..octets.len())
         .step_by(1_001)

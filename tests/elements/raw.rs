@@ -1,4 +1,4 @@
-//! Senders that are no zorb: either byte order, every version, whole and in fragments.
+//! Senders other than zorb: either byte order, every version, whole and in fragments.
 
 use giop_codec::cdr::CdrEncode;
 use giop_codec::giop::{MessageHeader, MessageType};
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use super::raw_requests::{fragmented, piece, reply_octets};
 use super::*;
 
-/// A request with these elements as its last argument.
+/// Returns a request with these elements as its last argument.
 fn request<T: Element>(
     order: ByteOrder,
     version: Version,
@@ -23,7 +23,7 @@ fn request<T: Element>(
     })
 }
 
-/// The number in the next reply.
+/// Returns the number in the next reply.
 async fn reply(stream: &mut TcpStream) -> u64 {
     super::raw_requests::reply(stream).await.1
 }
@@ -52,7 +52,7 @@ async fn numbers_of_either_byte_order_and_every_version_come_right() {
                     request(order, version, "exact", name, &exact),
                 ];
                 for (message, wanted) in messages.iter().zip(wanted) {
-                    // The pause leaves an element cut.
+                    // The pause splits an element.
                     let (early, late) = message.split_at(100_001);
                     stream.write_all(early).await.unwrap();
                     tokio::time::sleep(Duration::from_millis(2)).await;
@@ -92,8 +92,8 @@ async fn numbers_come_right_wherever_fragments_cut_them() {
     assert!(held <= 4 << 20, "{held}");
 }
 
-/// In GIOP 1.1 each fragment is aligned by itself: a run that begins with one has its padding behind the fragment's header, unless
-/// it was aligned where the fragment before ended.
+/// In GIOP 1.1, each fragment is aligned separately. A run that begins with a fragment has its padding after
+/// the fragment's header, unless it was aligned at the end of the preceding fragment.
 // clause: giop.fragment.alignment_1_1, giop.fragment.empty_last
 #[tokio::test]
 async fn numbers_that_begin_with_a_fragment_of_giop_1_1_are_aligned_in_it() {

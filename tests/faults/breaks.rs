@@ -1,4 +1,4 @@
-//! Peers that are killed, go silent, or are slow, while something is under way.
+//! Peers that are killed, stop responding, or are slow, during calls.
 
 use zorb::prelude::*;
 use zorb::testing::{Cut, Faults, Pair, PipeFaults, pair, pair_of, seeds};
@@ -8,14 +8,14 @@ use crate::target::{Target, TargetRef, leaves_nothing, octets, over};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A pipe in which a message of 100 KB takes some tens of milliseconds.
+/// Returns a pipe in which a message of 100 KB takes some tens of milliseconds.
 fn slow() -> PipeFaults {
     let mut faults = PipeFaults::default();
     (faults.capacity, faults.delay) = (8000, Duration::from_millis(2));
     faults
 }
 
-/// Who is called over a connection of its own, which is sound.
+/// Returns the object over a separate connection without faults.
 async fn other(orbs: &Pair) -> TargetRef {
     orbs.client.resolve_unchecked("corbaloc:iiop:1.1@server.memory:1/Target").await.unwrap()
 }
@@ -56,14 +56,14 @@ async fn a_peer_killed_in_mid_message_costs_the_calls_under_way_and_no_more() {
                 match outcome {
                     Ok(_) => went_well += 1,
                     Err(error) => {
-                        // TRANSIENT where nothing of it was sent.
+                        // TRANSIENT if no part of it was sent.
                         let broken = [SystemExceptionKind::CommFailure, SystemExceptionKind::Transient];
                         assert!(broken.contains(&error.kind), "{what}: {error}");
                         failed += 1;
                     }
                 }
             }
-            // A new connection, without being asked.
+            // A new connection is opened automatically.
             assert_eq!(target.once(9, 0, octets(60_000)).await.unwrap().0, 9, "{what}");
             drop(target);
             leaves_nothing(orbs, servant, &what).await;
@@ -80,7 +80,7 @@ async fn what_a_killed_peer_surely_did_not_execute_is_sent_again_by_itself() {
         orbs.set_faults(slow(), slow());
         let call = {
             let target = target.clone();
-            // It takes longer to send than the connection lives.
+            // Sending takes longer than the connection lives.
             tokio::spawn(async move { target.once(1, 0, octets(200_000)).await })
         };
         tokio::time::sleep(Duration::from_millis(at)).await;
@@ -114,7 +114,8 @@ async fn calls_to_a_peer_that_goes_silent_end_at_their_deadlines() {
             let error = outcome.unwrap_err();
             assert_eq!(error.kind, SystemExceptionKind::Timeout, "silent after {at} ms: {error}");
         }
-        // Both sides give the connection up by their timers: of a half message, of a write, or because nothing happens.
+        // Both sides close the connection by their timeouts: of a partial message, of a write, or because it
+        // is idle.
         tokio::time::sleep(200 * SECOND).await;
         for orb in [&orbs.client, &orbs.server] {
             assert_eq!(orb.open_connections(), 0, "silent after {at} ms");
@@ -134,7 +135,7 @@ async fn flush_reports_oneways_that_the_server_had_not_read_when_the_connection_
         (stuck.cut_after, stuck.cut) = (Some(50), Cut::Silence);
         orbs.set_faults(stuck, PipeFaults::default());
         target.note(1, octets(10_000)).await.unwrap();
-        // The pipe has all of it: no more can be said while there is a connection.
+        // The pipe has taken all of it, which is all that is known while the connection exists.
         target.flush().await.unwrap();
         assert_eq!(orbs.cut(cut), 1);
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -143,7 +144,7 @@ async fn flush_reports_oneways_that_the_server_had_not_read_when_the_connection_
         assert_eq!(error.completed, CompletionStatus::Maybe, "{cut:?}: {error}");
         assert!(error.to_string().contains("oneways may be lost"), "{cut:?}: {error}");
         orbs.set_faults(PipeFaults::default(), PipeFaults::default());
-        // It is reported as long as the connection is that of the reference.
+        // It is reported as long as the reference uses that connection.
         assert!(target.flush().await.is_err(), "{cut:?}");
         assert_eq!(target.add(20, 3).await.unwrap(), 23);
         target.flush().await.unwrap();
@@ -217,7 +218,7 @@ async fn flush_ends_at_the_deadline_of_a_call_when_the_server_does_not_read() {
     assert_eq!(begun.elapsed().as_secs(), 2);
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
     assert!(error.to_string().contains("has not taken all oneways within 2s"), "{error}");
-    // The write timeout ends the connection, with them.
+    // The write timeout ends the connection, and the oneways with it.
     tokio::time::sleep(200 * SECOND).await;
     let error = hasty.flush().await.unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::CommFailure, "{error}");
@@ -251,7 +252,7 @@ async fn one_octet_at_a_time_is_enough_for_everything() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_reads_slowly_makes_nobody_else_wait_and_one_that_stops_is_closed() {
-    // To a reader of 1 KB/s, and to one that reads the first 2000 octets and no more.
+    // To a reader of 1 KB/s, and to one that reads the first 2000 bytes and no more.
     for stops in [None, Some(2000)] {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
@@ -269,7 +270,7 @@ async fn a_peer_that_reads_slowly_makes_nobody_else_wait_and_one_that_stops_is_c
         for number in 100..200 {
             other.once(number, 0, octets(1000)).await.unwrap();
         }
-        // The reader's own time for a message is over, or the writer's for a reader that takes nothing.
+        // The timeout for receiving a message has expired, or that for writing to a peer that does not read.
         let error = slow.await.unwrap().unwrap_err();
         assert_eq!(error.completed, CompletionStatus::Maybe, "{error}");
         behind.await.unwrap().unwrap_err();
@@ -298,12 +299,12 @@ async fn a_deadline_in_the_middle_of_a_write_leaves_the_connection_good() {
             Ok(_) => whole += 1,
             Err(error) => {
                 assert_eq!(error.kind, SystemExceptionKind::Timeout, "{what}: {error}");
-                // Of what is half written the rest follows.
+                // The rest of a partially written message follows.
                 assert_eq!(error.completed, CompletionStatus::Maybe, "{what}: {error}");
                 late += 1;
             }
         }
-        // What is half written is written to its end: the next call is another message.
+        // A partially written message is completed: the next call is another message.
         assert_eq!(target.add(20, 3).await.unwrap(), 23, "{what}");
         assert_eq!(orbs.client.open_connections(), 1, "{what}");
         assert_true(&outcome, &servant, 1, &what);
@@ -317,7 +318,7 @@ async fn a_deadline_in_the_middle_of_a_write_leaves_the_connection_good() {
 async fn a_write_that_nobody_takes_ends_with_its_deadline_and_the_connection_by_its_timer() {
     let mut limits = Limits::default();
     limits.write_timeout = 20 * SECOND;
-    // The server is patient: it is the writer that gives up.
+    // The server has long timeouts, so the writer closes the connection.
     let mut patient = Limits::default();
     (patient.first_header_timeout, patient.message_timeout) = (1000 * SECOND, 1000 * SECOND);
     let orbs = pair_of(Orb::builder().limits(limits), Orb::builder().limits(patient));
@@ -328,7 +329,8 @@ async fn a_write_that_nobody_takes_ends_with_its_deadline_and_the_connection_by_
     let hasty = target.with_timeout(5 * SECOND).with_retry(Retry::Never);
     for number in 0..3 {
         let error = hasty.once(number, 0, octets(50_000)).await.unwrap_err();
-        // The first one is half written, and its rest would be if somebody took it; the others wait behind it.
+        // The first one is partially written, and its rest would follow if the peer read; the others are
+        // queued after it.
         let completed = if number == 0 { CompletionStatus::Maybe } else { CompletionStatus::No };
         assert_eq!(
             (error.kind, error.completed),
@@ -337,7 +339,7 @@ async fn a_write_that_nobody_takes_ends_with_its_deadline_and_the_connection_by_
         );
     }
     orbs.set_faults(PipeFaults::default(), PipeFaults::default());
-    // This one waits in the queue when the connection is given up: it goes over a new one, within its deadline.
+    // It is queued when the connection is closed, and is sent over a new one within its deadline.
     assert_eq!(target.once(4, 0, octets(100)).await.unwrap().0, 4);
     assert_eq!((0..3).map(|number| servant.times(number)).sum::<u32>(), 0);
     drop((target, hasty));

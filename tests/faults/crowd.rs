@@ -1,4 +1,4 @@
-//! A thousand clients at once, and descriptors that run out on either side.
+//! A thousand clients at once, and exhausted descriptors on either side.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,14 +13,15 @@ use crate::transport::builder;
 
 const CLIENTS: usize = 1000;
 
-/// As many descriptors as this process may have; whether they are enough for so many connections, both ends.
+/// Raises the limit of descriptors to the maximum. Returns whether it suffices for both ends of the
+/// connections.
 fn descriptors(connections: u64) -> bool {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     limit.maximum.is_none_or(|most| most > 2 * connections + 200)
 }
 
-/// Fails where `CI` is set, else says that the test is left out.
+/// Fails if `CI` is set, otherwise reports that the test is skipped.
 pub(crate) fn skip(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "SKIPPED in CI: {what}");
     eprintln!("SKIPPED: {what}");
@@ -40,14 +41,14 @@ async fn a_thousand_clients_that_connect_at_once_are_all_served() {
             let (ior, start) = (here.to_string(), Arc::clone(&start));
             let (server, most) = (server.clone(), Arc::clone(&most));
             tokio::spawn(async move {
-                // Epoll: a thousand ORBs with threads of their own would be another test.
+                // Epoll, because a thousand ORBs with threads of their own would be a different test.
                 let client = Orb::builder().build().await.unwrap();
                 let target: TargetRef = client.resolve_unchecked(&ior).await.unwrap();
                 start.wait().await;
                 let (same, _) = target.once(number, 0, Bytes::from_static(b"crowd")).await.unwrap();
                 assert_eq!(same, number);
                 start.wait().await;
-                // Each has its connection now.
+                // All clients are connected at this point.
                 most.fetch_max(server.open_connections(), Ordering::SeqCst);
                 start.wait().await;
                 assert_eq!(target.add(1, 2).await.unwrap(), 3);
@@ -69,7 +70,7 @@ async fn a_thousand_clients_that_connect_at_once_are_all_served() {
     assert_eq!(server.open_connections(), 0);
 }
 
-/// A reference to the object of a server in another process.
+/// Returns a reference to the object of a server in another process.
 async fn to(client: &Orb, ior: &str) -> TargetRef {
     client.resolve_unchecked(ior).await.unwrap()
 }
@@ -82,7 +83,7 @@ async fn a_server_without_descriptors_serves_who_is_there_and_the_others_when_th
     let target = to(&client, &ior).await;
     target.once(1, 0, Bytes::new()).await.unwrap();
     assert_eq!(server.told("limit").await, "done");
-    // More than it has left: the system takes them all in, the server some.
+    // More connections than it has descriptors left: the system accepts them all, the server only some.
     let address = ior_address(&ior);
     let mut guests = Vec::new();
     for _ in 0..20 {
@@ -95,7 +96,7 @@ async fn a_server_without_descriptors_serves_who_is_there_and_the_others_when_th
     for number in 10..60 {
         target.once(number, 0, Bytes::new()).await.unwrap();
     }
-    // They go away, and with them what kept the others out.
+    // Dropping these frees descriptors for the others.
     drop(guests);
     assert_eq!(waiting.once(3, 0, Bytes::new()).await.unwrap().0, 3);
     assert_eq!(server.told("unlimit").await, "done");
@@ -105,7 +106,8 @@ async fn a_server_without_descriptors_serves_who_is_there_and_the_others_when_th
         assert_eq!(server.told(&number.to_string()).await, "1");
     }
     let log = String::from_utf8(server.output().await.stderr).unwrap();
-    // Each says so once and then waits for 50 ms: a loop that spins says it tens of thousands of times.
+    // Each failure is logged once, followed by a pause of 50 ms. A busy loop would log tens of thousands of
+    // times.
     let failed = log.lines().filter(|line| line.contains("cannot accept")).count();
     assert!(
         (1..500).contains(&failed),
@@ -115,13 +117,13 @@ async fn a_server_without_descriptors_serves_who_is_there_and_the_others_when_th
     assert!(log.contains("Too many open files"), "{log}");
 }
 
-/// The address in an IOR.
+/// Returns the address in an IOR.
 fn ior_address(ior: &str) -> String {
     let octets: Vec<u8> =
         (4..ior.len()).step_by(2).map(|at| u8::from_str_radix(&ior[at..at + 2], 16).unwrap()).collect();
     let host = b"127.0.0.1\0";
     let at = octets.windows(host.len()).position(|octets| octets == host).unwrap() + host.len();
-    // The port is aligned to two octets in its encapsulation, which begins aligned to four.
+    // The port is aligned to two bytes in its encapsulation, which begins aligned to four.
     let at = at + at % 2;
     let port = [octets[at], octets[at + 1]];
     let port = if octets[0] == 1 { u16::from_le_bytes(port) } else { u16::from_be_bytes(port) };

@@ -1,6 +1,8 @@
-//! Every future dropped at every await point: calls of all kinds, binds, streams, deposits, flushes and shutdowns.
+//! Every future is dropped at every await point: calls of all kinds, binds, streams, deposits, flushes and
+//! shutdowns.
 //!
-//! `tests/runtime_faults/drops.rs` looks at what becomes of the dropped call; here at what is left of it.
+//! `tests/runtime_faults/drops.rs` checks the outcome of the dropped call; this test checks that nothing is
+//! left of it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,20 +13,20 @@ use zorb::{ByteSource, fan_out};
 
 use crate::target::{Target, TargetRef, leaves_nothing, octets, over};
 
-/// No future here needs more polls.
+/// More polls than any future here needs.
 const MANY: usize = 5000;
 
 type Work = Pin<Box<dyn Future<Output = bool>>>;
 
-/// A pipe through which a message needs several writes and reads.
+/// Returns a pipe through which a message needs several writes and reads.
 fn narrow() -> PipeFaults {
     let mut faults = PipeFaults::default();
     (faults.read_max, faults.write_max, faults.capacity) = (7000, 5000, 6000);
     faults
 }
 
-/// Makes the future of `work` again and again, drops it after 0, 1, 2 ... polls until it comes to its end, and looks each time
-/// whether reference and ORBs are as good as before, and whether anything is left.
+/// Repeatedly creates the future of `work`, and drops it after 0, 1, 2 ... polls until it completes. After
+/// each drop it checks that reference and ORBs work as before, and that nothing is left.
 async fn drop_everywhere(what: &str, bound: bool, work: impl Fn(&Pair, &TargetRef) -> Work) {
     for pipe in 0..3 {
         let mut polls = 0;
@@ -106,7 +108,7 @@ async fn deferred_calls_and_many_at_once_dropped_anywhere_leave_nothing() {
     drop_everywhere("calls at the same time", true, with(work)).await;
 }
 
-/// The octets of a source that has to be waited for.
+/// Returns the bytes of a source that is not always ready.
 fn source(len: usize) -> ByteSource {
     let pieces = (0..len).step_by(9000).map(move |at| Ok::<_, std::io::Error>(octets(9000.min(len - at))));
     let pieces = futures_util::StreamExt::then(futures_util::stream::iter(pieces), |piece| async {
@@ -182,7 +184,8 @@ async fn a_shutdown_dropped_anywhere_goes_on_and_leaves_nothing() {
                 break;
             }
             polls += 1;
-            // Time stands still while others are ready to run, so this one never sees its end: its last await point was reached.
+            // Time does not advance while other tasks are ready, so this future never completes: its last
+            // await point was reached.
             if polls > 50 {
                 break;
             }

@@ -1,4 +1,4 @@
-//! The end of a server in good order: who is told what, whatever a request or its connection has come to by then.
+//! The orderly end of a server: how callers are notified, in any state of a request or its connection.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl NestedServant for Arc<Nested> {
     }
 }
 
-/// The object of the server as the client calls it.
+/// Returns the server's object as the client sees it.
 async fn seen_by_client<R: Reference>(orbs: &Pair, here: &R) -> R {
     orbs.client.resolve_unchecked(&here.to_string()).await.unwrap()
 }
@@ -69,7 +69,7 @@ async fn seen_by_client<R: Reference>(orbs: &Pair, here: &R) -> R {
 #[tokio::test]
 async fn who_waits_to_be_accepted_when_the_server_closes_is_told() {
     let server = crate::transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
-    // They are connected, and have sent something, before the server's task runs again.
+    // They are connected, and have sent data, before the server's task runs again.
     let clients: Vec<_> = (0..20)
         .map(|_| {
             let mut stream = std::net::TcpStream::connect(&server.endpoints()[0]).unwrap();
@@ -80,7 +80,7 @@ async fn who_waits_to_be_accepted_when_the_server_closes_is_told() {
         .collect();
     let told = clients.into_iter().map(|mut stream| async move {
         let mut came = Vec::new();
-        // What they sent was not executed: that is what CloseConnection says. A reset would say nothing.
+        // Their data was not processed, which CloseConnection confirms. A reset would leave that open.
         stream.read_to_end(&mut came).await.map(|_| came)
     });
     let (report, told) = tokio::join!(server.shutdown(), futures_util::future::join_all(told));
@@ -130,7 +130,7 @@ async fn servants_at_work_may_call_others_while_the_orb_closes() {
     let near: AdderRef = orbs.server.activate(Adder).unwrap();
     let far: AdderRef = orbs.client.activate(Adder).unwrap();
     let far: AdderRef = orbs.server.resolve_unchecked(&far.to_string()).await.unwrap();
-    // It is made when it is called, which an ORB does by messages to itself.
+    // It is incarnated when it is called, which an ORB does by messages to itself.
     let poa = orbs.server.root_poa().child("made").user_ids().servant_activator(Maker).create().unwrap();
     let made: AdderRef = poa.create_reference_with_id("one").unwrap();
     let nested = Arc::new(Nested { others: vec![near.clone(), far.clone(), made], ..Nested::default() });
@@ -142,7 +142,7 @@ async fn servants_at_work_may_call_others_while_the_orb_closes() {
     let server = orbs.server.clone();
     let ends = tokio::spawn(async move { server.shutdown().await });
     tokio::time::sleep(Duration::from_millis(5)).await;
-    // Nobody else begins anything.
+    // Other callers can no longer begin a call.
     for other in [&near, &far] {
         let error = other.add(1, 2).await.unwrap_err();
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
@@ -163,7 +163,7 @@ async fn servants_at_work_may_call_their_clients_back_while_the_orb_closes() {
     let outer = seen_by_client(&orbs, &here).await;
     let call = tokio::spawn(async move { outer.sum(40).await });
     nested.here.notified().await;
-    // There is no other way to the client than the connection that is being closed.
+    // The client can only be reached over the connection that is being closed.
     orbs.set_refusing(true);
     let server = orbs.server.clone();
     let ends = tokio::spawn(async move { server.shutdown().await });
@@ -173,7 +173,7 @@ async fn servants_at_work_may_call_their_clients_back_while_the_orb_closes() {
     assert_eq!(ends.await.unwrap().cut, 0);
 }
 
-/// Shuts the server down while it keeps the call; says how that ended.
+/// Shuts the server down while it holds the call. Returns how the call ended.
 async fn ended_while_kept(orbs: &Pair, target: TargetRef) -> SystemException {
     let call = tokio::spawn(async move { target.with_retry(zorb::Retry::Never).add(1, 2).await });
     tokio::time::sleep(Duration::from_millis(5)).await;

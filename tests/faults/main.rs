@@ -1,9 +1,10 @@
-//! Everything that breaks around an ORB: peers that die, go silent, are slow or talk nonsense, messages cut and garbled, descriptors
-//! that run out, servants that do not answer, futures that are dropped, servers that end or start again in the middle of it.
+//! Faults around an ORB: peers that die, stop responding, are slow or send garbage, truncated and corrupted
+//! messages, exhausted descriptors, servants that do not answer, dropped futures, servers that end or restart
+//! in the meantime.
 //!
-//! `docs/RELIABILITY.md` says what becomes of calls in each of these. Tests in memory run in virtual time and, where a seed decides
-//! what happens, are replayed by `ZORB_FAULTS=SEED`. Those with processes (`processes`, `network`) start this program again in
-//! a role of its own (`role`).
+//! `docs/RELIABILITY.md` describes the outcome of calls in each of these cases. Tests in memory run in
+//! virtual time. Where a seed decides what happens, `ZORB_FAULTS=SEED` replays it. Tests with processes
+//! (`processes`, `network`) start this program again in a separate role (`role`).
 #![allow(
     missing_docs,
     clippy::unwrap_used,

@@ -16,7 +16,8 @@ enum Way {
 
 const BOTH: [Way; 2] = [Way::Requests, Way::Replies];
 
-/// What is sent: a request with a result, one that ends in an exception, one with text octets, one without a reply.
+/// The kinds of messages: a request with a result, one that ends in an exception, one with arbitrary data,
+/// one without a reply.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Add,
@@ -50,7 +51,7 @@ async fn faulty(
     let orbs = pair();
     let (servant, _) = over(&orbs).await;
     let url = format!("corbaloc:iiop:{version}@server.memory:1/Target");
-    // A reference, whose first request asks for nothing else.
+    // A reference whose first request sends no preliminary queries.
     let url: ObjectRef = orbs.client.resolve_unchecked(&url).await.unwrap();
     let target: TargetRef = orbs.client.resolve_unchecked(&url.ior().to_string()).await.unwrap();
     match way {
@@ -60,7 +61,7 @@ async fn faulty(
     (orbs, servant, target.with_retry(Retry::Never))
 }
 
-/// How many octets go each way.
+/// Returns the number of bytes in each direction.
 async fn lengths(kind: Kind, version: &str) -> [(Way, u64); 2] {
     let (orbs, _servant, target) = faulty(version, Way::Requests, PipeFaults::default()).await;
     send(kind, &target).await.unwrap();
@@ -69,7 +70,8 @@ async fn lengths(kind: Kind, version: &str) -> [(Way, u64); 2] {
     [(Way::Requests, stats.octets_out), (Way::Replies, stats.octets_in)]
 }
 
-/// The call over that connection, then over others; what must hold whatever became of it.
+/// Makes the call over that connection, then over others, and checks what must hold regardless of its
+/// outcome.
 async fn survives(kind: Kind, version: &str, way: Way, faults: PipeFaults) -> Result<(), SystemException> {
     let what = format!("{kind:?} over GIOP {version}, {way:?}: {faults:?}");
     let (orbs, servant, target) = faulty(version, way, faults).await;
@@ -82,7 +84,8 @@ async fn survives(kind: Kind, version: &str, way: Way, faults: PipeFaults) -> Re
     }
     assert!(servant.executed() <= 1, "{what}");
     orbs.set_faults(PipeFaults::default(), PipeFaults::default());
-    // Both sides may think the connection good, and one waits for the rest of a message: until its timers end that.
+    // Both sides may consider the connection usable while one waits for the rest of a message, until its
+    // timeout.
     tokio::time::sleep(Duration::from_secs(200)).await;
     assert_eq!(target.add(20, 3).await.unwrap(), 23, "{what}");
     drop(target);
@@ -106,7 +109,7 @@ async fn cut_everywhere(kind: Kind) {
                         continue;
                     };
                     let expected = match cut {
-                        // The server's timer for the rest of a request is shorter than the call's deadline.
+                        // The server's timeout for the rest of a request is shorter than the call's deadline.
                         Cut::Silence => [SystemExceptionKind::Timeout, SystemExceptionKind::CommFailure],
                         _ => [SystemExceptionKind::CommFailure, SystemExceptionKind::Transient],
                     };
@@ -126,8 +129,9 @@ async fn any_small_message_cut_at_any_length_fails_its_call_alone() {
     }
 }
 
-/// Bits of the messages in those versions and ways, one at a time: every fifth, others in the next version and way, so that of
-/// each byte one or two are met; `ZORB_TESTS=all` has every bit (as in `.ci/full`).
+/// Flips bits of the messages in those versions and directions, one at a time: every fifth bit, with another
+/// offset for the next version and direction, so that one or two bits of each byte are flipped.
+/// `ZORB_TESTS=all` flips every bit (as in `.ci/full`).
 async fn flip_everywhere(kind: Kind, versions: &[&str], ways: &[Way]) {
     panics();
     let (mut ok, mut failed) = (0, 0);
@@ -145,7 +149,7 @@ async fn flip_everywhere(kind: Kind, versions: &[&str], ways: &[Way]) {
             }
         }
     }
-    // Nobody hears what became of a oneway.
+    // The outcome of a oneway is not reported.
     assert!(ok > 0 && (failed > 0 || matches!(kind, Kind::Note)), "{ok} went well, {failed} failed");
 }
 

@@ -1,8 +1,10 @@
-//! Networks that lose packets and go away, between processes in network namespaces: a pair of virtual links, one end for each.
+//! Networks that lose packets and disappear, between processes in network namespaces that are connected by a
+//! pair of virtual links.
 //!
-//! A namespace lives as long as its process, and a pair of links as long as its namespaces, so nothing is left behind. Where they can
-//! not be made the tests say so; for root with `CI` set that is an error. Loss is made by links that go down and up: the kernels of
-//! small machines have no netem.
+//! A namespace lives as long as its process, and a pair of links as long as its namespaces, so nothing is
+//! left afterwards. If they cannot be created, the tests are skipped with a message; for root with `CI` set
+//! that is an error. Loss is simulated by links that go down and up, because the kernels of small machines
+//! lack netem.
 
 use std::process::Stdio;
 
@@ -27,13 +29,13 @@ async fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     Err(format!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// The same in the namespace of a process.
+/// Runs a command in the namespace of a process.
 async fn inside(of: &Child, arguments: &[&str]) -> Result<(), String> {
     let namespace = format!("--net=/proc/{}/ns/net", of.id());
     run("nsenter", &[&[namespace.as_str()], arguments].concat()).await
 }
 
-/// The parts that need privilege, tried before anything depends on them.
+/// Tries the privileged operations, before a test depends on them.
 async fn possible() -> bool {
     let tried = run("unshare", &["--net", "ip", "link", "add", "tried", "type", "veth"]).await;
     let Err(why) = tried else { return true };
@@ -54,7 +56,7 @@ impl Apart {
         apart
     }
 
-    /// A server that is to listen there, and a client, which wait for `go`.
+    /// Starts a server that is to listen at `endpoint`, and a client; both wait for `go`.
     async fn linked(endpoint: &str, server: &[(&str, &str)], client: &[(&str, &str)]) -> (Child, Child) {
         let waits = ("WAITS", "1");
         let server = [&[waits, ("ENDPOINT", endpoint)], server].concat();
@@ -76,7 +78,7 @@ impl Apart {
         (server, client)
     }
 
-    /// Puts the server's end of the link up or down: a cable that is pulled.
+    /// Sets the server's end of the link up or down, like a pulled cable.
     async fn link(&self, state: &str) {
         inside(&self.server, &["ip", "link", "set", "here", state]).await.unwrap();
     }
@@ -93,9 +95,10 @@ async fn a_cable_that_is_pulled_fails_the_calls_before_their_deadline_and_the_ne
     let mut apart = Apart::start(&[], &[]).await;
     assert_eq!(apart.client.told(PATIENT).await, "Ok");
     apart.link("down").await;
-    // Nobody acknowledges it (`Limits::write_timeout`, 2 s here): no TIMEOUT after a minute, and never what it may have done twice.
+    // No acknowledgement arrives (`Limits::write_timeout`, 2 s here). The call does not end with TIMEOUT
+    // after a minute, and a call that may have been executed is never repeated.
     assert_eq!(apart.client.told(PATIENT).await, "CommFailure Maybe");
-    // Nobody can be reached: within the deadline, or the time for connecting.
+    // The server cannot be reached: the call ends by its deadline, or by the connect timeout.
     let nobody = apart.client.told("300").await;
     assert!(nobody == "Timeout No" || nobody == "Transient No", "{nobody}");
     apart.link("up").await;
@@ -135,9 +138,9 @@ async fn a_client_that_vanishes_without_a_word_is_given_up_by_the_server() {
     }
     let mut apart = Apart::start(&[("HASTY", "1")], &[("FLOODS", "1")]).await;
     assert_eq!(apart.server.told("connections").await, "1");
-    // In the middle of a request, of a reply, or between the two: each has a timer.
+    // In the middle of a request, of a reply, or between the two: each has a timeout.
     apart.link("down").await;
-    // With its half of the link.
+    // Together with its end of the link.
     apart.client.kill().await;
     let given_up = async {
         while apart.server.told("connections").await != "0" {
@@ -147,7 +150,7 @@ async fn a_client_that_vanishes_without_a_word_is_given_up_by_the_server() {
     tokio::time::timeout(Duration::from_secs(60), given_up).await.expect("it keeps a connection to nobody");
 }
 
-/// The interface is of the side that names it: each has its own name for its end of the link.
+/// The interface name is local: each side has its own name for its end of the link.
 #[tokio::test]
 async fn a_link_local_address_is_listened_at_and_called_by_its_interface() {
     if !possible().await {

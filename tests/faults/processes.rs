@@ -1,4 +1,4 @@
-//! Servers and clients in processes of their own, killed and stopped by the system's signals.
+//! Servers and clients in processes of their own, which signals kill and suspend.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn to(ior: &str) -> (Orb, TargetRef) {
 // clause: giop.connection.lost
 #[tokio::test]
 async fn a_server_killed_in_mid_message_fails_the_calls_under_way_and_its_successor_serves_the_next() {
-    // A port that the successors can have as well.
+    // A port that the successors can use as well.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let endpoint = format!("iiop://127.0.0.1:{port}");
     let with: &[(&str, &str)] = &[("ENDPOINT", &endpoint)];
@@ -41,7 +41,7 @@ async fn a_server_killed_in_mid_message_fails_the_calls_under_way_and_its_succes
                 })
             })
             .collect();
-        // In the middle of it: hundreds of kilobytes are under way each way all the time.
+        // In the middle of the transfer: hundreds of kilobytes are always in transit in each direction.
         while client.stats().octets_in < (round + 1) * 20_000_000 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -53,11 +53,11 @@ async fn a_server_killed_in_mid_message_fails_the_calls_under_way_and_its_succes
             assert!(kinds.contains(&error.kind), "{error}");
             assert!(error.completed != CompletionStatus::Yes, "{error}");
         }
-        // Also the one over which the server was asked for the reference.
+        // Also the connection over which the reference was queried.
         while client.open_connections() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Nobody is there.
+        // No server is listening.
         let error = target.add(1, 2).await.unwrap_err();
         assert_eq!(
             (error.kind, error.completed),
@@ -69,7 +69,7 @@ async fn a_server_killed_in_mid_message_fails_the_calls_under_way_and_its_succes
         assert_eq!(target.once(7, 0, octets(1000)).await.unwrap().0, 7);
         assert_eq!(server.told("7").await, "1");
     }
-    // The one over which the server was asked for the reference ends by itself.
+    // The connection over which the reference was queried ends by itself.
     while client.open_connections() > 1 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -133,7 +133,7 @@ async fn calls_to_a_stopped_server_end_at_their_deadlines_and_go_on_when_it_does
             "{error}"
         );
     }
-    // This one waits until it is woken.
+    // This call waits until the server is resumed.
     let patient = {
         let target = target.clone();
         tokio::spawn(async move { target.once(30, 0, octets(1000)).await })
@@ -159,7 +159,7 @@ async fn a_stopped_client_costs_others_nothing_and_goes_on_when_it_is_woken() {
     let ior = here.to_string();
     let (client, target) = to(&ior).await;
     target.add(1, 2).await.unwrap();
-    // It is stopped with its own requests half sent, or replies half read.
+    // It is suspended with its own requests partially sent, or replies partially read.
     let mut stopped = Vec::new();
     for _ in 0..4 {
         let mut child = Child::start("client", &[("IOR", &ior), ("FLOODS", "1")]).await;
@@ -173,7 +173,7 @@ async fn a_stopped_client_costs_others_nothing_and_goes_on_when_it_is_woken() {
     for child in &stopped {
         child.signal(Signal::CONT);
     }
-    // They go on where they were, or with a new connection.
+    // They continue on the old connection, or on a new one.
     let before = servant.times(1);
     let go_on = async {
         while servant.times(1) < before + 20 {
@@ -185,14 +185,15 @@ async fn a_stopped_client_costs_others_nothing_and_goes_on_when_it_is_woken() {
     client.shutdown().await;
 }
 
-/// Who has no memory left is killed, which is the test above; what peers can make a server take is bounded, which is this one. An
-/// rlimit, since a memory cgroup would outlive a test that is killed.
+/// A process without memory is killed, which the previous test covers. This test shows that the memory that
+/// peers can make a server use is limited. An rlimit is used, because a memory cgroup would outlive a killed
+/// test.
 #[tokio::test]
 async fn a_server_with_little_memory_outlives_a_flood_of_large_messages() {
     let mut server = Child::start("server", &[("POOL", "16777216"), ("SPARE", "67108864")]).await;
     let ior = server.says().await;
     let (client, target) = to(&ior).await;
-    // Far more than it has, if each were granted what it announces.
+    // Far more than it has, if each were granted the announced amount.
     let mut clients = Vec::new();
     for _ in 0..10 {
         let mut child = Child::start("client", &[("IOR", &ior), ("FLOODS", "8")]).await;

@@ -1,6 +1,7 @@
-//! This program in a process of its own, in a role that a test gives it: to be killed, stopped, starved.
+//! This program in a process of its own, in a role that a test selects: to be killed, suspended, deprived of
+//! resources.
 //!
-//! A child ends with its standard input, and with the thread that started it: nothing is left behind.
+//! A child ends with its standard input, and with the thread that started it, so that nothing is left.
 
 use std::io::{BufRead as _, Write as _};
 use std::process::{Output, Stdio};
@@ -23,12 +24,12 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts one, with variables of its environment.
+    /// Starts a process, with environment variables.
     pub(crate) async fn start(role: &str, with: &[(&str, &str)]) -> Self {
         Self::start_by(Command::new(std::env::current_exe().unwrap()), role, with).await
     }
 
-    /// The same in network namespaces of its own.
+    /// Starts a process in network namespaces of its own.
     pub(crate) async fn start_apart(role: &str, with: &[(&str, &str)]) -> Self {
         let mut command = Command::new("unshare");
         command.arg("--net").arg(std::env::current_exe().unwrap());
@@ -54,7 +55,7 @@ impl Child {
         self.process.id().unwrap()
     }
 
-    /// What it says next.
+    /// Returns its next line.
     pub(crate) async fn says(&mut self) -> String {
         let next = async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
@@ -71,7 +72,7 @@ impl Child {
         tokio::time::timeout(Duration::from_secs(60), next).await.expect("the process says nothing")
     }
 
-    /// Tells it something, and waits for its answer.
+    /// Sends it a line, and returns its answer.
     pub(crate) async fn told(&mut self, what: &str) -> String {
         self.tell(what).await;
         self.says().await
@@ -87,7 +88,7 @@ impl Child {
         rustix::process::kill_process(id, signal).unwrap();
     }
 
-    /// Stops it, and waits until it is.
+    /// Suspends it, and waits until it is.
     pub(crate) async fn stop(&self) {
         self.signal(Signal::STOP);
         let state = || std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
@@ -96,39 +97,39 @@ impl Child {
         }
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills it like `kill -9`.
     pub(crate) async fn kill(mut self) {
         self.process.kill().await.unwrap();
     }
 
-    /// Lets it come to its end, with what it wrote to standard error.
+    /// Waits for its end, and returns its output to standard error.
     pub(crate) async fn output(mut self) -> Output {
-        // It may wait for words, or for their end.
+        // It may be waiting for input, or for the end of input.
         drop(self.process.stdin.take());
         self.ended().await
     }
 
-    /// The same of one that ends by itself.
+    /// Waits for a process that ends by itself, and returns its output.
     pub(crate) async fn ended(self) -> Output {
         let limit = Duration::from_secs(60);
         tokio::time::timeout(limit, self.process.wait_with_output()).await.expect("it does not end").unwrap()
     }
 }
 
-/// Says a line to whoever started this process.
+/// Prints a line for the parent process.
 fn say(what: &str) {
     let mut out = std::io::stdout().lock();
-    // The harness has begun a line.
+    // The test harness has begun a line.
     out.write_all(format!("\n@{what}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
-/// The words from standard input. The process ends with them.
+/// Returns the lines from standard input. The process ends with them.
 fn words() -> tokio::sync::mpsc::UnboundedReceiver<String> {
     let (sender, words) = tokio::sync::mpsc::unbounded_channel();
     let (begins, begun) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        // It has its stack now.
+        // The thread's stack is allocated by now.
         begins.send(()).unwrap();
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let _ = sender.send(line);
@@ -139,7 +140,7 @@ fn words() -> tokio::sync::mpsc::UnboundedReceiver<String> {
     words
 }
 
-/// Descriptors up to a few more than are open, or all of them again.
+/// Limits descriptors to a few more than are open, or removes the limit.
 fn limit_descriptors(more: Option<u64>) {
     let before = getrlimit(Resource::Nofile);
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64 - 1;
@@ -147,11 +148,11 @@ fn limit_descriptors(more: Option<u64>) {
     setrlimit(Resource::Nofile, Rlimit { current, maximum: before.maximum }).unwrap();
 }
 
-/// Not a test of its own: what the processes do that other tests start.
+/// Not a test of its own: the entry point of processes that other tests start.
 #[tokio::test]
 async fn role() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    // Also of a stopped process.
+    // Also ends a suspended process.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
     match role.as_str() {
         "server" => server().await,
@@ -181,7 +182,7 @@ async fn server() {
     let mut limits = zorb::Limits::default();
     limits.write_timeout = Duration::from_secs(2);
     if std::env::var_os("HASTY").is_some() {
-        // For half messages, and where nothing is under way.
+        // For partial messages, and for idle connections.
         (limits.message_timeout, limits.min_message_rate) = (Duration::from_secs(2), 16 << 20);
         limits.idle_timeout = Some(Duration::from_secs(2));
     }
@@ -191,7 +192,7 @@ async fn server() {
         None => builder,
     };
     if let Some(spare) = number("SPARE") {
-        // What it has written to or may write to, in KiB; not what allocators only keep addresses of.
+        // Private writable memory in KiB, which excludes address space that allocators only reserve.
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let data = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
         let data: u64 = data.trim().trim_end_matches(" kB").parse().unwrap();
@@ -224,7 +225,7 @@ async fn server() {
     }
 }
 
-/// Calls `IOR` with large messages for ever, or as it is told.
+/// Calls `IOR` with large messages forever, or on request.
 async fn client() {
     let mut words = words();
     if std::env::var_os("WAITS").is_some() {
@@ -262,7 +263,7 @@ async fn client() {
     }
 }
 
-/// Has no descriptors left when it first connects.
+/// A client without free descriptors when it first connects.
 async fn poor_client() {
     let client = Orb::builder().build().await.unwrap();
     let target: TargetRef = client.resolve_unchecked(&std::env::var("IOR").unwrap()).await.unwrap();

@@ -1,4 +1,5 @@
-//! What a seed decides: late octets, pieces of any size, cuts and flips; and that a seed replays it.
+//! Faults that a seed selects: delayed data, pieces of any size, cuts and flips; and that a seed replays
+//! them.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,7 @@ use zorb::testing::{Cut, Faults, PipeFaults, pair, seeds};
 use crate::role::Child;
 use crate::target::{TargetRef, leaves_nothing, octets, over};
 
-/// The references to the same object over three connections: one for each GIOP version.
+/// Returns references to the same object over three connections: one for each GIOP version.
 async fn over_three(orbs: &zorb::testing::Pair, target: &TargetRef) -> Vec<TargetRef> {
     let mut all = vec![target.clone()];
     for version in ["1.0", "1.1"] {
@@ -20,7 +21,7 @@ async fn over_three(orbs: &zorb::testing::Pair, target: &TargetRef) -> Vec<Targe
     all
 }
 
-/// What 30 calls over three connections brought, in the order in which they ended, and when.
+/// Returns the results of 30 calls over three connections, in the order in which they ended, with the times.
 async fn ended(seed: u64) -> Vec<(u64, u128)> {
     let orbs = pair();
     let (servant, target) = over(&orbs).await;
@@ -107,7 +108,7 @@ async fn calls_over_connections_that_break_anywhere_tell_the_truth() {
                 },
             }
         }
-        // What was silent is closed by the timers, and then there is a new connection, which may be a bad one.
+        // Timeouts close stalled connections. Then there is a new connection, which may be faulty too.
         for target in &targets {
             let mut tries = 0;
             while target.add(20, 3).await.is_err() {
@@ -133,7 +134,7 @@ async fn messages_with_any_bit_flipped_harm_nobody() {
             let hasty = target.with_retry(Retry::Never).with_timeout(Duration::from_secs(90));
             let result = hasty.once(number, 0, octets(6000)).await;
             if let Ok((same, back)) = result {
-                // Of what is one bit wrong, one bit is.
+                // A single flipped bit changes exactly one bit.
                 let wrong: u32 = back.iter().zip(&octets(6000)).map(|(a, b)| (a ^ b).count_ones()).sum();
                 assert!((same ^ number).count_ones() + wrong <= 1, "{faults}");
             }

@@ -1,4 +1,4 @@
-//! Servants that panic, block or never answer: what it costs others, and a shutdown.
+//! Servants that panic, block or never answer: their effects on others, and on a shutdown.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,7 +40,7 @@ async fn a_servant_that_never_answers_costs_its_caller_the_deadline_and_nobody_e
     assert_eq!(servant.cancelled.load(Ordering::SeqCst), 20, "each was told that nobody waits");
     assert_eq!(orbs.client.open_connections(), 1);
     drop((target, stuck, here));
-    // It does not heed that: the shutdown cuts it when the time for draining is over.
+    // It ignores the cancellation: the shutdown cuts it after the drain timeout.
     let report = orbs.server.shutdown().await;
     assert_eq!((report.connections, report.cut), (1, 1));
     assert_eq!(

@@ -1,5 +1,5 @@
-//! The end of a server under load, and its return: every request that it accepted is answered, or its caller is told that it was not
-//! executed; each exactly once.
+//! Shutdown of a server under load, and its restart: every accepted request is answered, or its caller is
+//! notified that it was not executed; each exactly once.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use zorb::{ByteSource, Limits, Orb, OrbBuilder, Retry};
 
 use crate::target::{Target, TargetRef, leaves_nothing, octets, over};
 
-/// Callers that call until they are refused: the numbers that were answered, and those that were said to be not executed.
+/// Starts callers that call until they are rejected. Returns the numbers of the answered calls, and those
+/// reported as not executed.
 fn callers(target: &TargetRef, count: u64) -> Vec<tokio::task::JoinHandle<(Vec<u64>, u64)>> {
     let caller = |caller: u64| {
         let target = target.with_retry(Retry::Never);
@@ -88,7 +89,8 @@ async fn a_client_that_shuts_down_under_load_ends_each_of_its_calls_once() {
 }
 
 async fn serve(listener: std::net::TcpListener, servant: &Arc<Target>) -> (Orb, TargetRef) {
-    // Both sides close in peace, however busy the machine is: who does not read in time loses what was said last.
+    // Both sides close in an orderly way, however busy the machine is: a peer that does not read in time
+    // loses the last data.
     let mut limits = Limits::default();
     limits.linger_timeout = Duration::from_secs(20);
     let server = crate::transport::builder().limits(limits).listener(listener).build().await.unwrap();
@@ -113,7 +115,8 @@ async fn a_server_that_restarts_under_load_loses_no_call_and_executes_none_twice
                 let mut number = caller << 32;
                 while !done.load(std::sync::atomic::Ordering::SeqCst) {
                     number += 1;
-                    // What was surely not executed is sent again by whoever called: the ORB itself does that once.
+                    // The caller repeats a call that was certainly not executed: the ORB itself does that
+                    // only once.
                     loop {
                         match target.once(number, 0, octets(2000)).await {
                             Ok((same, _)) => break answered.push(same),
@@ -131,7 +134,7 @@ async fn a_server_that_restarts_under_load_loses_no_call_and_executes_none_twice
         while servant.executed() < before + 200 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Its socket stays open, and as it was: who comes in between waits.
+        // Its socket stays open: connections that arrive in between wait.
         assert_eq!(server.shutdown().await.cut, 0);
         (server, _) = serve(listener.try_clone().unwrap(), &servant).await;
     }
@@ -163,7 +166,7 @@ async fn oneways_that_arrived_before_a_shutdown_are_executed() {
     let here: TargetRef = server.activate_named("Target", Arc::clone(&servant)).unwrap();
     let client = crate::transport::builder().build().await.unwrap();
     let target: TargetRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
-    // So many calls that the server reads no further.
+    // Enough calls to make the server stop reading.
     let calls: Vec<_> = (0..BUSY)
         .map(|number| {
             let target = target.clone();
@@ -204,7 +207,7 @@ async fn oneways_that_are_kept_until_a_shutdown_are_counted() {
     assert_eq!((report.cut, report.discarded_oneways, servant.executed()), (0, 5, 0));
 }
 
-/// One that waits longer for the end of its peers than for its own.
+/// Returns a builder that waits longer for the end of its peers than for its own.
 fn patient() -> OrbBuilder {
     let mut limits = Limits::default();
     limits.linger_timeout = Duration::from_secs(60);
@@ -222,7 +225,7 @@ async fn an_orb_that_is_not_done_yet_lets_go_of_those_that_close() {
     let there: TargetRef = busy.activate_named("Target", Arc::clone(&servant)).unwrap();
     let other_of_busy: TargetRef = busy.resolve_unchecked(&here.to_string()).await.unwrap();
     assert_eq!(other_of_busy.add(1, 2).await.unwrap(), 3);
-    // A request that is served as long as the test wants.
+    // A request that is served until the test ends it.
     let (more, source) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
     let source =
         futures_util::stream::unfold(source, async |mut source| Some((source.recv().await?, source)));
@@ -236,7 +239,7 @@ async fn an_orb_that_is_not_done_yet_lets_go_of_those_that_close() {
         let busy = busy.clone();
         async move { busy.shutdown().await }
     });
-    // Who is no servant calls nobody any more.
+    // An ORB that is shutting down can only make calls from running servants.
     while other_of_busy.add(1, 2).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -285,7 +288,7 @@ async fn who_goes_on_sending_to_a_connection_that_is_over_is_told_whoever_keeps_
         answered = &mut kept => panic!("nobody answers: {answered:?}"),
         read = peer.read_exact(&mut head) => drop(read.unwrap()),
     }
-    // The call is not polled from here on.
+    // The call is no longer polled from here on.
     assert_eq!(client.shutdown().await.cut, 1);
     let sent = async {
         while peer.write_all(&[0; 4096]).await.is_ok() {
@@ -313,6 +316,6 @@ async fn what_comes_behind_the_last_word_is_thrown_away_in_large_pieces() {
     assert_eq!(ending.await.unwrap().cut, 0);
     let stats = server.stats();
     assert_eq!(stats.octets_in as usize, OCTETS);
-    // A window takes 16 KiB at least; not each of them is full.
+    // A window holds at least 16 KiB; not each of them is full.
     assert!(stats.reads < 4 * (OCTETS as u64 >> 14), "{stats:?}");
 }

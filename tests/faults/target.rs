@@ -1,4 +1,4 @@
-//! The object that is called in these tests, and what is looked at afterwards.
+//! The object that is called in these tests, and the final checks.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -34,13 +34,13 @@ zorb::idl! {
 
 pub(crate) use faulty::{TargetRef, TargetServant};
 
-/// Counts how often it executed what.
+/// Counts how often each request was executed.
 #[derive(Debug, Default)]
 pub(crate) struct Target {
     executed: Mutex<HashMap<u64, u32>>,
     /// Requests in the servant now.
     inside: Arc<AtomicUsize>,
-    /// Calls of `never` that were told of their cancellation.
+    /// Calls of `never` that were notified of their cancellation.
     pub(crate) cancelled: AtomicUsize,
 }
 
@@ -61,7 +61,7 @@ impl Drop for Inside {
 }
 
 impl Target {
-    /// How often the request of that number was executed.
+    /// Returns how often the request of that number was executed.
     pub(crate) fn times(&self, number: u64) -> u32 {
         self.executed.lock().unwrap().get(&number).copied().unwrap_or(0)
     }
@@ -70,7 +70,7 @@ impl Target {
         self.executed.lock().unwrap().values().sum()
     }
 
-    /// Requests that are in the servant now.
+    /// Returns the number of requests in the servant now.
     pub(crate) fn inside(&self) -> usize {
         self.inside.load(Ordering::SeqCst)
     }
@@ -90,7 +90,7 @@ impl TargetServant for Target {
     ) -> Result<(u64, Bytes), SystemException> {
         let _inside = self.enter(number);
         if milliseconds > 0 {
-            // A flipped bit makes it weeks.
+            // A flipped bit could make it weeks.
             tokio::time::sleep(Duration::from_millis(milliseconds.min(LONGEST).into())).await;
         }
         Ok((number, data))
@@ -152,7 +152,8 @@ const LONGEST: u32 = 100_000;
 
 const STUMBLED: &str = "stumbled, as it was asked to";
 
-/// A servant at the server of the pair, with the client's reference. No connection is made yet.
+/// Activates a servant at the server of the pair, and returns it with the client's reference. No connection
+/// is opened yet.
 pub(crate) async fn over(orbs: &Pair) -> (Arc<Target>, TargetRef) {
     let servant = Arc::new(Target::default());
     let here: TargetRef = orbs.server.activate_named("Target", Arc::clone(&servant)).unwrap();
@@ -164,7 +165,8 @@ thread_local! {
     static PANICS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Panics of this thread so far, but for those that servants were asked for: a task that panicked is otherwise only gone.
+/// Returns the panics of this thread so far, without intended ones: otherwise a task that panicked would
+/// disappear unnoticed.
 pub(crate) fn panics() -> usize {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -181,14 +183,15 @@ pub(crate) fn panics() -> usize {
     PANICS.with(Cell::get)
 }
 
-/// Ends both ORBs and sees to it that nothing is left of them: no connection, no task, no request in the servant, no buffer.
+/// Ends both ORBs and checks that nothing is left of them: no connection, no task, no request in the servant,
+/// no buffer.
 pub(crate) async fn leaves_nothing(orbs: Pair, servant: Arc<Target>, what: &str) {
     orbs.client.shutdown().await;
     orbs.server.shutdown().await;
     for orb in [&orbs.client, &orbs.server] {
         assert_eq!(orb.open_connections(), 0, "{what}");
     }
-    // Tasks that ended are counted until the runtime has looked at them.
+    // Ended tasks are counted until the runtime has polled them.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(servant.inside(), 0, "{what}: the servant still has requests");
     for orb in [&orbs.client, &orbs.server] {

@@ -1,5 +1,5 @@
-//! What IDL 4 adds, live: zorb with itself and with omniORB in both roles, whose IDL says the same in the words of IDL 3.
-//! Each side makes the same sample, sends it, and compares that of the other with its own.
+//! The additions of IDL 4, live: zorb with itself and with omniORB in both roles, whose IDL expresses the
+//! same in IDL 3. Each side creates the same sample, sends it, and compares that of the other with its own.
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,7 +22,7 @@ use idl4::{
     PeerRef, PeerServant, Percent, Refused, Rights, Sample, Stamp, Tree, Wide, peer,
 };
 
-/// How long a program of the other side may take for all.
+/// Timeout of the other ORB's program.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn derived() -> Derived {
@@ -175,14 +175,14 @@ impl PeerServant for Servant {
     }
 }
 
-/// A listening ORB with a servant.
+/// Returns a listening ORB with a servant.
 async fn server() -> (Orb, PeerRef) {
     let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let reference: PeerRef = orb.activate(Servant::default()).unwrap();
     (orb, reference)
 }
 
-/// Everything that a client asks of a peer. One that `knows_ranges` refuses what is out of them.
+/// Makes all requests of a client to a peer. A peer that `knows_ranges` rejects values out of range.
 async fn drive(peer: &PeerRef, knows_ranges: bool) {
     let own = sample();
     assert_eq!(peer.get().await.unwrap(), own);
@@ -216,7 +216,7 @@ async fn drive(peer: &PeerRef, knows_ranges: bool) {
     let percents = peer.as_percents(vec![1, 100]).await.unwrap();
     assert_eq!(percents, [1, 100].map(|n| Percent::new(n).unwrap()));
     assert_eq!(peer.take(Percent::max_value()).await.unwrap(), 100);
-    // Refused by who gives it, or by who gets it.
+    // Rejected by the sender or by the receiver.
     let kind = if knows_ranges { SystemExceptionKind::BadParam } else { SystemExceptionKind::Marshal };
     for error in [peer.as_percent(101).await.unwrap_err(), peer.as_percents(vec![7, 255]).await.unwrap_err()]
     {
@@ -236,7 +236,7 @@ async fn drive(peer: &PeerRef, knows_ranges: bool) {
     assert!(matches!(&error, peer::FailError::System(error) if error.kind == kind), "{error:?}");
 
     peer.put(Rights::READ | Rights::WRITE).await.unwrap();
-    // Other ORBs let later calls overtake oneways.
+    // In other ORBs, later calls may overtake oneways.
     let mut last = Rights::empty();
     for _ in 0..1000 {
         last = peer.put_last().await.unwrap();

@@ -1,4 +1,5 @@
-//! IDL that is read at run time: its types and interfaces are those of the code that `idl!` makes of the same text, octet by octet.
+//! IDL that is read at run time: its types and interfaces are equal, byte for byte, to those that `idl!`
+//! generates from the same text.
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -49,7 +50,7 @@ fn octets(code: &TypeCode) -> Vec<u8> {
     e.into_bytes().to_vec()
 }
 
-/// All types with a repository id in a type code of generated code, by id.
+/// Collects all types with a repository id in a type code of generated code, by id.
 fn collect(code: &TypeCode, into: &mut BTreeMap<String, TypeCode>) {
     if let Ok(id) = code.id()
         && !id.is_empty()
@@ -64,7 +65,7 @@ fn collect(code: &TypeCode, into: &mut BTreeMap<String, TypeCode>) {
     others.iter().flatten().for_each(|other| collect(other, into));
 }
 
-/// All type codes in the signatures of an interface.
+/// Returns all type codes in the signatures of an interface.
 fn signatures(interface: &Interface) -> Vec<&TypeCode> {
     let mut found = Vec::new();
     for operation in interface.operations() {
@@ -91,8 +92,8 @@ fn check_interface(read: &Interface, generated: &Interface) {
     read.bases().iter().zip(generated.bases()).for_each(|(read, generated)| check_interface(read, generated));
 }
 
-/// Compares all that a file declares with what its generated code says: `interfaces` that no other is derived from, and
-/// `types` that no interface speaks of.
+/// Compares all declarations of a file with its generated code: `interfaces` from which no other is derived,
+/// and `types` that no interface uses.
 fn check(file: &str, interfaces: &[Arc<Interface>], types: &[TypeCode]) {
     let idl = Idl::options().files([file]).unwrap_or_else(|error| panic!("{error}"));
     let mut generated = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Texts and files, constants, and what is wrong with them.
+//! Texts and files, constants, and errors in them.
 
 use zorb::dynamic::{Decimal, DefinitionKind, Idl, IdlError, Value};
 use zorb::{LongDouble, TcKind, TypeCode};
@@ -112,7 +112,7 @@ fn options_are_those_of_the_compiler() {
 
 #[test]
 fn recursion_through_many_types_takes_no_longer_than_they_are() {
-    // Each names all others: a walk along all paths would not end.
+    // Each refers to all others: a traversal of all paths would not end.
     let count = 20;
     let mut text = String::new();
     (0..count).for_each(|at| text += &format!("struct S{at};\n"));
@@ -125,7 +125,7 @@ fn recursion_through_many_types_takes_no_longer_than_they_are() {
     let code = idl.type_code("S0").unwrap();
     assert_eq!(code.member_count(), Ok(count));
     assert_eq!(code.member_type(7).unwrap().content_type().unwrap(), idl.type_code("S7").unwrap());
-    // As many levels as the compiler takes.
+    // The maximum number of levels of the compiler.
     let chain: String =
         (1..64).map(|at| format!("valuetype V{at} : V{} {{ public V0 m; }};\n", at - 1)).collect();
     let idl =
@@ -134,7 +134,7 @@ fn recursion_through_many_types_takes_no_longer_than_they_are() {
     assert!(idl.type_code("V63").unwrap().concrete_base_type().unwrap().is_some());
 }
 
-/// Every type code has all that its type is made of.
+/// Every type code contains all types of which its type consists.
 #[test]
 fn types_that_are_made_of_each_other_do_not_take_the_square_of_memory() {
     let long = "x".repeat(10_000);
@@ -145,7 +145,7 @@ fn types_that_are_made_of_each_other_do_not_take_the_square_of_memory() {
     let error = fault(&text);
     let [finding] = error.findings() else { panic!("{error}") };
     assert!(finding.message.contains("has no type code: ") && finding.message.contains("256 MiB"), "{error}");
-    // Where the first one is that is too many.
+    // The position of the first type that exceeds the limit.
     assert!((finding.line > 50, finding.column) == (true, 8), "{finding:?}");
     assert!(error.to_string().starts_with(&format!("text.idl:{}:8: U", finding.line)), "{error}");
 }

@@ -1,5 +1,5 @@
-//! What other ORBs read of a repository: JacORB's browser, without its window, and omniORB's stubs; and their dynamic invocation by what
-//! `_interface` says.
+//! Other ORBs as readers of a repository: JacORB's browser, without its window, and omniORB's stubs; and
+//! their dynamic invocation with the result of `_interface`.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::combat::{Account, AccountRef};
 use crate::support::matrix::{Outcome, Role, cell};
 use crate::support::{Foreign, Scratch};
 
-/// What the program says of a reference; `None`: it is not here.
+/// Returns the program's description of a reference; `None` if the program is not installed.
 async fn browse(peer: Foreign, option: &str, reference: &str) -> Option<String> {
     let mut browser = Command::new(peer.program("ir-browser")?);
     let scratch = Scratch::new();
@@ -38,7 +38,7 @@ operation IDL:Purse/Account/swap:1.0 3 ( 2 entry 15 ) raises
 SHOWN
 ";
 
-/// What the peer reads of the repository of `rich.idl`.
+/// Checks the peer's description of the repository of `rich.idl`.
 async fn read(peer: Foreign, shown: &str) {
     let server = crate::transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let idl = Idl::parse(include_str!("rich.idl")).unwrap();
@@ -48,13 +48,13 @@ async fn read(peer: Foreign, shown: &str) {
     cell(peer.name(), Role::Server, "1.2", "repository", Outcome::Good);
 }
 
-/// JacORB's browser knows nothing of native types, and of abstract and local interfaces.
+/// JacORB's browser does not support native types, and abstract and local interfaces.
 #[tokio::test(flavor = "multi_thread")]
 async fn jacorbs_browser_shows_what_the_idl_says() {
     read(Foreign::JacOrb, include_str!("jacorb.txt")).await;
 }
 
-/// omniORB takes descriptions only of the types that it has of them.
+/// omniORB only accepts descriptions of the types that it knows.
 #[tokio::test(flavor = "multi_thread")]
 async fn omniorb_takes_every_description() {
     read(Foreign::OmniOrb, include_str!("omniorb.txt")).await;

@@ -1,4 +1,4 @@
-//! Combat, an ORB in Tcl that knows no IDL, calls objects of zorb by what zorb's repository says of them.
+//! Combat, an ORB in Tcl without IDL, calls objects of zorb with the descriptions of zorb's repository.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -70,7 +70,7 @@ impl AccountServant for Account {
 
 const COMBAT: &str = "/usr/share/tcltk/combat0.8";
 
-/// What a script prints that uses Combat, in a folder of its own.
+/// Returns the output of a script that uses Combat, in a directory of its own.
 async fn run(script: &str, arguments: &[&str], folder: &Scratch) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ifr").join(script);
     let mut combat = Command::new("tclsh");
@@ -118,7 +118,7 @@ async fn combat_calls_by_the_repository_alone() {
     }
 }
 
-/// What idl2tcl writes of a repository.
+/// Returns the output of idl2tcl for a repository.
 async fn written(repository: &zorb::ObjectRef) -> String {
     let folder = Scratch::new();
     let said = run("idl2tcl.tcl", &["--ir", &repository.to_string(), "--name", "written"], &folder).await;
@@ -126,14 +126,15 @@ async fn written(repository: &zorb::ObjectRef) -> String {
     std::fs::read_to_string(folder.path("written.tcl")).unwrap()
 }
 
-/// A list of Tcl's as its words and braces, however it is broken into lines.
+/// Returns the words and braces of a Tcl list, regardless of line breaks.
 fn words(list: &str) -> Vec<String> {
     let lines = list.lines().filter(|line| !line.starts_with('#')).map(|line| line.trim_end_matches('\\'));
     let spaced = lines.collect::<Vec<_>>().join(" ").replace('{', " { ").replace('}', " } ");
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
-/// idl2tcl reads no IDL: all that it writes comes from a repository. `rich.tcl` is what the IDL is in its form.
+/// idl2tcl reads no IDL: all of its output comes from a repository. `rich.tcl` is the IDL in its output
+/// format.
 #[tokio::test]
 async fn idl2tcl_writes_what_the_idl_says() {
     if !is_here() {

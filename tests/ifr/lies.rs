@@ -1,4 +1,4 @@
-//! Repositories that say what makes no sense.
+//! Repositories with invalid contents.
 
 use zorb::dynamic::{
     DefinitionDetails, DynServant, Dynamic, DynamicException, FetchError, Idl, InterfaceRepository, Items,
@@ -11,7 +11,7 @@ use zorb::{Any, ObjectRef, Servant, TypeCode};
 
 use crate::{IDL, Place, own, place_of};
 
-/// Says of everything what it was given, as an object of any kind.
+/// Answers every query with a given value, as an object of any kind.
 struct Liar {
     says: Value,
 }
@@ -30,7 +30,7 @@ async fn place() -> Place {
 }
 
 impl Place {
-    /// The reference of an object of one of the repository's interfaces that says that.
+    /// Returns the reference of an object of one of the repository's interfaces that answers with `says`.
     async fn liar(&self, interface: &str, says: Value) -> ObjectRef {
         let servant = Servant::dynamic(own(interface), Liar { says });
         let liar = self.server.activation().activate_erased(servant).unwrap();
@@ -59,7 +59,8 @@ fn is_foreign(error: &FetchError, name: &str) -> bool {
 async fn a_description_of_another_type_is_refused() {
     let place = place().await;
     for (kind, value, wanted) in [
-        // A kind, and what describes another; an any of something else, and of nothing; kinds that nothing is of.
+        // A kind with the description of another; an any of another type, and an empty one; kinds without
+        // descriptions.
         (7, module(), "OperationDescription"),
         (20, module(), "ValueDescription"),
         (10, Any::new(7_i32).unwrap().into(), "TypeDescription"),
@@ -91,12 +92,12 @@ async fn no_more_is_taken_than_was_asked_for() {
 #[tokio::test]
 async fn a_definition_of_another_kind_or_none_is_no_interface() {
     let place = place().await;
-    // It finds nothing, and says that an object is of no interface.
+    // It finds nothing, and reports that an object has no interface.
     let nobody = place.liar("Repository", Value::Object(Box::new(Ior::nil()))).await;
     assert!(look_up(&nobody, "IDL:M:1.0").await.unwrap().is_none());
     assert!(matches!(look_up_interface(&nobody, "IDL:M:1.0").await, Err(FetchError::Unknown(_))));
     assert!(matches!(look_up_value(&nobody, "IDL:M:1.0").await, Err(FetchError::Unknown(_))));
-    // A struct for an interface, and an object that is in no repository at all.
+    // A struct in place of an interface, and an object that is in no repository.
     let entry = place.look_up("Bank::Entry").await;
     for found in [&entry, &place.client.resolve_unchecked(&nobody.to_string()).await.unwrap()] {
         let liar = place.liar("Repository", Value::Object(Box::new(found.ior().clone()))).await;
@@ -106,7 +107,7 @@ async fn a_definition_of_another_kind_or_none_is_no_interface() {
     assert!(matches!(interface_of(&nobody).await, Err(FetchError::Call(_))));
 }
 
-/// Names and ids that are empty, or anything; types that are none.
+/// Empty or arbitrary names and ids, and invalid types.
 #[tokio::test]
 async fn an_interface_of_nonsense_can_be_asked() {
     let place = place().await;

@@ -1,4 +1,4 @@
-//! Large repositories, and clients that ask for anything.
+//! Large repositories, and clients with arbitrary requests.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use zorb::{Any, ObjectRef, Servant, TypeCode};
 
 use crate::{Nobody, ask, own, place_of, text};
 
-/// Text of 20,000 lines and more.
+/// Returns a text of 20,000 lines and more.
 fn large() -> String {
     let mut idl = String::from("module Large {\n    enum Wide {\n");
     (0..500).for_each(|i| {
@@ -59,14 +59,14 @@ async fn a_large_repository_answers_in_parts() {
     assert_eq!(last.operations().len(), 22);
     let error = look_up_interface(&place.repository, "IDL:Large/Broad:1.0").await.unwrap_err();
     assert_eq!(refused(error), SystemExceptionKind::ImpLimit);
-    // Nor does an object tell so much of itself.
+    // Nor does an object return such a large description of itself.
     let servant = Servant::dynamic(idl.interface("Large::Broad").unwrap(), Nobody);
     let object = place.server.activation().activate_erased(servant).unwrap();
     let object: ObjectRef = place.client.resolve_unchecked(&object.to_string()).await.unwrap();
     let asked = Request::new(&object, "omg_get_ifr_metadata").returns(TypeCode::ANY).invoke().await;
     let Err(DynamicException::System(error)) = asked else { panic!("{asked:?}") };
     assert_eq!(error.kind, SystemExceptionKind::BadOperation);
-    // All that may be asked of it in parts.
+    // The allowed queries for parts of it.
     let broad = look_up(&place.repository, "IDL:Large/Broad:1.0").await.unwrap().unwrap();
     assert_eq!(describe_contents(&broad, 100).await.unwrap().len(), 100);
 }
@@ -109,7 +109,7 @@ async fn any_name_and_id_may_be_asked_for() {
         }
         assert!(look_up(&place.repository, name).await.unwrap().is_none());
     }
-    // Levels that are none, and kinds that no definition has.
+    // Invalid levels, and kinds that no definition has.
     for (levels, kind) in [(0, 1), (i32::MIN, 0), (-1, 0), (-1, 35), (1, 17)] {
         let arguments = [
             ("search_name", "Account".into()),
@@ -137,7 +137,7 @@ async fn types_without_names_are_made_within_bounds() {
         request.set("element_type", Any::from_dynamic(&value).unwrap()).unwrap();
         request.invoke().await
     };
-    // In each other, as deep as type codes are; the sizes are nobody's.
+    // Nested, to the limit of type codes; the sizes are never allocated.
     let mut made = 0;
     let error = loop {
         match create(&element).await {
@@ -150,7 +150,7 @@ async fn types_without_names_are_made_within_bounds() {
     };
     assert!(made > 20, "{made}");
     assert_eq!(error.kind, SystemExceptionKind::BadParam, "{error}");
-    // An object of somebody else's.
+    // An object that does not belong to the repository's types.
     let nobodys = create(&place.repository).await.unwrap_err();
     assert!(
         matches!(nobodys, DynamicException::System(error) if error.kind == SystemExceptionKind::BadParam)

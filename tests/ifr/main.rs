@@ -1,4 +1,4 @@
-//! The Interface Repository: what it says of IDL and of generated types, and what is made of that from afar.
+//! The Interface Repository: its descriptions of IDL and of generated types, and their use by remote clients.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 #[path = "../transport/mod.rs"]
@@ -67,7 +67,7 @@ async fn place_of(repository: InterfaceRepository) -> Place {
     Place { server, client, repository }
 }
 
-/// The repository's own interfaces.
+/// Returns one of the repository's own interfaces.
 fn own(name: &str) -> Arc<Interface> {
     static IDL: LazyLock<Idl> = LazyLock::new(|| Idl::parse("#include <ir.idl>").unwrap());
     IDL.interface(&format!("CORBA::{name}")).unwrap()
@@ -96,7 +96,7 @@ impl Place {
         self.reference(&found).await.unwrap_or_else(|| panic!("there is no {name}"))
     }
 
-    /// The object of a reference in a result; `None` of nil.
+    /// Returns the object of a reference in a result; `None` if it is nil.
     async fn reference(&self, of: &Dynamic) -> Option<ObjectRef> {
         let Value::Object(ior) = &of.value else { panic!("{of:?} is no reference") };
         if ior.is_nil() {
@@ -158,7 +158,7 @@ async fn definitions_are_found_by_their_names_and_ids() {
     let outside = ask(&module, "Contained", "_get_defined_in", []).await;
     assert_eq!(place.kind(&place.reference(&outside).await.unwrap()).await, 17);
 
-    // From a scope, what it inherits among it.
+    // From a scope, including what it inherits.
     for (name, kind) in
         [("deposit", 7), ("Inner", 10), ("name", 2), ("::Bank::Kind", 12), ("Kind", 12), ("Bank::Kind", 12)]
     {
@@ -343,7 +343,8 @@ async fn an_interface_is_fetched_from_afar() {
     assert_eq!(account.find("deposit").unwrap().params[1].mode, Mode::InOut);
     let shape = look_up_interface(&place.repository, "IDL:example.org/Bank/Shape:1.0").await.unwrap();
     assert_eq!(shape.kind(), TcKind::AbstractInterface);
-    // By an object alone: here one of the repository itself, of which that knows nothing, then one that it knows.
+    // With only an object: here one of the repository itself, which does not describe itself, then one that
+    // it knows.
     let error = interface_of(&place.repository).await.unwrap_err();
     assert!(
         matches!(&error, FetchError::Call(DynamicException::System(error))
@@ -376,7 +377,7 @@ async fn what_would_change_the_repository_is_refused() {
         };
         assert_eq!(error.kind, SystemExceptionKind::NoImplement, "{operation}");
     }
-    // A key of an object that there is not.
+    // The key of an object that does not exist.
     let poa = place.server.root_poa().find("InterfaceRepository").unwrap().find("StructDef").unwrap();
     for id in ["d:IDL:No:1.0", "x", "q:0:d:IDL:No:1.0", "s:x", "a:1", &"q:0:".repeat(1000)] {
         let gone: ObjectRef = poa.create_reference_with_id(id).unwrap();

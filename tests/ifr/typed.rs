@@ -1,4 +1,4 @@
-//! The repository by typed calls: the Rust of its own IDL, which other IDL refers to.
+//! The repository by typed calls, with the Rust code of its own IDL, to which other IDL refers.
 
 use zorb::interface_repository::{
     ContainedRef, DefinitionKind, InterfaceDefRef, InterfaceDescription, OperationDescription, OperationMode,

@@ -1,4 +1,4 @@
-//! What zorb's client reads of a repository, definition by definition, is what the IDL says.
+//! zorb's client reads from a repository, definition by definition, what the IDL contains.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ async fn rich() -> (Idl, Place) {
     (idl, place)
 }
 
-/// That a description is what the IDL says.
+/// Asserts that a description agrees with the IDL.
 fn check(described: &DescribedDefinition, of: Definition<'_>) {
     assert_eq!((&*described.id, &*described.name), (of.id(), of.name()));
     assert_eq!(&*described.defined_in, of.parent().map_or("", |parent| parent.id()), "{of:?}");
@@ -152,7 +152,7 @@ async fn value_types_are_read_back_whole() {
     assert_eq!(value("Coin").await.concrete_base(), Some(money.code.clone()));
     assert_eq!(value("Secret").await.modifier(), ValueModifier::Custom);
     assert_eq!(value("Printed").await.modifier(), ValueModifier::Abstract);
-    // An interface is no value type.
+    // An interface is not a value type.
     let error = look_up_value(&place.repository, "IDL:example.org/Rich/Party:1.0").await.unwrap_err();
     assert!(matches!(error, FetchError::Call(_)), "{error}");
     let error = look_up_value(&place.repository, "IDL:No:1.0").await.unwrap_err();
@@ -198,7 +198,7 @@ async fn value_types_answer_every_question() {
     assert_eq!(initializers.at("[0].members[1].name").unwrap().1, "coin".into());
     let extended = ask(&money, "ExtValueDef", "_get_ext_initializers", []).await;
     assert_eq!(extended.at("[0].exceptions[0].name").unwrap().1, "Overdrawn".into());
-    // What it inherits is in it for who wants that, once.
+    // Inherited contents are included on request, once.
     let contents = async |exclude: bool| {
         let arguments = [("limit_type", Value::Enum(1)), ("exclude_inherited", exclude.into())];
         place.names(ask(&coin, "Container", "contents", arguments).await).await
@@ -217,7 +217,7 @@ async fn value_types_answer_every_question() {
     assert_eq!(extended.at("members[1].access").unwrap().1, 0_i16.into());
 }
 
-/// What omniORB's `ir.idl` and zorb's have in common is the same; omniORB's is that of CORBA 2.3.
+/// The common definitions of omniORB's `ir.idl` and zorb's are equal; omniORB's is that of CORBA 2.3.
 #[test]
 fn the_repositorys_own_types_are_omniorbs() {
     let folder = "/usr/share/idl/omniORB";
@@ -237,7 +237,7 @@ fn the_repositorys_own_types_are_omniorbs() {
             same.insert(known.scoped_name().to_owned());
             continue;
         }
-        // Kinds were added at the end, and are in what the two operations give that describe anything.
+        // Later kinds were appended, and occur in the results of the two general describing operations.
         let (name, parent) = (known.name(), known.parent().unwrap());
         let of_kinds = name == "DefinitionKind" || ["Container", "Contained"].contains(&parent.name());
         assert!(of_kinds, "{known:?}: {:?}, {:?}", known.type_code(), found.type_code());

@@ -1,6 +1,6 @@
 //! Text between zorb and omniORB in code sets beyond the defaults.
 //!
-//! omniORB has its further sets in a library of its own, which is loaded before its programs.
+//! omniORB has its further code sets in a separate library, which is preloaded into its programs.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use super::{CHECKS, START};
 
 const LIBRARY: &str = "libomniCodeSets4.so.2";
 
-/// Its name with omniORB, its number there, text that it has, and text that it does not have.
+/// omniORB's name of the set, its id, text that it can represent, and text that it cannot represent.
 type Set = (&'static str, CodeSetId, &'static str, &'static str);
 
 const SETS: &[Set] = &[
@@ -41,12 +41,12 @@ fn program(name: &str) -> Option<Command> {
     Some(command)
 }
 
-/// What went to the server through a [`relay`].
+/// The data that went to the server through a [`relay`].
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<u8>>>);
 
 impl Heard {
-    /// Whether the client announced these sets.
+    /// Returns whether the client announced these sets.
     fn sets(&self, char: CodeSetId, wchar: CodeSetId) -> bool {
         let context = |number: fn(u32) -> [u8; 4], order: u8| {
             [&[order, 0, 0, 0][..], &number(char.0), &number(wchar.0)].concat()
@@ -57,7 +57,7 @@ impl Heard {
     }
 }
 
-/// The reference, by way of a relay that keeps what goes to the server.
+/// Returns a reference to a relay that records what goes to the server.
 async fn relay(ior: &str) -> (String, Heard) {
     let ior: Ior = ior.trim().parse().unwrap();
     let mut profile: IiopProfile = ior.iiop_profile().unwrap();
@@ -92,10 +92,10 @@ async fn hand_on(mut client: TcpStream, mut server: TcpStream, heard: Heard) {
     tokio::select! { _ = back => {}, () = forth => {} }
 }
 
-/// What goes when a test ends.
+/// Values that live until the end of a test.
 type Kept = (Orb, Process, Scratch);
 
-/// zorb's client, as `build` makes it, at a server of omniORB with these arguments.
+/// Connects zorb's client, configured by `build`, to an omniORB server with these arguments.
 async fn at_their_server(
     arguments: &[&str],
     build: impl FnOnce(OrbBuilder) -> OrbBuilder,
@@ -155,7 +155,7 @@ async fn zorb_calls_omniorb_with_wide_text_in_ucs_4() {
     cell(Foreign::OmniOrb.name(), Role::Client, "1.2", "ucs-4", Outcome::Good);
 }
 
-/// omniORB's client at a server of zorb; gives what it says of these checks.
+/// Runs omniORB's client with a zorb server, and returns its output for these checks.
 async fn their_client(build: impl FnOnce(OrbBuilder) -> OrbBuilder, checks: &str) -> Option<(String, Heard)> {
     let mut command = program("peer-client")?;
     let orb = build(crate::transport::builder().listen("iiop://127.0.0.1:0")).build().await.unwrap();
@@ -192,7 +192,8 @@ async fn omniorb_calls_zorb_in_its_native_set() {
 #[tokio::test(flavor = "multi_thread")]
 async fn omniorb_calls_zorb_with_wide_text_in_ucs_4() {
     let build = |builder: OrbBuilder| builder.wchar_sets(CodeSetId::UCS_4_LEVEL_3, &[]);
-    // Known defect of omniORB: of text with a surrogate pair, as in echo_wstring, it writes a length that counts the pair twice.
+    // Known defect of omniORB: for text with a surrogate pair, as in echo_wstring, it writes a length that
+    // counts the pair twice.
     let checks = "wide_greeting,echo_wchar,echo_wchar_seq,echo_wstring_seq";
     let Some((output, heard)) = their_client(build, checks).await else { return };
     assert_eq!(output.lines().filter(|line| line.starts_with("ok ")).count(), 4, "{output}");

@@ -1,8 +1,9 @@
-//! The same messages to omniORB and to zorb: captured requests with mistakes in them, each on a connection of its own to servers of the same
-//! objects with the same keys. What comes back must be of the same kind, but for the differences that are listed with their reasons.
+//! The same messages to omniORB and to zorb: captured requests with mistakes, each on a connection of its own
+//! to servers of the same objects with the same keys. The responses must be of the same kind, except for
+//! differences that are listed with their reasons.
 //!
-//! The mistakes come from a seed, so a run can be had again: `ZORB_DIFFERENTIAL=SEED:COUNT`. Whatever a peer sends, omniORB may end; then it
-//! is told and started again.
+//! A seed determines the mistakes, so that a run can be repeated: `ZORB_DIFFERENTIAL=SEED:COUNT`. omniORB may
+//! crash on any input; the test then reports that and restarts it.
 
 mod accepted;
 mod mistakes;
@@ -23,37 +24,38 @@ use super::{START, zorb};
 use accepted::reason;
 use mistakes::Mistakes;
 
-/// How many messages each run sends.
+/// Number of messages in each run.
 const COUNT: usize = 300;
 
-/// How long a server may be silent before it is told that nothing more comes; a difference is looked at again with more.
+/// How long a server may be idle before the sending side is shut down. A difference is verified with the
+/// longer time.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(25), Duration::from_secs(1)];
 
-/// How long a server may take to close its side then, in so many times as much.
+/// How long a server may then take to close the connection, as a multiple of the idle time.
 const CLOSE: u32 = 10;
 
-/// What a server makes of a message.
+/// A server's reaction to a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// A reply: its status, and of an exception which one, and of a system exception the completion status.
+    /// A reply: its status, for an exception its name, and for a system exception the completion status.
     Reply(String),
-    /// The answer to a question where an object is.
+    /// The reply to a LocateRequest.
     Locate(u32),
     MessageError,
     CloseConnection,
-    /// The end of the connection without a word.
+    /// The end of the connection without a message.
     Closed,
-    /// Nothing, and the next message is answered.
+    /// No reaction, and the next message is answered.
     Nothing,
-    /// Nothing, and nothing to the next message either: it is taken for the rest of this one.
+    /// No reaction, and none to the next message either: it is treated as the rest of this one.
     Waits,
-    /// Nothing at all, not even the end of the connection when the peer has closed its side.
+    /// No reaction at all, not even the end of the connection after the peer has shut down its side.
     Hangs,
-    /// Something that is no GIOP, or no answer.
+    /// Something that is not GIOP, or not an answer.
     Garbage,
 }
 
-/// The next message: asks for an object that is there, by an id that nothing else has.
+/// Request id of the next message, which locates an existing object. The id is unique.
 const NEXT: u32 = 0x7ead_beef;
 
 fn next_message(little: bool) -> Vec<u8> {
@@ -67,11 +69,11 @@ fn next_message(little: bool) -> Vec<u8> {
     octets
 }
 
-/// What a server answers to a message.
+/// Sends a message and returns the server's reaction.
 fn ask(address: &str, message: &[u8], patience: Duration) -> std::io::Result<Outcome> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    // It may close before it has all of it.
+    // The server may close before it has received everything.
     let _ = stream.write_all(message).and_then(|()| stream.write_all(&next_message(true)));
     let (mut came, mut told) = (Vec::new(), false);
     let mut until = Instant::now() + patience;
@@ -106,7 +108,7 @@ fn ask(address: &str, message: &[u8], patience: Duration) -> std::io::Result<Out
     }
 }
 
-/// The messages of a stream that are whole.
+/// Returns the complete messages of a stream.
 fn messages(stream: &[u8]) -> impl Iterator<Item = (MessageHeader, Bytes)> {
     let mut rest = stream;
     std::iter::from_fn(move || {
@@ -117,7 +119,7 @@ fn messages(stream: &[u8]) -> impl Iterator<Item = (MessageHeader, Bytes)> {
     })
 }
 
-/// The answer to a question where an object is.
+/// Returns the header of a LocateReply.
 fn located(header: &MessageHeader, message: &Bytes) -> Option<LocateReplyHeader> {
     let mut d = Decoder::from_bytes(message, header.order, header.version).at(MessageHeader::LEN);
     (header.kind == MessageType::LocateReply).then(|| LocateReplyHeader::decode(&mut d).ok()).flatten()
@@ -127,7 +129,7 @@ fn is_next(header: &MessageHeader, message: &Bytes) -> bool {
     located(header, message).is_some_and(|reply| reply.request_id.0 == NEXT)
 }
 
-/// What the first of these messages says that does not answer the next one.
+/// Returns the meaning of the first message that does not answer the next request.
 fn first(stream: &[u8], ended: bool, told: bool) -> Outcome {
     let first = messages(stream).find(|(header, message)| !is_next(header, message));
     let Some((header, message)) = first else {
@@ -162,7 +164,7 @@ fn reply(header: &MessageHeader, message: Bytes) -> Option<Outcome> {
     Some(Outcome::Reply(format!("{status:?} {what}")))
 }
 
-/// omniORB's server, which is started again when it has ended.
+/// omniORB's server, which is restarted when it has ended.
 struct Theirs {
     served: Served,
     address: String,
@@ -194,7 +196,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// Seed and count, as the environment has them.
+/// Returns seed and count from the environment.
 fn wanted() -> (u64, usize) {
     let text = std::env::var("ZORB_DIFFERENTIAL").unwrap_or_default();
     let (seed, count) = text.split_once(':').unwrap_or((&text, ""));

@@ -1,8 +1,9 @@
-//! Every operation of `types.idl` between callers and servants that know its types and such that know them only at run time: all four pairs,
-//! with the same octets, in both byte orders.
+//! Every operation of `types.idl` between compiled and dynamic callers and servants: all four pairs, with the
+//! same bytes, in both byte orders.
 //!
-//! The compiled client of these tests calls a dynamic servant, which calls another one by the names of operations, and that the compiled servant.
-//! Between each two of the four a tap looks at the messages, and may turn them into the other byte order.
+//! The compiled client of these tests calls a dynamic servant, which calls another dynamic servant, which
+//! calls the compiled servant. A tap between each two of the four records the messages, and may convert them
+//! to the other byte order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -37,27 +38,27 @@ use crate::{plain, transport};
 const FOREIGN: ByteOrder =
     if matches!(ByteOrder::NATIVE, ByteOrder::Big) { ByteOrder::Little } else { ByteOrder::Big };
 
-/// A call as it went through a tap: the octets of both bodies.
+/// A recorded call: the bytes of both bodies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Exchange {
     key: Vec<u8>,
     operation: String,
     arguments: Vec<u8>,
-    /// `None` of a oneway.
+    /// `None` for a oneway.
     reply: Option<(u32, Vec<u8>)>,
 }
 
-/// Requests of a connection that wait for their replies.
+/// Requests of a connection that await their replies.
 type Pending = Arc<Mutex<HashMap<u32, Exchange>>>;
 
-/// Passes on what goes to a port.
+/// Forwards the traffic to a port.
 #[derive(Clone)]
 struct Tap {
     interfaces: Arc<[Arc<Interface>]>,
-    /// Turns all bodies into the other byte order.
+    /// Converts all bodies to the other byte order.
     turns: bool,
     seen: Arc<Mutex<Vec<Exchange>>>,
-    /// The types of what was turned.
+    /// The types that were converted.
     turned: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -68,7 +69,7 @@ impl Tap {
         Tap { interfaces, turns, seen: Arc::default(), turned: Arc::default() }
     }
 
-    /// Listens, and goes to that port. The address to call.
+    /// Listens, forwards to that port, and returns the address to call.
     async fn open(&self, to: u16) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -129,7 +130,7 @@ impl Tap {
                 Some(inputs.map(|param| param.code.clone()).collect())
             }
             (None, "_is_a") => Some(vec![TypeCode::STRING]),
-            // Of an operation that nobody has, nobody knows what the arguments are.
+            // The arguments of an operation that does not exist are unknown.
             (None, _) => None,
         };
         if request.response.expects_reply() {
@@ -179,7 +180,7 @@ impl Tap {
         })
     }
 
-    /// The message in the other byte order, if that is wanted.
+    /// Returns the message in the other byte order, if enabled.
     fn turned(
         &self,
         message: &Bytes,
@@ -212,8 +213,8 @@ impl Tap {
         e.into_bytes()
     }
 
-    /// What callers and servants said to each other, in an order that does not depend on time; calls that were sent on elsewhere are not among
-    /// them.
+    /// Returns the recorded calls in an order that does not depend on time, without calls that were forwarded
+    /// elsewhere.
     fn exchanges(&self) -> Vec<Exchange> {
         let forward = |status: u32| status >= ReplyStatus::LocationForward as u32;
         let mut all = std::mem::take(&mut *self.seen.lock().unwrap());
@@ -225,7 +226,7 @@ impl Tap {
     }
 }
 
-/// Where the body is.
+/// Returns the position of the body.
 fn body(d: &mut Decoder<'_>, message: &Bytes) -> usize {
     enter_body(d);
     message.len() - d.remaining()
@@ -235,7 +236,7 @@ fn of<T: Described>() -> Arc<Interface> {
     Interface::of::<T>()
 }
 
-/// Calls another object by the names of the operations that it is called by.
+/// Forwards calls to another object by dynamic requests.
 struct Caller {
     to: ObjectRef,
 }
@@ -262,14 +263,15 @@ impl DynServant for Caller {
     }
 }
 
-/// A server behind a tap.
+/// Returns a builder of a server to which a tap leads.
 async fn behind(tap: &Tap) -> OrbBuilder {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tap.open(listener.local_addr().unwrap().port()).await;
     transport::builder().listener(listener).publish(address)
 }
 
-/// The servers: the compiled one, and the two that call each other and it, the nearest to the client last. So are their taps.
+/// Starts the servers: the compiled one, and the two dynamic ones that forward to each other and to it. The
+/// one nearest to the client is last, and so is its tap.
 async fn servers(scratch: &Scratch, [last, middle, first]: &[Tap; 3]) -> (Orb, [Orb; 2]) {
     let path = scratch.path("compiled.ior");
     let (compiled, _) = serve_at(&path, behind(last).await).await.unwrap();
@@ -291,7 +293,7 @@ async fn servers(scratch: &Scratch, [last, middle, first]: &[Tap; 3]) -> (Orb, [
     (compiled, callers.try_into().unwrap())
 }
 
-/// Hears of one hint.
+/// Receives one hint.
 struct Listening(Arc<Notify>);
 
 impl ListenerServant for Listening {
@@ -311,7 +313,8 @@ impl ListenerServant for Listening {
     }
 }
 
-/// Calls what the checks leave out: objects that a server makes, each through dynamic servants of its own.
+/// Makes the calls that the checks omit: to objects that a server creates, each through separate dynamic
+/// servants.
 async fn call_the_rest(way: &Way, compiled: &Orb, callers: &[Orb]) {
     let orb = client(way, plain()).await;
     let Way::Ior(path, _) = way else { return };
@@ -390,9 +393,10 @@ async fn all_operations_pass_between_all_pairs_of_callers_and_servants() {
                 operations.chain(attributes).filter(|name| !called.contains(&**name)).collect();
             assert!(missing.is_empty(), "never called: {missing:?}");
         }
-        // In GIOP 1.1 bodies begin where their headers end, which have other lengths.
+        // In GIOP 1.1 bodies begin where their headers end, and the headers have different lengths.
         if version == Version::V1_2 {
-            // Compiled callers send what those by name do, and dynamic servants answer what compiled ones do.
+            // Compiled callers send the same as dynamic ones, and dynamic servants answer the same as
+            // compiled ones.
             assert!(first.len() > 300, "{} calls", first.len());
             let peer = of::<PeerRef>();
             let of_peer = |it: &&Exchange| it.key == b"interop" && peer.find(&it.operation).is_some();

@@ -1,5 +1,5 @@
-//! The ORBs of Java EE servers, GlassFish's and Apache Yoko, in both roles: the whole matrix, value types and anys. Only with
-//! `ZORB_TESTS=all`; `scripts/build-peers.sh --java-ee` builds the peers.
+//! The ORBs of Java EE servers, GlassFish's and Apache Yoko, in both roles: the whole matrix, value types and
+//! anys. Only with `ZORB_TESTS=all`; `scripts/build-peers.sh --java-ee` builds the peers.
 
 use zorb::prelude::*;
 use zorb::wire::Version;
@@ -20,14 +20,16 @@ fn is_wanted() -> bool {
     std::env::var_os("ZORB_TESTS").is_some_and(|tests| tests == "all")
 }
 
-/// Their servers' names. Each answers a request for a plain key by LOCATION_FORWARD to the IOR of its object, which names code sets.
+/// The names of their servers. Each answers a request for a plain key by LOCATION_FORWARD to the IOR of its
+/// object, which names code sets.
 pub const SERVERS: [&str; 2] = ["GlassFish", "Yoko"];
 
 /// Checks whose arguments have wide text.
 const WIDE: [&str; 6] =
     ["echo_wchar", "echo_wstring", "echo_wchar_seq", "echo_wstring_seq", "echo_caption", "echo_wide_choice"];
 
-/// Why a server is known not to pass a check. What zorb does not send, since it has no code set for it, passes.
+/// Returns why a server is known to fail a check. Without code sets, zorb does not send such text, and the
+/// check passes.
 fn known(check: &str, x: &Context) -> Option<&'static str> {
     let is_1_1 = x.version == Version::V1_1;
     match (x.server.as_str(), check) {
@@ -42,14 +44,14 @@ fn known(check: &str, x: &Context) -> Option<&'static str> {
     }
 }
 
-/// Why a failure is one that comes by chance, of any check.
+/// Returns why a failure is a random one, which any check may have.
 fn by_chance(x: &Context, failure: &Failure) -> Option<&'static str> {
-    // An ArrayIndexOutOfBoundsException, of CodeSetConversion.JavaCTBConverter.convert(char).
+    // An ArrayIndexOutOfBoundsException in CodeSetConversion.JavaCTBConverter.convert(char).
     let is_so = x.server == "GlassFish" && failure.to_string().contains("UNKNOWN 0x4f4d0002 COMPLETED_MAYBE");
     is_so.then_some("a thread whose first string was an empty one fails to write a character behind it")
 }
 
-/// What a check gave, where it may be known to fail. One that is known and does not fail any more is wrong, too.
+/// Returns the judged result of a check that may be known to fail. An unexpected success is an error, too.
 pub fn judged(check: &str, x: &Context, outcome: Outcome) -> Outcome {
     let known = known(check, x);
     let why = match (&known, &outcome) {
@@ -64,7 +66,7 @@ pub fn judged(check: &str, x: &Context, outcome: Outcome) -> Outcome {
     }
 }
 
-/// Passes every call on to a server of theirs: zorb reads and writes each any four times.
+/// Forwards every call to a server of the other ORB: zorb reads and writes each any four times.
 struct Relay(PeerRef);
 
 impl PeerServant for Relay {
@@ -97,12 +99,13 @@ impl PeerServant for Relay {
     }
 }
 
-/// Anys and type codes of all kinds, of stubs and of dynamic requests. What stands for the samples that a peer can not have, its `Orbs`
-/// says.
+/// Anys and type codes of all kinds, from stubs and from dynamic requests. The peer's `Orbs` lists the
+/// replacements of samples that it does not support.
 async fn anys(orb: Foreign) {
     let serving = tokio::task::spawn_blocking(move || orb.serve("any-peer", &["server"], START + CHECKS));
     let Some(served) = serving.await.expect("the server is ready") else { return };
-    // The type code that JacORB's IDL compiler makes of it lacks its base: an ORB reads it only where it knows the type.
+    // The type code that JacORB's IDL compiler generates for it lacks its base: an ORB can only read it if it
+    // knows the type.
     let ours = plain().value::<Spot>().listen("iiop://127.0.0.1:0");
     let ours = ours.build().await.expect("an ORB on a free port");
     let theirs: PeerRef = ours.resolve(&served.ior).await.expect("the server");
@@ -134,7 +137,7 @@ async fn anys(orb: Foreign) {
     ours.shutdown().await;
 }
 
-/// Large messages of zorb's in pieces of about a thousand bytes.
+/// Large messages of zorb in pieces of about a thousand bytes.
 async fn pieces(orb: Foreign) {
     let way = [(By::Ior, Version::V1_2)];
     in_pieces(orb, Role::Server, their_client(orb, &way, in_fragments).await);

@@ -1,4 +1,5 @@
-//! JacORB and users with passwords (CSIv2, GSSUP), in both roles. It asserts no identities, and takes none: `README.md`.
+//! JacORB and users with passwords (CSIv2, GSSUP), in both roles. It neither asserts nor accepts identities:
+//! `README.md`.
 
 use super::support::matrix::{Outcome, Role, cell};
 use super::support::{Foreign, Process, Scratch};
@@ -59,7 +60,7 @@ async fn jacorb_logs_in_at_zorb() {
         output.lines().filter(|line| line.starts_with("ok ")).map(str::to_owned).collect();
     assert_eq!(passed.len(), 6, "{output}");
     let stats = server.csi_stats();
-    // A number for its connection, and the login itself with each request: both are checked once.
+    // Each request has a context id and the login itself: both are checked once.
     assert_eq!((stats.logins, stats.failed_logins, stats.unknown_callers), (3, 4, 2), "{stats:?}");
     cell("JacORB", Role::Server, "1.2", "login", Outcome::Good);
 }
@@ -85,7 +86,7 @@ async fn zorb_logs_in_at_jacorb() {
         assert_eq!(exception.kind, SystemExceptionKind::NoPermission, "{exception:?}");
         assert_eq!(exception.completed, CompletionStatus::No);
     }
-    // Without leave the password stays here.
+    // Without permission the password is not sent.
     let careful = door.with_credentials(&Credentials::login("ann", "a secret"));
     let exception = careful.plus_one(1).await.expect_err("it may not go over plain TCP");
     assert_eq!(exception.kind, SystemExceptionKind::NoPermission);

@@ -1,6 +1,6 @@
-//! Live interoperability with omniORB (C++) and JacORB (Java), in both roles, by IOR and by `corbaloc:`, over GIOP 1.0,
-//! 1.1 and 1.2. `README.md` beside this file says what servers must do, what clients check, and which defects of the
-//! peers are known; the bench contract is in `crates/ttcp-bench/tests/contract`.
+//! Live interoperability with omniORB (C++) and JacORB (Java), in both roles, by IOR and by `corbaloc:`, over
+//! GIOP 1.0, 1.1 and 1.2. `README.md` in this directory lists the requirements for servers, the checks of
+//! clients, and the known defects of the peers. The bench contract is in `crates/ttcp-bench/tests/contract`.
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -38,13 +38,13 @@ use support::matrix::{Outcome, Role, cell, cells};
 use support::{Foreign, Process, Scratch};
 use zorb::checks::{Way, client, drive};
 
-/// How long a peer's server may take until it is ready: a loaded machine starts a virtual machine slowly.
+/// Timeout for the start of a peer's server: a loaded machine starts a virtual machine slowly.
 const START: Duration = Duration::from_secs(60);
 
-/// How long a client may take for all checks.
+/// Timeout of a client for all checks.
 const CHECKS: Duration = Duration::from_secs(180);
 
-/// How a client reaches the server.
+/// The address by which a client reaches the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Ior,
@@ -60,25 +60,26 @@ impl By {
     }
 }
 
-/// How zorb's ORBs are made.
+/// Returns the default builder of zorb's ORBs.
 fn plain() -> OrbBuilder {
     transport::builder()
 }
 
-/// The same with large messages in pieces of about a thousand octets.
+/// Returns a builder that sends large messages in pieces of about a thousand bytes.
 fn in_fragments() -> OrbBuilder {
     transport::builder().fragment_size(1000)
 }
 
-/// So many messages leave where large ones leave in fragments, and not half as many where they leave whole.
+/// Minimum number of messages if large ones are sent in fragments. Without fragments, there are less than
+/// half as many.
 const FRAGMENTS: u64 = 1000;
 
-/// The version as in `1.2`.
+/// Returns a version as `1.2`.
 fn dotted(version: Version) -> String {
     format!("1.{}", version.minor())
 }
 
-/// Tells what the checks gave: cells of the matrix, a line, and with `--nocapture` what was left out.
+/// Reports the results of the checks: cells of the matrix, a line, and with `--nocapture` the skipped ones.
 fn report(peer: &str, role: Role, way: &str, version: Version, lines: &[String]) {
     let (ok, rest): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.starts_with("ok "));
     let who = match role {
@@ -93,7 +94,7 @@ fn report(peer: &str, role: Role, way: &str, version: Version, lines: &[String])
     cells(peer, role, &version, way, lines);
 }
 
-/// Every way to a server.
+/// All ways to reach a server.
 const WAYS: [(By, Version); 6] = [
     (By::Ior, Version::V1_0),
     (By::Ior, Version::V1_1),
@@ -103,7 +104,8 @@ const WAYS: [(By, Version); 6] = [
     (By::Corbaloc, Version::V1_2),
 ];
 
-/// A client of theirs drives zorb's servers, one for each way. Gives how many messages the last sent; `None`: the client is missing.
+/// A client of the other ORB calls zorb's servers, one for each way. Returns how many messages the last
+/// server sent; `None` if the client is missing.
 async fn their_client(orb: Foreign, ways: &[(By, Version)], builder: fn() -> OrbBuilder) -> Option<u64> {
     let mut client = Client::of(orb, "peer-client")?;
     let mut sent = None;
@@ -131,7 +133,8 @@ async fn their_client(orb: Foreign, ways: &[(By, Version)], builder: fn() -> Orb
     sent
 }
 
-/// Runs a client of theirs to its end, then ends the server. Gives the checks that it passed, and those that it skipped.
+/// Runs a client to its end, then ends the server. Returns the checks that it passed, and those that it
+/// skipped.
 async fn passed(command: Command, scratch: Scratch, server: &Orb) -> Vec<String> {
     let client = tokio::task::spawn_blocking(move || {
         let mut client = Process::start(command, &scratch);
@@ -143,7 +146,7 @@ async fn passed(command: Command, scratch: Scratch, server: &Orb) -> Vec<String>
     checks(succeeded, &output)
 }
 
-/// The checks that a client passed, and those that it skipped.
+/// Returns the checks that a client passed, and those that it skipped.
 fn checks(succeeded: Option<bool>, output: &str) -> Vec<String> {
     let is_good = |line: &&str| line.starts_with("ok ") || line.starts_with("skip ");
     let (passed, failed): (Vec<&str>, Vec<&str>) = output.lines().partition(is_good);
@@ -152,8 +155,8 @@ fn checks(succeeded: Option<bool>, output: &str) -> Vec<String> {
     passed.into_iter().map(str::to_owned).collect()
 }
 
-/// A client of theirs that is to run all checks by the IOR in the file but one, which makes a `corbaloc:` of the reference's host and
-/// port: where there is no such port.
+/// Returns a client that runs all checks by the IOR in the file, except the one that creates a `corbaloc:`
+/// from the reference's host and port. It is used for references without such a port.
 fn without_a_port(program: &Path, path: &Path) -> Command {
     let all = Command::new(program).arg("--list").output().expect("the client lists its checks");
     let all = String::from_utf8_lossy(&all.stdout).into_owned();
@@ -164,7 +167,7 @@ fn without_a_port(program: &Path, path: &Path) -> Command {
     command
 }
 
-/// A server of theirs that is ready; it ends with this value.
+/// A ready server of the other ORB; it ends when this is dropped.
 struct Theirs {
     /// The file with its reference.
     path: PathBuf,
@@ -174,7 +177,7 @@ struct Theirs {
 }
 
 impl Theirs {
-    /// Starts it with what `prepare` adds.
+    /// Starts it with the additions of `prepare`.
     async fn start(program: PathBuf, scratch: &Scratch, prepare: impl FnOnce(&mut Command)) -> Self {
         let path = scratch.path("interop.ior");
         let mut command = Command::new(program);
@@ -191,7 +194,8 @@ impl Theirs {
     }
 }
 
-/// zorb's client drives a server of theirs in each way. Gives how many messages the last sent; `None`: the server is missing.
+/// zorb's client calls a server of the other ORB in each way. Returns how many messages the last client sent;
+/// `None` if the server is missing.
 async fn their_server(orb: Foreign, ways: &[(By, Version)], builder: fn() -> OrbBuilder) -> Option<u64> {
     let program = orb.program("peer-server")?;
     let scratch = Scratch::new();
@@ -246,21 +250,21 @@ matrix! {
     zorb_calls_omniorb: their_server(OmniOrb);
 }
 
-/// All ways by one virtual machine, which takes a second of processor time to start.
+/// All ways with one virtual machine, whose start takes a second of processor time.
 // clause: giop.version.lower
 #[tokio::test(flavor = "multi_thread")]
 async fn jacorb_calls_zorb() {
     their_client(Foreign::JacOrb, &WAYS, plain).await;
 }
 
-/// The same, which is the server.
+/// All ways with one virtual machine as the server.
 // clause: giop.version.client, giop.version.reply
 #[tokio::test(flavor = "multi_thread")]
 async fn zorb_calls_jacorb() {
     their_server(Foreign::JacOrb, &WAYS, plain).await;
 }
 
-/// zorb against itself: what fails here is not the peers' fault.
+/// zorb against itself: a failure here is not caused by the peers.
 mod zorb_calls_zorb {
     use super::*;
 
@@ -292,14 +296,14 @@ mod zorb_calls_zorb {
     }
 }
 
-/// Large messages of zorb's leave in fragments, in GIOP 1.2.
+/// Large messages of zorb are sent in fragments, in GIOP 1.2.
 mod fragments {
     use ::zorb::Bytes;
 
     use super::*;
     use crate::zorb::types::interop::PeerRef;
 
-    /// Of so many messages that were sent some were pieces of others.
+    /// Asserts that some of the sent messages were fragments.
     pub fn in_pieces(orb: Foreign, role: Role, sent: Option<u64>) {
         let Some(sent) = sent else { return };
         assert!(sent > FRAGMENTS, "{sent}");
@@ -334,9 +338,9 @@ mod fragments {
         in_pieces(Foreign::JacOrb, Role::Client, sent);
     }
 
-    /// Large calls of one connection, of which the pieces take turns, and small ones between them.
+    /// Concurrent large calls over one connection, whose fragments take turns, and small calls between them.
     async fn side_by_side(orb: Foreign) {
-        // Its reason shows where it ends the connection.
+        // The trace shows why it ends the connection.
         let traced: &[&str] = if orb == Foreign::OmniOrb { &["-ORBtraceLevel", "10"] } else { &[] };
         let Some(server) = orb.serve("peer-server", traced, START) else { return };
         let ours = transport::builder().fragment_size(4096).build().await.expect("a client");

@@ -1,5 +1,5 @@
-//! Results that zorb makes and takes while they are on their way, with peers that know nothing of it: their bench clients, which look at
-//! what comes back, and their bench servers.
+//! Streamed results of zorb, with peers that know nothing of streams: their bench clients, which check the
+//! results, and their bench servers.
 
 use std::process::Command;
 
@@ -78,7 +78,7 @@ async fn jacorb_gets_results_that_are_made_while_they_leave() {
     results(Foreign::JacOrb).await;
 }
 
-/// Results of their servers, which zorb's clients take piece by piece.
+/// Results of the other ORB's server, which zorb's client takes piece by piece.
 async fn taken(orb: Foreign, large: usize) {
     let Some(program) = orb.program("bench-server") else { return };
     let scratch = Scratch::new();
@@ -92,7 +92,7 @@ async fn taken(orb: Foreign, large: usize) {
     server.ready(START);
     let ior: Ior = std::fs::read_to_string(&path).unwrap().trim().parse().expect("an IOR");
     let profile = ior.iiop_profile().expect("an IIOP profile");
-    // A message may have 16 MiB here.
+    // The default maximum size of a message is 16 MiB here.
     let client = transport::builder().build().await.expect("a client");
     for (version, size) in [("1.0", 1_500_000), ("1.1", 1_500_000), ("1.2", large)] {
         let url = format!("corbaloc:iiop:{version}@{}:{}/ttcp", profile.host, profile.port);

@@ -1,4 +1,5 @@
-//! Sequences that zorb's client reads from sources while it sends them, to servers that know nothing of it: plain IIOP.
+//! Sequences that zorb's client reads from sources while it sends them, to servers that know nothing of
+//! streams: plain IIOP.
 
 use std::io::Cursor;
 use std::process::Command;
@@ -20,7 +21,7 @@ zorb::idl! {
     };
 }
 
-/// A reader of these octets.
+/// Returns a reader of these bytes.
 fn read(octets: &Bytes) -> ByteSource {
     ByteSource::reader(octets.len() as u64, Cursor::new(octets.clone()))
 }
@@ -52,7 +53,7 @@ async fn sources(orb: Foreign) {
     urls.extend(["1.0", "1.1", "1.2"].map(|version| format!("corbaloc:iiop:{version}@{address}/ttcp")));
     for url in urls {
         let ttcp: TtcpRef = client.resolve_unchecked(&url).await.expect("a reference");
-        // What their clients send at most by default is 2 MiB.
+        // The peers' default maximum message size is 2 MiB.
         for len in [0, 1, 5_000, 65_537, 262_145, 1_500_000] {
             let octets: Bytes = (0..len).map(|i: u32| (i * 31 + i / 251) as u8).collect();
             let echo =
@@ -61,7 +62,7 @@ async fn sources(orb: Foreign) {
             ttcp.send_octet_seq(read(&octets)).await.unwrap_or_else(|error| panic!("{url} {len}: {error}"));
         }
     }
-    // Calls of other connections may overtake oneways.
+    // Calls over other connections may overtake oneways.
     let ttcp: TtcpRef = client.resolve_unchecked(&ior).await.expect("a reference");
     let (mut received, wanted) = (0, 4 * (1 + 5_000 + 65_537 + 262_145 + 1_500_000));
     for _ in 0..500 {

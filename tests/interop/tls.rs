@@ -17,7 +17,7 @@ use certificates::Authority;
 #[path = "../tls/certificates.rs"]
 mod certificates;
 
-/// A CA, what it made out to the two, and the files of the other ORB.
+/// A CA, its certificates for both sides, and the files of the other ORB.
 struct Papers {
     ca: PathBuf,
     theirs: PathBuf,
@@ -34,7 +34,7 @@ impl Papers {
         Self { ca, theirs, authority }
     }
 
-    /// zorb's.
+    /// Returns zorb's configuration.
     fn ours(&self) -> Tls {
         let (certificate, key) = self.authority.issue("zorb");
         Tls::builder()
@@ -46,7 +46,7 @@ impl Papers {
             .expect("good certificates")
     }
 
-    /// Makes the other ORB speak TLS alone, as a server and for its own objects.
+    /// Configures the other ORB to use only TLS, as a server and for its own objects.
     fn give(&self, orb: Foreign, command: &mut Command, scratch: &Scratch) {
         match orb {
             Foreign::JacOrb => {
@@ -60,9 +60,9 @@ impl Papers {
         }
     }
 
-    /// JacORB's properties, with a key store that has its key and the CA. It takes one only as of Java's default type, which must not be
-    /// named, and with SunX509, which must. Its options are hexadecimal numbers: EstablishTrustInTarget, and
-    /// EstablishTrustInClient beside it.
+    /// Returns JacORB's properties, with a key store that contains its key and the CA. It only accepts a
+    /// store of Java's default type, which must not be named, and SunX509, which must be named. Its options
+    /// are hexadecimal numbers: EstablishTrustInTarget, and additionally EstablishTrustInClient.
     fn jacorb(&self, scratch: &Scratch) -> String {
         let store = scratch.path("jacorb.p12");
         let mut export = Command::new("openssl");
@@ -95,7 +95,7 @@ impl Papers {
     }
 }
 
-/// zorb's client drives a server of theirs, and is called back by TLS.
+/// zorb's client calls a server of the other ORB, and is called back by TLS.
 async fn their_server(orb: Foreign) {
     let Some(program) = orb.program("peer-server") else { return };
     let scratch = Scratch::new();
@@ -120,7 +120,7 @@ async fn their_server(orb: Foreign) {
     report(orb.name(), Role::Client, "tls", Version::V1_2, &lines);
 }
 
-/// A client of theirs drives zorb's server, and is called back by TLS.
+/// A client of the other ORB calls zorb's server, and is called back by TLS.
 async fn their_client(orb: Foreign) {
     let Some(program) = orb.program("peer-client") else { return };
     let scratch = Scratch::new();

@@ -1,4 +1,5 @@
-//! omniORB over Unix sockets (`giop:unix`), in both roles: calls that TCP could not carry, because there is none.
+//! omniORB over Unix sockets (`giop:unix`), in both roles. The calls cannot use TCP, because the servers do
+//! not offer it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +13,7 @@ use super::zorb::checks::{Way, client as checks_client, drive};
 use super::zorb::types::interop::PeerRef;
 use super::{Theirs, report, without_a_port, zorb};
 
-/// A path for a socket: at most 107 octets, so not in the directory of the tests.
+/// A path for a socket: at most 107 bytes, and therefore not in the directory of the tests.
 struct Socket(PathBuf);
 
 impl Socket {
@@ -29,7 +30,7 @@ impl Drop for Socket {
     }
 }
 
-/// The same reference without its TCP address.
+/// Returns the reference without its TCP address.
 fn without_tcp(ior: &Ior) -> Ior {
     let profiles: Vec<_> = ior
         .iiop_profiles()
@@ -60,7 +61,7 @@ async fn zorb_calls_omniorb() {
     let error = peer.server_name().await.expect_err("there is no other way");
     assert_eq!(error.kind, SystemExceptionKind::Transient);
 
-    // With both, the socket comes first.
+    // With both, the socket is tried first.
     let way = Way::Ior(server.path.clone(), Version::V1_2);
     let lines = drive(&way, &checks_client(&way, super::transport::builder()).await).await;
     report("omniORB", Role::Client, "unix", Version::V1_2, &lines);

@@ -1,4 +1,5 @@
-//! Value types: graphs that share and circle, truncation both ways, boxes, exceptions, against the servers of `idl/values.idl`.
+//! Value types: shared and cyclic graphs, truncation in both directions, boxes, exceptions, with the servers
+//! of `idl/values.idl`.
 
 use zorb::prelude::*;
 use zorb::{GraphBuilder, OrbBuilder};
@@ -13,7 +14,7 @@ mod types {
 
 use types::interop_values::*;
 
-/// What a peer may send in place of a base.
+/// Registers the types that a peer may send in place of a base.
 fn knowing(builder: OrbBuilder) -> OrbBuilder {
     let builder = builder.value::<Point>().value::<Mark>().value::<Spot>().value::<Link>();
     builder.value::<Tree>().value::<Text>().value::<Label>().value::<Tag>()
@@ -38,7 +39,7 @@ fn ring(length: i32) -> Option<Value<Link>> {
     Some(graph.finish(&first))
 }
 
-/// How many links there are until one comes again; 0 where there is an end.
+/// Returns the number of links until one repeats; 0 if the chain ends.
 fn ring_length(first: Option<Value<Link>>) -> i32 {
     let mut seen: Vec<Value<Link>> = Vec::new();
     let mut next = first;
@@ -52,7 +53,7 @@ fn ring_length(first: Option<Value<Link>>) -> i32 {
     0
 }
 
-/// At x, -x with the trail 1, 2, 3 and a tail that begins with the second of them.
+/// Returns a mark at x, -x with the trail 1, 2, 3 and a tail that begins with the second of them.
 fn mark(x: i32) -> Value<Mark> {
     let tail = chain(2..=3);
     let trail = Some(Value::new(Link { number: 1, next: tail.clone() }));
@@ -73,14 +74,14 @@ fn label(text: &str) -> Value<Label> {
     Value::new(Label { text: text.into() })
 }
 
-/// `==` and the same sharing.
+/// Asserts equality and the same sharing.
 #[track_caller]
 fn alike<V: zorb::values::ValueForm>(found: &Option<Value<V>>, expected: &Option<Value<V>>) {
     assert_eq!(found, expected);
     assert_eq!(format!("{found:?}"), format!("{expected:?}"));
 }
 
-/// Every operation that works there, with a client that knows all types.
+/// Calls every operation that works with that server, with a client that knows all types.
 async fn every_operation(values: &ValuesRef, server: Option<Foreign>) -> Result<(), SystemException> {
     // Null, the type itself, one with an id, one with a list of ids and chunks.
     let (result, b, c) = values.echo_point(None, point(1, 2)).await?;
@@ -118,7 +119,7 @@ async fn every_operation(values: &ValuesRef, server: Option<Foreign>) -> Result<
     assert!(values.is_same(None, None).await?);
     assert!(!values.is_same(one, second).await?);
 
-    // Values in sequences, in structs in sequences, shared by all of them.
+    // Values in sequences, and in structs in sequences, shared by all of them.
     let place = point(3, 4);
     let leaf = tree("leaf", vec![], Some(place.clone()));
     let mut graph = GraphBuilder::new();
@@ -149,7 +150,7 @@ async fn every_operation(values: &ValuesRef, server: Option<Foreign>) -> Result<
         assert_eq!(values.echo_blob(blob.clone()).await?, blob);
     }
 
-    // Anything.
+    // Any value type.
     for any in [
         point(1, 1).upcast::<ValueBase>(),
         mark(7).upcast(),
@@ -163,7 +164,7 @@ async fn every_operation(values: &ValuesRef, server: Option<Foreign>) -> Result<
     let made = values.make_mark(11).await?.expect("a mark");
     alike(&made.downcast(), &Some(mark(11)));
 
-    // omniORB 4.2.5 takes the connection down when it is to write chunks in an exception.
+    // omniORB 4.2.5 closes the connection when it has to write chunks in an exception.
     let whys = [None, Some(point(1, 2)), Some(mark(8).upcast())];
     for why in whys.into_iter().take(if server == Some(Foreign::OmniOrb) { 2 } else { 3 }) {
         match values.refuse(why.clone()).await {
@@ -174,7 +175,7 @@ async fn every_operation(values: &ValuesRef, server: Option<Foreign>) -> Result<
     Ok(())
 }
 
-/// Objects and values where either may come.
+/// Parameters that accept objects and values.
 async fn described(values: &ValuesRef) -> Result<(), SystemException> {
     let thing = values.make_thing("far").await?.expect("a thing");
     assert_eq!(thing.describe().await?, "object far");
@@ -211,12 +212,12 @@ async fn described(values: &ValuesRef) -> Result<(), SystemException> {
     Ok(())
 }
 
-/// What a client makes of values that it does not know.
+/// Checks a client's treatment of values whose type it does not know.
 async fn truncation(values: &ValuesRef, server: Option<Foreign>) -> Result<(), SystemException> {
     let made = values.make_mark(11).await?.expect("a mark");
     assert_eq!(made, point(11, -11));
     assert_eq!(made.repository_id(), "IDL:InteropValues/Point:1.0");
-    // What comes behind it is read on.
+    // The data that follows it is still read.
     let (result, b, c) = values.echo_point(mark(12).upcast::<Point>(), point(1, 2)).await?;
     assert_eq!((&result, b), (&Some(point(12, -12)), Some(point(1, 2))));
     assert!(result.is_some_and(|result| result.is_same(&c.expect("the same"))));
@@ -234,7 +235,7 @@ async fn truncation(values: &ValuesRef, server: Option<Foreign>) -> Result<(), S
     Ok(())
 }
 
-/// A client of each kind for a reference.
+/// Returns a client of each kind for a reference.
 async fn clients(ior: &str) -> ([ValuesRef; 2], [Orb; 2]) {
     let knowing = knowing(transport::builder()).build().await.expect("a client");
     let plain = transport::builder().build().await.expect("a client");
@@ -245,7 +246,7 @@ async fn clients(ior: &str) -> ([ValuesRef; 2], [Orb; 2]) {
     (references, [knowing, plain])
 }
 
-/// Starts a server of theirs with these options.
+/// Starts a server of the other ORB with these options.
 async fn started(orb: Foreign, options: &'static [&str]) -> Option<Served> {
     let served = tokio::task::spawn_blocking(move || orb.serve("value-server", options, START + CHECKS));
     served.await.expect("the server is ready")
@@ -258,20 +259,21 @@ pub async fn their_server(orb: Foreign) {
     described(&values).await.expect("every operation");
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 11.5);
     if orb == Foreign::GlassFish {
-        // GlassFish 4.2.5 writes a truncatable value with its own id alone, so no receiver can cut it.
+        // GlassFish 4.2.5 writes a truncatable value with its own id only, so no receiver can truncate it.
         let error = plain.make_mark(11).await.expect_err("it can not be cut");
         assert_eq!(error.minor, zorb::minor::MARSHAL_NO_VALUE_FACTORY);
-        // And it does not cut a value of which it has no factory.
+        // It does not truncate a value without a factory either.
         cell(orb.name(), Role::Client, "1.2", "values", Outcome::Known);
         return;
     }
     truncation(&plain, Some(orb)).await.expect("what is not known is cut");
 
-    // Now they cut.
+    // In this part, the server truncates.
     let Some(server) = started(orb, &["--unknown"]).await else { return };
     let ([values, _], _orbs) = clients(&server.ior).await;
     assert_eq!(values.measure(mark(3).upcast::<Point>()).await.expect("a sum"), 0.0);
-    // JacORB 3.9 does not find the end of a value with others in it, when it cuts it: only as the last argument.
+    // JacORB 3.9 does not find the end of a value with nested values when it truncates it. This only works
+    // for the last argument.
     if orb != Foreign::JacOrb {
         let (result, _, _) = values.echo_point(mark(3).upcast::<Point>(), None).await.expect("an echo");
         assert_eq!(result, Some(point(3, -3)));
@@ -289,7 +291,7 @@ async fn zorb_sends_values_to_jacorb_and_back() {
     their_server(Foreign::JacOrb).await;
 }
 
-/// zorb's servant of them, with the ORB of the objects that it makes.
+/// zorb's servant, with the ORB of the objects that it creates.
 struct ValuesServer(Orb);
 
 struct Described(String);
@@ -400,10 +402,10 @@ impl ValuesServant for ValuesServer {
     }
 }
 
-/// A client of theirs calls zorb's servant, of an ORB that knows all types and of one that knows none.
+/// A client of the other ORB calls zorb's servant, in an ORB that knows all types and in one that knows none.
 pub async fn their_client(orb: Foreign) {
     let ways = [(knowing(transport::builder()), &[][..], 15), (transport::builder(), &["--cut"][..], 3)];
-    // What GlassFish writes can not be cut.
+    // GlassFish's values cannot be truncated.
     let ways = ways.into_iter().take(if orb == Foreign::GlassFish { 1 } else { 2 });
     for (builder, options, checks) in ways {
         let server = builder.listen("iiop://127.0.0.1:0").build().await.expect("a server");
@@ -428,7 +430,7 @@ async fn jacorb_sends_values_to_zorb_and_back() {
     their_client(Foreign::JacOrb).await;
 }
 
-/// zorb against itself, over TCP and inside of one ORB: what fails here is not the peers' fault.
+/// zorb against itself, over TCP and within one ORB: a failure here is not caused by the peers.
 // clause: exc.minor.marshal.1
 #[tokio::test]
 async fn zorb_sends_values_to_zorb_and_back() {
@@ -443,7 +445,7 @@ async fn zorb_sends_values_to_zorb_and_back() {
     }
     truncation(&plain, None).await.expect("what is not known is cut");
 
-    // Inside of an ORB the servant gets the very graph.
+    // Within an ORB the servant receives the same graph.
     let links = chain(1..=3);
     let (result, _, _) = inside.echo_link(links.clone(), None).await.expect("an echo");
     assert!(result.is_some_and(|result| result.is_same(&links.expect("links"))));

@@ -1,4 +1,5 @@
-//! The table of limits in docs/RELIABILITY.md: every option, default, metric and test in it is as it says, and none is missing.
+//! The table of limits in docs/RELIABILITY.md: every option, default, metric and test in it is correct, and
+//! none is missing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,12 +47,12 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The fields of `Limits`, each with its default.
+/// Returns the fields of `Limits`, each with its default.
 fn fields() -> Vec<(String, String)> {
     let all = format!("{:#?}", Limits::default());
     let lines =
@@ -62,7 +63,7 @@ fn fields() -> Vec<(String, String)> {
     fields
 }
 
-/// `16 MiB`, `16,384` and `10 s` as `{:?}` shows them.
+/// Converts `16 MiB`, `16,384` and `10 s` to their `{:?}` form.
 fn value(text: &str) -> Option<String> {
     let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
     let number: u64 = number.replace(',', "").parse().ok()?;
@@ -96,9 +97,9 @@ fn every_option_of_limits_has_a_row_with_its_default() {
         let row = rows.iter().find(|row| row.options.contains(&option));
         let row = row.unwrap_or_else(|| panic!("{option} has no row"));
         if value_now == "None" {
-            continue; // the text says what that means
+            continue; // the text explains it
         }
-        // Several options of one row have their defaults in their order.
+        // The options of one row have their defaults in the same order.
         let at = row.options.iter().position(|other| *other == option).unwrap();
         let default = row.default.split(", then ").nth(at).and_then(value);
         assert_eq!(default, Some(value_now), "the default of {option} in `{}`", row.default);
@@ -130,7 +131,7 @@ fn every_limit_has_a_row_with_its_option_and_its_metric() {
         named.insert(limit.name());
     }
     for row in &rows {
-        // What contradicts itself is malformed, and no limit.
+        // Contradictory messages are malformed, not over a limit.
         assert!(row.is_malformed || !row.metrics.is_empty(), "{} is counted nowhere", row.text);
         assert!(!row.is_malformed || row.options.is_empty(), "{} has an option and no metric", row.text);
         for name in &row.metrics {

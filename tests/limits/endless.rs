@@ -1,4 +1,4 @@
-//! `Duration::MAX` is what people write who want no limit.
+//! `Duration::MAX` in place of a limit, which users write to disable it.
 
 use super::*;
 
@@ -27,7 +27,7 @@ async fn calls(client: &Orb, server: &Orb) {
     desk.flush().await.unwrap();
     let answers = zorb::fan_out([&desk, &desk], EVER, async |desk: DeskRef| desk.add(2, 2).await).await;
     assert!(answers.iter().all(|answer| *answer.result.as_ref().unwrap() == 4));
-    // A call that is under way when the ORB closes.
+    // A call that is in progress when the ORB closes.
     let held = tokio::spawn(async move { desk.hold(7).await });
     while servant.begun() < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;

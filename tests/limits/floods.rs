@@ -1,4 +1,4 @@
-//! Floods: connections, cancels, questions and lengths, and a client that is served all the same.
+//! Floods: connections, cancels, locate requests and lengths, and a client that is served nevertheless.
 
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
@@ -27,7 +27,7 @@ async fn endpoint(limits: Limits, connections: (usize, usize)) -> Endpoint {
     Endpoint { orb, address, desk, client }
 }
 
-/// Waits until the condition holds; the test fails where it never does.
+/// Waits until the condition holds; otherwise the test fails.
 pub(crate) async fn until(condition: impl Fn() -> bool) {
     for _ in 0..2000 {
         if condition() {
@@ -43,7 +43,7 @@ fn message(kind: MessageType, body: &[u8]) -> Vec<u8> {
     [&MessageHeader { size: body.len() as u32, ..header }.encode()[..], body].concat()
 }
 
-/// Sends octets again and again until the peer closes.
+/// Sends the bytes repeatedly until the peer closes.
 async fn flood(address: &str, octets: &[u8]) {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut from, mut to) = stream.into_split();
@@ -64,7 +64,7 @@ async fn flood(address: &str, octets: &[u8]) {
 async fn floods_of_cancels_and_questions_are_cut_and_counted() {
     let flooded = endpoint(limits(|limits| limits.max_control_rate = 500), (100, 100)).await;
     let cancel = message(MessageType::CancelRequest, &[0, 0, 0, 9]);
-    // The id, a key of four octets.
+    // The id, a key of four bytes.
     let locate = message(MessageType::LocateRequest, &[0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]);
     let stray = message(MessageType::Fragment, &[0, 0, 0, 9, 0, 0, 0, 0]);
     for (octets, times) in [(&cancel, 1), (&locate, 2), (&stray, 3)] {
@@ -84,11 +84,12 @@ async fn floods_of_cancels_and_questions_are_cut_and_counted() {
 #[tokio::test]
 async fn a_flood_leaves_others_their_turns() {
     if transport::has_threads() {
-        // The connection's task has no others beside it, and what is counted here has the thread for itself.
+        // The connection's task is the only one on its thread, so the counting task here has a thread to
+        // itself.
         return;
     }
     let limits = limits(|limits| limits.max_control_rate = u32::MAX);
-    // All of the flood is there before the server looks.
+    // The whole flood must be received before the server reads.
     let orb = transport::builder().listen("iiop://127.0.0.1:0").limits(limits).socket_buffer(512 << 10);
     let orb = orb.build().await.unwrap();
     let cancel = message(MessageType::CancelRequest, &[0, 0, 0, 9]);
@@ -98,7 +99,7 @@ async fn a_flood_leaves_others_their_turns() {
     let all = 10_000;
     let flood = cancel.repeat(all);
     let mut sent = 0;
-    // Without a turn for the server in between.
+    // The server does not run in between.
     while sent < flood.len() {
         sent += stream.try_write(&flood[sent..]).unwrap();
     }
@@ -106,7 +107,7 @@ async fn a_flood_leaves_others_their_turns() {
     let turns = tokio::spawn(std::future::poll_fn(move |cx| {
         let taken = counted.stats().messages_in as usize;
         turns += usize::from(taken > 1 && taken <= all);
-        // In the queue with the task of the connection; what yields comes behind all that is in it.
+        // In the same run queue as the task of the connection: a yielding task goes to the end of the queue.
         cx.waker().wake_by_ref();
         if taken > all { std::task::Poll::Ready(turns) } else { std::task::Poll::Pending }
     }));
@@ -128,7 +129,7 @@ async fn connections_over_the_limits_are_closed_at_once_and_counted() {
         }
         until(|| hits(&flooded.orb, limit) == 26).await;
         assert_eq!(flooded.orb.open_connections(), 5);
-        // Who is turned away is told that nothing was executed.
+        // A rejected client is notified that nothing was executed.
         let mut told = Vec::new();
         held.pop().unwrap().read_to_end(&mut told).await.unwrap();
         assert_eq!(told, b"GIOP\x01\x00\x00\x05\0\0\0\0");
@@ -164,7 +165,7 @@ async fn lengths_without_octets_take_no_memory_and_hinder_nobody() {
     flooded.orb.shutdown().await;
 }
 
-/// Asks for so many replies and takes none of them yet.
+/// Requests `times` replies without reading them yet.
 async fn asks(address: &str, request: &[u8], times: usize) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16 << 10).unwrap();
@@ -184,7 +185,7 @@ async fn replies_that_nobody_takes_have_a_budget_of_all_connections() {
     let published: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
     let client = transport::builder().build().await.unwrap();
     let desk: DeskRef = client.resolve(&published.to_string()).await.unwrap();
-    // No service context, id 1, a reply is wanted; key and operation; no principal, and the argument.
+    // No service context, id 1, with response_expected; key and operation; no principal, and the argument.
     let body = b"\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x04desk\x00\x00\x00\x06large\x00\x00\x00\x00\x00\x00\x00";
     let body = [&body[..], &(OCTETS as u32).to_be_bytes()].concat();
     let header = MessageHeader::new(Version::V1_0, ByteOrder::Big, MessageType::Request);
@@ -200,10 +201,10 @@ async fn replies_that_nobody_takes_have_a_budget_of_all_connections() {
         assert_eq!(desk.add(i, 1).await.unwrap(), i + 1, "who takes its replies waits for nobody");
     }
     let queued = orb.pool_stats().queued;
-    // The last replies that were made while there was room, and 64 KiB that each connection may have.
+    // The last replies before the limit was reached, and 64 KiB that each connection may have.
     let most = CAP + PEERS * (2 * (64 << 10) + OCTETS);
     assert!((CAP..most).contains(&queued), "{queued} octets are queued, {most} may be");
-    // All of them come, as soon as they are taken.
+    // All of them arrive as soon as they are read.
     for peer in &mut peers {
         let mut left = TIMES * (OCTETS + 28);
         let mut octets = vec![0; 64 << 10];
@@ -213,7 +214,7 @@ async fn replies_that_nobody_takes_have_a_budget_of_all_connections() {
             left -= read;
         }
     }
-    // Over io_uring they have the last octets before the ORB hears that it is done.
+    // With io_uring, the peer has the last bytes before the ORB is notified of their completion.
     until(|| orb.pool_stats().queued == 0).await;
     client.shutdown().await;
     orb.shutdown().await;

@@ -1,4 +1,4 @@
-//! What an endpoint promises a peer that it takes at the most, and what docs/RELIABILITY.md says of it.
+//! The limits that an endpoint guarantees, and their documentation in docs/RELIABILITY.md.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod document;
@@ -40,7 +40,7 @@ zorb::idl! {
     };
 }
 
-/// A servant whose requests wait until they are let go.
+/// A servant whose requests wait until they are released.
 struct Servant {
     begun: AtomicUsize,
     gate: Semaphore,
@@ -109,7 +109,7 @@ impl DeskServant for Servant {
     }
 }
 
-/// Two ORBs joined by pipes, whose server has those options, and a reference to its servant.
+/// Returns two ORBs connected by pipes, with a server of those options, and a reference to its servant.
 async fn desk(server: zorb::OrbBuilder) -> (zorb::testing::Pair, Arc<Servant>, DeskRef) {
     let pair = zorb::testing::pair_of(Orb::builder(), server);
     let servant = Arc::new(Servant::default());
@@ -122,7 +122,7 @@ fn hits(orb: &Orb, limit: Limit) -> u32 {
     orb.stats().limits.of(limit)
 }
 
-/// Lets all other tasks come to rest: tokio's clock stands still meanwhile.
+/// Lets all other tasks run until they are idle: tokio's clock does not advance in the meantime.
 async fn rest() {
     for _ in 0..200 {
         tokio::task::yield_now().await;

@@ -1,8 +1,8 @@
-//! Memory: what one message may take, and what all may take together.
+//! Memory: the limit of one message, and the limit of all together.
 
 use super::*;
 
-/// Words whose strings take more than the octets that they come in.
+/// Returns words whose strings take more memory than their encoding.
 fn words() -> Vec<String> {
     vec![String::from("word"); 20_000]
 }
@@ -41,7 +41,7 @@ async fn a_request_larger_than_all_memory_is_served_and_so_are_others_beside_it(
     while servant.begun() < 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // The large one waits for what a further request does.
+    // The servant of the large one may wait for a further request, so further requests are served.
     for i in 0..3 {
         assert_eq!(desk.add(i, 1).await.unwrap(), i + 1);
     }

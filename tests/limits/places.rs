@@ -1,4 +1,4 @@
-//! Who gives way to whom at an endpoint that is full.
+//! Eviction of connections at a full endpoint.
 
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
@@ -11,7 +11,8 @@ use crate::transport;
 
 const PLACES: usize = 6;
 
-/// A full endpoint with so many places, all of them or those of an address; its reference, and who has called it already.
+/// A full endpoint with a given number of slots, in all or per address; its reference, and clients that have
+/// called it.
 struct Full {
     orb: Orb,
     reference: String,
@@ -33,7 +34,7 @@ impl Full {
         let before = self.orb.stats().octets_in;
         let mut stream = TcpStream::connect(&self.orb.endpoints()[0]).await.unwrap();
         stream.write_all(says).await.unwrap();
-        // Until the server has it: strangers come one behind the other.
+        // Waits until the server has received it, so that strangers arrive one after the other.
         until(|| self.orb.stats().octets_in >= before + says.len() as u64).await;
         stream
     }
@@ -50,14 +51,14 @@ impl Full {
     }
 }
 
-/// A client of its own.
+/// Returns a separate client.
 async fn calls(reference: &str) -> (Orb, DeskRef) {
     let client = transport::builder().build().await.unwrap();
     let desk = client.resolve_unchecked(reference).await.unwrap();
     (client, desk)
 }
 
-/// What comes until the end of the stream.
+/// Returns what is received until the end of the stream.
 async fn told(mut stream: TcpStream) -> Vec<u8> {
     let mut came = Vec::new();
     let _ =
@@ -81,11 +82,11 @@ async fn newcomers_take_the_places_of_those_who_have_been_silent_longest() {
             assert_eq!(desk.add(1, 1).await.unwrap(), 2);
             newcomers.push((client, desk));
             assert_eq!(full.displaced(), round);
-            // He who came first, and he knows that nothing of his was executed.
+            // The oldest one, which is notified that none of its requests was executed.
             let came = told(silent.pop_front().unwrap()).await;
             assert!(came.len() == 12 && came.starts_with(b"GIOP") && came[7] == 5, "{came:?}");
         }
-        // All of them have called: there is nobody to give way.
+        // All of them have made calls, so none is evicted.
         let (late, desk) = calls(&full.reference).await;
         desk.add(1, 1).await.unwrap_err();
         assert!(full.orb.stats().limits.of(limit) > 0);
@@ -103,7 +104,7 @@ async fn newcomers_take_the_places_of_those_who_have_been_silent_longest() {
 #[tokio::test]
 async fn who_sends_a_first_message_stays() {
     let full = Full::new((3, 100), Duration::ZERO).await;
-    // Far more than the least rate asks for in the time of a test, and far from all of it.
+    // Far more than the minimum rate requires during a test, and far from complete.
     let header = MessageHeader::new(Version::V1_2, ByteOrder::Big, MessageType::Request);
     let mut octets = MessageHeader { size: 15 << 20, ..header }.encode().to_vec();
     octets.resize(14 << 20, 0);

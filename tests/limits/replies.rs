@@ -1,4 +1,4 @@
-//! Replies that their clients do not take: the memory of all of them together.
+//! Replies that their clients do not read: the limit of their total memory.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -16,16 +16,16 @@ use crate::transport;
 const CAP: usize = 4 << 20;
 const REPLY: u32 = 500_000;
 
-/// A request of `large` in GIOP 1.0, for so many bytes.
+/// Returns a request for `large` in GIOP 1.0, for a result of `bytes` bytes.
 fn request(bytes: u32) -> Vec<u8> {
-    // No service context, id 1, a reply is wanted; key and operation; no principal, and the argument.
+    // No service context, id 1, with response_expected; key and operation; no principal, and the argument.
     let body = b"\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x04desk\x00\x00\x00\x06large\x00\x00\x00\x00\x00\x00\x00";
     let body = [&body[..], &bytes.to_be_bytes()].concat();
     let header = MessageHeader::new(Version::V1_0, ByteOrder::Big, MessageType::Request);
     [&MessageHeader { size: body.len() as u32, ..header }.encode()[..], &body].concat()
 }
 
-/// A connection from an address of this machine that asks and never reads.
+/// Opens a connection from an address of this machine that sends a request and never reads.
 async fn asks_from(address: Ipv4Addr, server: &str, request: &[u8]) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16 << 10).unwrap();
@@ -61,7 +61,7 @@ async fn first_replies_that_nobody_takes_stay_below_the_cap_and_others_are_serve
     for i in 0..20 {
         assert_eq!(desk.add(i, 1).await.unwrap(), i + 1, "small replies wait for nobody");
     }
-    // Those that take nothing end, and the address with nothing in its queue goes first.
+    // Connections that read nothing are closed, and the address without queued data is served first.
     assert_eq!(desk.large(REPLY).await.unwrap().len(), REPLY as usize);
     assert!(orb.open_connections() > 1, "not all of the others had to end for it");
     client.shutdown().await;
@@ -126,7 +126,7 @@ async fn replies_that_are_made_when_all_memory_is_taken_become_exceptions() {
     }
     assert!(whole >= 4 && refused >= 6, "{whole} replies, {refused} exceptions");
     assert!(hits(&pair.server, Limit::Pool) >= refused);
-    // The next ones wait until there is memory.
+    // The next ones wait until memory is free.
     servant.let_go(12);
     assert_eq!(desk.later(1_000_000).await.unwrap().len(), 1_000_000);
 }

@@ -30,7 +30,7 @@ async fn a_caller_whose_request_is_shed_is_told_at_once_and_may_try_elsewhere() 
         shed += 1;
     }
     assert_eq!((shed, hits(&pair.server, Limit::TotalRequests)), (4, 4));
-    // It is served again when that is over.
+    // It is served again afterwards.
     servant.let_go(11);
     for call in waiting {
         call.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Peers that are too slow, by a simulated clock. What an octet now and then does is tested with the machine:
+//! Peers that are too slow, with a simulated clock. Peers that occasionally send single bytes are tested in
 //! `giop-proto/tests/deadlines.rs`.
 
 use zorb::testing::PipeFaults;

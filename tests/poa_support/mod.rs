@@ -1,4 +1,4 @@
-//! Two ORBs, and what happened in them: helpers of the tests of POAs.
+//! Two ORBs, and a record of events: helpers of the tests of POAs.
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests; not every one needs all of them")]
 
 use std::sync::{Arc, Mutex};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use zorb::Orb;
 
-/// A server that listens, and a client.
+/// Returns a server that listens, and a client.
 pub(crate) async fn orbs() -> (Orb, Orb) {
     let server = super::transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     (server, super::transport::builder().build().await.unwrap())
 }
 
-/// What happened, in order.
+/// The events, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Story(Arc<Mutex<Vec<String>>>);
 
@@ -21,12 +21,12 @@ impl Story {
         self.0.lock().unwrap().push(event.into());
     }
 
-    /// All that was told, which is forgotten.
+    /// Returns all events, and removes them.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// Until it was told.
+    /// Waits until the event was recorded.
     pub(crate) async fn until(&self, event: &str) {
         let there = async {
             while !self.0.lock().unwrap().iter().any(|told| told == event) {

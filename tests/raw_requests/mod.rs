@@ -1,4 +1,4 @@
-//! Requests as any ORB would send them, octet by octet, whole and in fragments, and the replies to them.
+//! Requests as any ORB would send them, byte by byte, whole and in fragments, and the replies to them.
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests; not every one needs all of them")]
 
 use giop_codec::cdr::Encoder;
@@ -10,7 +10,7 @@ use giop_codec::{ByteOrder, Version};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// A request to the object of that key.
+/// Returns a request to the object with that key.
 pub(crate) fn request(
     (order, version): (ByteOrder, Version),
     id: u32,
@@ -34,13 +34,13 @@ pub(crate) fn request(
     e.into_bytes().to_vec()
 }
 
-/// A piece of the message with that header.
+/// Returns a piece of the message with that header.
 pub(crate) fn piece(header: MessageHeader, kind: MessageType, octets: &[u8], more: bool) -> Vec<u8> {
     let header = MessageHeader { kind, more_fragments: more, size: octets.len() as u32, ..header };
     [&header.encode()[..], octets].concat()
 }
 
-/// The message as a first piece of `first` octets and fragments of `step` octets of payload.
+/// Returns the message as a first piece of `first` bytes and fragments of `step` bytes of payload.
 pub(crate) fn fragmented(message: &[u8], first: usize, step: usize) -> Vec<u8> {
     let header = MessageHeader::decode(message.first_chunk().unwrap()).unwrap();
     let id: &[u8] = if header.version == Version::V1_2 { &message[12..16] } else { &[] };
@@ -53,7 +53,7 @@ pub(crate) fn fragmented(message: &[u8], first: usize, step: usize) -> Vec<u8> {
     octets
 }
 
-/// The next message, which is a reply: its header, and what follows that.
+/// Returns the next message, which must be a reply: its header, and the following bytes.
 pub(crate) async fn reply_octets(stream: &mut TcpStream) -> (MessageHeader, Vec<u8>) {
     let mut header = [0; 12];
     stream.read_exact(&mut header).await.unwrap();
@@ -64,7 +64,7 @@ pub(crate) async fn reply_octets(stream: &mut TcpStream) -> (MessageHeader, Vec<
     (header, body)
 }
 
-/// The next reply, which is no exception: its id, and the number in it.
+/// Returns the next reply, which must not be an exception: its id, and the number in it.
 pub(crate) async fn reply(stream: &mut TcpStream) -> (u32, u64) {
     let (header, body) = reply_octets(stream).await;
     let word = |at: usize| u32::from_ne_bytes(body[at..at + 4].try_into().unwrap());

@@ -1,4 +1,4 @@
-//! Results as clients take them: piece by piece, in bounded memory, with errors in the middle.
+//! Results as clients receive them: piece by piece, in bounded memory, with errors in the middle.
 
 use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::giop::{
@@ -13,7 +13,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// The most memory that is taken while a result is taken, by the client and its server.
+/// Returns the peak memory of the client and its server while a result is received.
 fn most(over: &Over, runtime: &tokio::runtime::Runtime, take: impl AsyncFn(&ShelfRef)) -> u64 {
     allocation_counter::measure(|| runtime.block_on(take(&over.shelf))).bytes_max
 }
@@ -57,7 +57,7 @@ async fn a_server_is_not_asked_for_what_the_client_does_not_take() {
     let over = Over::tcp().await;
     let mut read = over.shelf.read(1 << 30, false).await.unwrap();
     read.next().await.unwrap().unwrap();
-    // Other calls go on meanwhile, by another connection.
+    // Other calls continue in the meantime, over another connection.
     for n in 0..200 {
         assert_eq!(over.shelf.add(n, 1).await.unwrap(), n + 1);
     }
@@ -109,8 +109,8 @@ async fn the_deadline_of_the_call_covers_the_whole_result() {
     over.until(|over| over.alive() == 0).await;
 }
 
-/// A server without an ORB. It answers the first request of a client by a result in writes of so many bytes, and closes the connection.
-/// `size` is the size in the header of its message, or 0 for the true one.
+/// A server without an ORB. It answers the first request of a client with a result in writes of `write`
+/// bytes, and closes the connection. `size` is the size in the header of its message, or 0 for the true one.
 async fn raw_server(
     (version, order): (Version, ByteOrder),
     body: impl Fn(&mut Encoder),
@@ -146,7 +146,7 @@ async fn raw_server(
         };
         stream.read_exact(&mut vec![0; size as usize]).await.unwrap();
         for piece in reply.chunks(write) {
-            // A client that refuses the result closes the connection.
+            // A client that rejects the result closes the connection.
             if stream.write_all(piece).await.is_err() {
                 break;
             }
@@ -189,7 +189,7 @@ async fn a_connection_that_ends_in_the_middle_is_comm_failure() {
     let (_orb, shelf, _) = raw_server(way, more, 100_000, 2_000_000).await;
     let error = failed(shelf.rows(1, false).await.map_err(SystemException::from)).await;
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe));
-    // Here the message has no more.
+    // The message ends here.
     let (_orb, shelf, _) = raw_server(way, more, 100_000, 0).await;
     let error = failed(shelf.rows(1, false).await.map_err(SystemException::from)).await;
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Marshal, CompletionStatus::Maybe));
@@ -213,7 +213,7 @@ async fn counts_that_are_lies_take_no_memory() {
     ));
 }
 
-/// Not all of it is copied and decoded again for each byte that a peer sends.
+/// It is not copied and decoded again as a whole for each byte that a peer sends.
 #[test]
 fn a_large_item_in_small_pieces_is_copied_a_few_times() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -225,11 +225,12 @@ fn a_large_item_in_small_pieces_is_copied_a_few_times() {
         let came = runtime.block_on(async { all(shelf.fail("", 0).await.unwrap()).await });
         assert!(came == [name.as_str()]);
     });
-    // With a sixteenth more at a time, joins are 17 times the item. A join for each piece would be 500 times the item.
+    // With growth by a sixteenth at a time, the joins copy 17 times the item. A join for each piece would
+    // copy 500 times the item.
     assert!(cost.bytes_total < 120 << 20, "{} bytes", cost.bytes_total);
 }
 
-/// Wherever the connection cuts what comes, in the middle of an item, of a number, of a length.
+/// The connection may split the data in the middle of an item, of a number, or of a length.
 #[tokio::test]
 async fn items_and_numbers_may_be_cut_anywhere() {
     let wanted: Seq<f64> = (0..10_000).map(f64::from).collect();

@@ -1,4 +1,4 @@
-//! How results end that can not be made: failures, cancels, clients that are slow or gone.
+//! The end of incomplete results: failures, cancels, clients that are slow or gone.
 
 use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::giop::{
@@ -29,7 +29,7 @@ async fn what_fails_before_anything_left_is_an_ordinary_exception() {
             }
         }
     }
-    // In one message nothing leaves before it is whole.
+    // In a single message, nothing is sent before it is complete.
     for (how, kind, completed) in kinds {
         let error = failed(old.fail(how, 500).await).await;
         assert_eq!((error.kind, error.completed), (kind, completed), "{how}");
@@ -48,7 +48,7 @@ async fn what_fails_behind_the_first_fragment_closes_the_connection() {
         assert_eq!(error.kind, SystemExceptionKind::CommFailure, "{how}: {error}");
         assert_eq!(error.completed, CompletionStatus::Maybe, "{how}");
     }
-    // The next call has another connection.
+    // The next call uses another connection.
     assert_eq!(over.shelf.add(1, 2).await.unwrap(), 3);
     over.until(|over| over.alive() == 0 && over.server.open_connections() == 1).await;
 }
@@ -58,7 +58,7 @@ async fn what_fails_behind_the_first_fragment_closes_the_connection() {
 async fn a_call_that_is_given_up_drops_what_makes_its_result() {
     let over = Over::tcp().await;
     over.shelf.add(1, 2).await.unwrap();
-    // Nothing has left, nothing but the first fragment has, more have.
+    // Nothing was sent, only the first fragment, or more.
     for given in [0, 1, 3, 17] {
         let before = over.made();
         let shelf = over.shelf.clone();
@@ -93,7 +93,7 @@ async fn a_server_that_closes_finishes_its_results() {
     assert!(call.await.unwrap() == octets(100_000).repeat(10));
 }
 
-/// A request to `read`, as any client of GIOP 1.2 would send it.
+/// Returns a request to `read`, as any client of GIOP 1.2 would send it.
 pub(super) fn request(
     id: u32,
     response: ResponseFlags,
@@ -117,7 +117,7 @@ pub(super) fn request(
     e.into_bytes().to_vec()
 }
 
-/// That asks for so many octets.
+/// Returns a request for `len` bytes.
 pub(super) fn read(id: u32, response: ResponseFlags, len: u64) -> Vec<u8> {
     request(id, response, "read", |e| {
         len.encode(e).unwrap();
@@ -125,7 +125,7 @@ pub(super) fn read(id: u32, response: ResponseFlags, len: u64) -> Vec<u8> {
     })
 }
 
-/// A client that is no ORB.
+/// Connects a client that is not an ORB.
 pub(super) async fn stranger(over: &Over) -> TcpStream {
     let ior: zorb::wire::Ior = over.shelf.to_string().parse().unwrap();
     let profile = ior.iiop_profile().unwrap();
@@ -140,7 +140,7 @@ async fn a_client_that_does_not_read_stops_what_makes_its_result() {
     let mut stream = stranger(&over).await;
     stream.write_all(&read(2, ResponseFlags::Target, 1 << 30)).await.unwrap();
     over.until(|over| over.made() > 0 && over.alive() == 0).await;
-    // What the sockets hold, and a few pieces.
+    // The capacity of the sockets, and a few pieces.
     assert!(over.made() * 100_000 < 32 << 20, "{} items were made", over.made());
     over.until(|over| over.server.open_connections() == 0).await;
 }

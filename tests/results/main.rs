@@ -1,4 +1,5 @@
-//! `@stream` results that servants make while their reply leaves, and that clients take while it comes.
+//! `@stream` results that servants produce while their reply is sent, and that clients receive while it
+//! arrives.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod client;
@@ -58,13 +59,13 @@ use library::{Missing, Point, Row, ShelfRef, ShelfServant};
 
 struct Shelf {
     gate: Arc<Semaphore>,
-    /// Items that were asked for.
+    /// Items that were requested.
     made: Arc<AtomicU64>,
     /// Sources that are not dropped.
     alive: Arc<AtomicUsize>,
     /// Calls of `read`.
     asked: AtomicUsize,
-    /// Where those of seven octets go.
+    /// The object to which reads of seven bytes are forwarded.
     elsewhere: Mutex<Option<ShelfRef>>,
 }
 
@@ -80,7 +81,7 @@ impl Default for Shelf {
     }
 }
 
-/// A source that is counted.
+/// A counted source.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -101,7 +102,7 @@ fn row(number: u32) -> Row {
     Row { name: "x".repeat(number as usize % 23), number, values }
 }
 
-/// What its item is there for, and counted.
+/// The gate of its items, their counter, and the source's counter.
 type Held = (Option<Arc<Semaphore>>, Arc<AtomicU64>, Alive);
 
 impl Shelf {
@@ -110,7 +111,7 @@ impl Shelf {
     }
 }
 
-/// Items that come one for each permit.
+/// Returns items that become available one per permit.
 fn gated<T: Send + 'static>(
     count: usize,
     held: Held,
@@ -204,17 +205,17 @@ impl ShelfServant for Shelf {
     }
 }
 
-/// All items of a result.
+/// Returns all items of a result.
 async fn all<T: Send + 'static>(items: ItemStream<T>) -> Vec<T> {
     items.collect(1 << 20).await.unwrap()
 }
 
-/// All bytes of a result.
+/// Returns all bytes of a result.
 async fn bytes(bytes: ByteStream) -> Bytes {
     bytes.collect(1 << 30).await.unwrap()
 }
 
-/// Why a result failed, at once or in the middle.
+/// Returns why a result failed, immediately or in the middle.
 async fn failed<T: futures_util::Stream<Item = Result<I, SystemException>> + Unpin, I>(
     result: Result<T, SystemException>,
 ) -> SystemException {
@@ -238,7 +239,7 @@ fn large() -> OrbBuilder {
     transport::builder().limits(limits)
 }
 
-/// A server, a client of it, its servant, and the target at the client.
+/// A server, a client of it, its servant, and the target as seen by the client.
 struct Over {
     server: Orb,
     client: Orb,
@@ -260,7 +261,7 @@ impl Over {
         Self { server, client, servant, shelf }
     }
 
-    /// The same target for clients that speak another version.
+    /// Returns the same target for clients of another version.
     async fn in_version(&self, version: &str) -> ShelfRef {
         let ior: zorb::wire::Ior = self.shelf.to_string().parse().unwrap();
         let profile = ior.iiop_profile().unwrap();
@@ -268,7 +269,7 @@ impl Over {
         self.client.resolve(&url).await.unwrap()
     }
 
-    /// Waits until that is so.
+    /// Waits until the condition holds.
     async fn until(&self, is_so: impl Fn(&Self) -> bool) {
         for _ in 0..1000 {
             if is_so(self) {

@@ -1,4 +1,4 @@
-//! Results need the same memory whatever their length.
+//! Results need the same memory regardless of their length.
 
 use giop_codec::cdr::CdrEncode as _;
 use giop_codec::giop::{MessageHeader, MessageType, ResponseFlags};
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::ends::{read, request, stranger};
 use super::*;
 
-/// Reads a reply and drops it. Gives how many octets and messages it had.
+/// Reads and discards a reply. Returns its numbers of bytes and messages.
 async fn skip(stream: &mut TcpStream, memory: &mut [u8]) -> (usize, usize) {
     let (mut octets, mut messages) = (0, 0);
     loop {

@@ -1,8 +1,8 @@
-//! Results come whole, whatever their size, over every way, and beside other calls.
+//! Results arrive complete, in every size, over every kind of connection, and concurrently with other calls.
 
 use super::*;
 
-/// Results of every size and kind, whole.
+/// Checks results of every size and kind.
 async fn check(shelf: &ShelfRef, way: &str) {
     for count in [0, 1, 7, 200, 400, 2_000, 12_000] {
         let rows = all(shelf.rows(count, false).await.unwrap()).await;
@@ -72,7 +72,7 @@ async fn callers_in_the_process_and_over_a_pipe_get_them_too() {
     }
     assert_eq!(failed(local.fail("panic", 1000).await).await.kind, SystemExceptionKind::Unknown);
     {
-        // Dropping the result drops what makes it.
+        // Dropping the result drops its source.
         let mut rows = local.rows(10, true).await.unwrap();
         assert!(futures_util::poll!(std::pin::pin!(rows.next())).is_pending());
         assert_eq!(servant.alive.load(Ordering::Relaxed), 1);
@@ -94,7 +94,7 @@ async fn contexts_and_forwards_of_the_servant_go_with_them() {
         let context = info.contexts().into_iter().find(|context| context.id.0 == 0x5a4f_0001).unwrap();
         assert_eq!(context.data, len.to_ne_bytes()[..]);
     }
-    // The first one of seven octets is sent to another object.
+    // The first read of seven bytes is forwarded to another object.
     let elsewhere: ShelfRef = over.server.activate_named("elsewhere", Arc::clone(&over.servant)).unwrap();
     *over.servant.elsewhere.lock().unwrap() = Some(elsewhere);
     assert!(bytes(over.shelf.read(7, false).await.unwrap()).await == octets(7));
@@ -116,7 +116,7 @@ async fn other_calls_of_the_connection_are_answered_while_results_are_made() {
     while left > 0 {
         over.servant.gate.add_permits(6);
         left -= 6;
-        // What is not made yet keeps nobody waiting.
+        // Results that are still being produced do not delay other calls.
         for n in 0..20 {
             assert_eq!(over.shelf.add(n, 1).await.unwrap(), n + 1);
         }

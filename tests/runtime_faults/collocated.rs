@@ -1,4 +1,5 @@
-//! The same calls to a collocated object, to one at the other end of a pipe and over TCP give the same.
+//! The same calls to a collocated object, to one at the other end of a pipe and over TCP have the same
+//! results.
 
 use std::fmt::Debug;
 
@@ -7,7 +8,7 @@ use zorb::testing::{local, pair};
 
 use crate::probe::{Choice, GuardedError, Item, Probe, ProbeRef, over, tcp};
 
-/// What a call brought, as far as a remote caller can see it.
+/// Returns the result of a call, as far as a remote caller can see it.
 fn seen<T: Debug, E: Debug + Into<Seen>>(result: Result<T, E>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),
@@ -32,7 +33,7 @@ impl From<GuardedError> for Seen {
     }
 }
 
-/// Every kind of call, and what each brought.
+/// Makes every kind of call, and returns the results.
 async fn all(probe: &ProbeRef, orb: &Orb) -> Vec<String> {
     let mut out = Vec::new();
     out.push(seen(probe.ping().await));

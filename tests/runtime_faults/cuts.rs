@@ -1,4 +1,4 @@
-//! Connections that break at every octet of a request and of a reply.
+//! Connections that break at every byte of a request and of a reply.
 
 use zorb::Retry;
 use zorb::prelude::*;
@@ -15,7 +15,7 @@ enum Way {
     Replies,
 }
 
-/// Breaks the connections made from now on after so many octets of one way.
+/// Breaks connections that are opened from now on after `after` bytes in one direction.
 fn cut(orbs: &Pair, way: Way, after: Option<u64>) {
     let mut faults = PipeFaults::default();
     faults.cut_after = after;
@@ -39,7 +39,7 @@ async fn a_request_cut_anywhere_fails_its_call_and_is_not_executed() {
         let (servant, probe) = over(&orbs).await;
         cut(&orbs, Way::Requests, Some(after));
         match probe.with_retry(Retry::Never).add(1, 2).await {
-            // All of it came through: that is its length.
+            // All of it was transferred: that is its length.
             Ok(sum) => {
                 assert_eq!((sum, servant.begun()), (3, 1));
                 assert!((12..LONG).contains(&after), "{after}");
@@ -87,9 +87,10 @@ async fn what_may_have_been_executed_is_only_sent_again_where_that_is_allowed() 
             let orbs = pair();
             let (servant, probe) = over(&orbs).await;
             let probe = probe.with_retry(retry);
-            // Cut somewhere in the second reply, or behind it.
+            // Cut within the second reply, or after it.
             cut(&orbs, Way::Replies, Some(after));
-            // The first call of a connection that breaks at once fails, or is sent again over the same broken kind.
+            // The first call of a connection that breaks immediately fails, or is repeated over a connection
+            // that breaks too.
             let first = probe.add(0, 0).await;
             cut(&orbs, Way::Replies, None);
             if first.is_err() {
@@ -123,7 +124,7 @@ async fn a_bulk_message_cut_anywhere_fails_its_call() {
             cut(&orbs, way, Some(after));
             match probe.with_retry(Retry::Never).echo(octets.clone()).await {
                 Ok(echo) => {
-                    // The rest of the places lie behind it.
+                    // The other positions are beyond its end.
                     assert!(echo == octets && after >= SIZE, "cut after {after}");
                     break;
                 }
@@ -184,7 +185,7 @@ async fn a_lost_oneway_is_reported_by_flush_or_the_next_call() {
                 reported += 1;
             }
         }
-        // The connection's end is seen by now.
+        // The end of the connection has been noticed by now.
         tokio::time::sleep(Duration::from_millis(1)).await;
         reported += i32::from(probe.flush().await.is_err());
         cut(&orbs, Way::Requests, None);

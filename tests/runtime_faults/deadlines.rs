@@ -1,4 +1,4 @@
-//! Deadlines, in virtual time: they pass when they should, with the right completion status.
+//! Deadlines, in virtual time: they expire on time, with the right completion status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn assert_late(error: &SystemException, completed: CompletionStatus) {
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, completed), "{error}");
 }
 
-/// What it brought, and after how many milliseconds of virtual time.
+/// Returns the result, and its duration in milliseconds of virtual time.
 async fn timed<T>(work: impl Future<Output = T>) -> (T, u128) {
     let start = Instant::now();
     let value = work.await;
@@ -34,7 +34,7 @@ async fn a_call_ends_at_the_deadline_of_its_reference() {
         assert_eq!(hasty.add(1, 2).await.unwrap(), 3, "the next call has the whole time again");
     }
     assert_eq!(orbs.client.open_connections(), 1);
-    // The servant was told, and only what was told ended early.
+    // The servant was notified, and only the notified requests ended early.
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(servant.cancelled(), 3);
 }
@@ -69,7 +69,7 @@ async fn each_of_many_calls_ends_at_its_own_deadline() {
     let orbs = pair();
     let (_servant, probe) = over(&orbs).await;
     let mut calls = Vec::new();
-    // The latest first, so that the timer has to be moved forward.
+    // The latest first, so that the timer has to be moved to an earlier time.
     for limit in (1..=40u64).rev() {
         let probe = probe.with_timeout(Duration::from_millis(limit * 10));
         calls.push(tokio::spawn(async move { (limit, timed(probe.nap(100_000)).await) }));
@@ -82,7 +82,7 @@ async fn each_of_many_calls_ends_at_its_own_deadline() {
             "{took} ms for {limit}0"
         );
     }
-    // Nothing came from the server all the time.
+    // The server sent nothing in all this time.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(orbs.client.open_connections(), 0);
 }
@@ -93,7 +93,7 @@ async fn a_reply_after_the_deadline_harms_nobody() {
     let (_servant, probe) = over(&orbs).await;
     let hasty = probe.with_timeout(Duration::from_millis(10));
     for round in 0..20 {
-        // The servant's reply and the deadline meet.
+        // The servant's reply and the deadline coincide.
         let _ = hasty.nap(9 + round % 3).await;
         assert_eq!(probe.add(round as i32, 1).await.unwrap(), round as i32 + 1);
     }
@@ -109,7 +109,7 @@ async fn a_server_that_holds_requests_lets_the_deadline_pass() {
     let (result, took) = timed(hasty.add(1, 2)).await;
     assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
     assert!((100..=102).contains(&took), "{took} ms");
-    // What its caller gave up is not begun when the server goes on.
+    // A request that its caller abandoned is not executed when the server continues.
     orbs.server.accept();
     assert_eq!(probe.add(1, 2).await.unwrap(), 3);
     assert_eq!(servant.begun(), 1);
@@ -117,7 +117,7 @@ async fn a_server_that_holds_requests_lets_the_deadline_pass() {
 
 #[tokio::test(start_paused = true)]
 async fn a_oneway_waits_for_room_until_its_deadline() {
-    // A server that serves nothing yet stops reading when enough is in flight.
+    // A server that does not serve yet stops reading when enough is in flight.
     let orbs = pair_of(Orb::builder(), Orb::builder().hold());
     let mut slow = PipeFaults::default();
     slow.capacity = 1000;
@@ -134,7 +134,7 @@ async fn a_oneway_waits_for_room_until_its_deadline() {
     };
     assert_late(&error, CompletionStatus::No);
     assert!(sent > 100, "{sent}");
-    // None of them is lost, and the one that was refused did not sneak in.
+    // None of them is lost, and the rejected one was not executed.
     orbs.server.accept();
     assert_eq!(probe.noted().await.unwrap(), sent);
     assert_eq!(servant.begun(), 0);
@@ -147,7 +147,7 @@ async fn a_request_that_the_peer_does_not_take_in_is_not_completed() {
     slow.capacity = 1000;
     orbs.set_faults(slow, PipeFaults::default());
     let (servant, probe) = over(&orbs).await;
-    // So much is in flight that the server stops reading; then the pipe is full as well.
+    // Enough is in flight that the server stops reading; then the pipe is full as well.
     for _ in 0..2000 {
         probe.note(1).await.unwrap();
     }

@@ -1,4 +1,5 @@
-//! Futures dropped at every poll: what was begun is cancelled, the connection stays good, nothing is half sent.
+//! Futures dropped at every poll: what was begun is cancelled, the connection stays usable, and no message is
+//! partially sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,10 +11,11 @@ use zorb::testing::{PipeFaults, local, pair};
 use crate::on_both_flavours;
 use crate::probe::{Probe, ProbeRef, over, tcp};
 
-/// No call here needs more polls.
+/// More polls than any call here needs.
 const MANY: usize = 3000;
 
-/// Polls the future up to `polls` times with other tasks in between, then drops it. Gives its output if it came so far.
+/// Polls the future up to `polls` times with other tasks in between, then drops it. Returns its output if it
+/// completed.
 async fn drop_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future: Pin<Box<F>> = Box::pin(future);
     for _ in 0..polls {
@@ -26,7 +28,7 @@ async fn drop_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     None
 }
 
-/// A pipe through which a message needs several writes and reads.
+/// Returns a pipe through which a message needs several writes and reads.
 fn narrow() -> PipeFaults {
     let mut faults = PipeFaults::default();
     (faults.read_max, faults.write_max, faults.capacity) = (700, 500, 600);
@@ -124,7 +126,7 @@ async fn who_holds_a_call_unpolled_stalls_nobody() {
         Poll::Ready(())
     })
     .await;
-    // The held call has the read role, and nobody polls it.
+    // The held call has the read role, and is not polled.
     for i in 0..100 {
         assert_eq!(probe.add(i, 1).await.unwrap(), i + 1);
     }
@@ -139,7 +141,7 @@ async fn a_oneway_dropped_at_any_poll_is_sent_whole_or_not_at_all() {
     let (_servant, probe) = over(&orbs).await;
     let mut least = 0;
     let mut most = 0;
-    // More than the queue takes, so that some of them wait for room when they are dropped.
+    // More than the queue's capacity, so that some of them wait for space when they are dropped.
     for i in 0..30_000 {
         match drop_after(i % 4, probe.note(1)).await {
             Some(Ok(())) => (least, most) = (least + 1, most + 1),

@@ -13,7 +13,8 @@ use crate::transport::builder;
 on_both_flavours! {
     async fn a_shutdown_under_load_answers_every_request_or_says_that_it_was_not_executed() {
         for retry in [Retry::Never, Retry::default()] {
-            // Both sides close in peace, however busy the machine is: who does not read in time loses what was said last.
+            // Both sides close in an orderly way, however busy the machine is: a peer that does not read in
+            // time loses the last data.
             let mut limits = zorb::Limits::default();
             limits.linger_timeout = Duration::from_secs(20);
             let tcp = tcp_with(limits).await;
@@ -186,7 +187,7 @@ on_both_flavours! {
             assert_eq!(probe.add(2, 3).await.unwrap(), 5);
             client.shutdown().await;
         }
-        // A place that was left can be taken.
+        // The slot of a closed connection can be reused.
         let client = builder().build().await.unwrap();
         let mut last = None;
         for _ in 0..200 {

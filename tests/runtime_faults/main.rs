@@ -1,8 +1,8 @@
-//! What an application sees when something breaks: cut connections, dropped futures, deadlines, panics, floods of
-//! clients, a shutdown under load, wrong references; and that collocated calls behave as remote ones.
+//! An application's view of faults: cut connections, dropped futures, deadlines, panics, floods of clients, a
+//! shutdown under load, wrong references; and that collocated calls behave like remote ones.
 //!
-//! Tests without a socket use the in-memory pipe of `zorb::testing` with virtual time; those where the system's sockets or
-//! several workers matter run over TCP, on both flavours of tokio.
+//! Tests without a socket use the in-memory pipe of `zorb::testing` with virtual time. Those that depend on
+//! the system's sockets or on several workers run over TCP, on both flavours of tokio.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod collocated;
@@ -16,7 +16,7 @@ mod references;
 #[path = "../transport/mod.rs"]
 mod transport;
 
-/// The same test on both flavours of tokio, and never longer than a minute.
+/// Runs the same test on both flavours of tokio, for a minute at most.
 macro_rules! on_both_flavours {
     ($(async fn $name:ident() $body:block)*) => {$(
         mod $name {
@@ -30,7 +30,7 @@ macro_rules! on_both_flavours {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn multi_thread() {
-                // Not in the root task, which runs outside the workers.
+                // Not in the root task, which runs outside of the workers.
                 $crate::within_a_minute(async { tokio::spawn(super::$name()).await.unwrap() }).await
             }
         }
@@ -40,7 +40,7 @@ macro_rules! on_both_flavours {
 }
 pub(crate) use on_both_flavours;
 
-/// Fails rather than hangs.
+/// Fails instead of hanging.
 async fn within_a_minute<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(std::time::Duration::from_secs(60), work).await.expect("it hangs")
 }

@@ -1,4 +1,4 @@
-//! A servant that panics costs one request.
+//! A panic of a servant affects only one request.
 
 use zorb::prelude::*;
 

@@ -40,14 +40,14 @@ zorb::idl! {
 
 pub(crate) use faults::{Choice, Item, ProbeRef, ProbeServant, Refused, probe::GuardedError};
 
-/// Counts what it does.
+/// Counts its calls.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
     /// Calls of `add`, `echo` and `nap` that began.
     pub(crate) begun: AtomicU32,
-    /// Those that came to their end.
+    /// Calls that ended.
     pub(crate) ended: AtomicU32,
-    /// Requests that were cancelled while they napped.
+    /// Requests that were cancelled while they slept.
     pub(crate) cancelled: AtomicU32,
     noted: AtomicI32,
     level: AtomicI32,
@@ -192,7 +192,7 @@ pub(crate) async fn tcp() -> Tcp {
     tcp_with(zorb::Limits::default()).await
 }
 
-/// The same, with limits of both.
+/// Connects both over TCP, with these limits.
 pub(crate) async fn tcp_with(limits: zorb::Limits) -> Tcp {
     let server = builder().limits(limits.clone()).listen("iiop://127.0.0.1:0").build().await.unwrap();
     let servant = Arc::new(Probe::default());
@@ -202,7 +202,8 @@ pub(crate) async fn tcp_with(limits: zorb::Limits) -> Tcp {
     Tcp { server, client, servant, here, probe }
 }
 
-/// A servant at the server of a pair, with the client's reference. No connection is made yet.
+/// Activates a servant at the server of a pair, and returns it with the client's reference. No connection is
+/// opened yet.
 pub(crate) async fn over(orbs: &Orbs) -> (Arc<Probe>, ProbeRef) {
     let servant = Arc::new(Probe::default());
     let here: ProbeRef = orbs.server.activate(Arc::clone(&servant)).unwrap();

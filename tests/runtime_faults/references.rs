@@ -1,4 +1,4 @@
-//! Wrong texts for references: the error says what is wrong, and at which character.
+//! Invalid texts of references: the error names the mistake, and its position.
 
 use zorb::prelude::*;
 use zorb::testing::pair;
@@ -54,7 +54,7 @@ async fn an_ior_cut_anywhere_is_an_error_and_never_a_reference() {
         assert!(result.is_err(), "{end} of {} characters: {result:?}", text.len());
     }
     orbs.client.resolve_unchecked::<ProbeRef>(&text).await.unwrap();
-    // Case does not matter, and white space around it is the shell's.
+    // Case is irrelevant, and surrounding white space may come from the shell.
     orbs.client.resolve_unchecked::<ProbeRef>(&text.replace("IOR:", "ior:").to_uppercase()).await.unwrap();
 }
 
@@ -108,10 +108,10 @@ async fn the_wrong_interface_is_an_error_that_names_both() {
     };
     let text = error.to_string();
     assert!(text.contains("IDL:Faults/Probe:1.0") && text.contains("IDL:Stranger:1.0"), "{text}");
-    // Taken unchecked, it is the server that does not know the operation.
+    // Without a check, the server rejects the unknown operation.
     let stranger: StrangerRef = orbs.client.resolve_unchecked(&probe.to_string()).await.unwrap();
     assert_eq!(stranger.wave().await.unwrap_err().kind, SystemExceptionKind::BadOperation);
-    // Asking failed: that is another error.
+    // The query failed, which is a different error.
     orbs.server.deactivate(&stranger);
     orbs.set_refusing(true);
     orbs.server.shutdown().await;

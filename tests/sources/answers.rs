@@ -1,4 +1,5 @@
-//! Answers that come before the payload is sent whole: of zorb's servers, and of servers that send calls elsewhere.
+//! Answers that arrive before the payload is sent completely: from zorb's servers, and from servers that
+//! forward calls.
 
 use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::giop::{
@@ -12,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// A source of 600,000 octets that gives pieces of 100,000 for permits.
+/// Returns a source of 600,000 bytes that yields pieces of 100,000 for permits.
 fn slow(gate: &Arc<Semaphore>) -> ByteSource {
     gated(600_000, pieces(octets(600_000), 100_000).collect(), Arc::clone(gate), None)
 }
@@ -25,7 +26,7 @@ async fn an_exception_that_comes_early_is_returned_at_once_and_the_connection_cl
     assert!(matches!(failed, bulk::store::PutSomeError::Full(full) if full.taken >= 150_000));
     assert_eq!(Arc::strong_count(&gate), 1, "the source is gone");
     over.until(|over| over.client.open_connections() + over.server.open_connections() == 0).await;
-    // One that comes when all is sent leaves the connection.
+    // An answer after everything was sent keeps the connection.
     over.store.put_some(600_000, read(octets(600_000))).await.unwrap_err();
     over.store.put_some(1, read(octets(1_000))).await.unwrap_err();
     assert_eq!(over.client.open_connections(), 1);
@@ -51,7 +52,7 @@ async fn refusals_of_the_server_are_returned_at_once() {
     assert_eq!(failed.kind, SystemExceptionKind::ImpLimit, "{failed}");
 }
 
-/// A reader that has nothing.
+/// A reader that never has data.
 struct Never;
 
 impl tokio::io::AsyncRead for Never {
@@ -96,7 +97,7 @@ async fn a_result_that_comes_early_is_returned_at_the_deadline_without_the_rest(
             assert_eq!(error.kind, SystemExceptionKind::CommFailure);
         }
     }
-    // It was done: a source that fails behind it can not make it undone.
+    // The call was executed: a later failure of the source cannot undo it.
     let error = io::Error::other("worn out");
     let gate = Arc::new(Semaphore::new(2));
     let all = pieces(octets(200_000), 100_000).collect();
@@ -112,13 +113,13 @@ async fn a_result_that_comes_early_is_returned_at_the_deadline_without_the_rest(
     over.store.ping().await.unwrap();
 }
 
-/// A server by hand.
+/// A simulated server.
 struct Fake {
     listener: TcpListener,
 }
 
 impl Fake {
-    /// Its reference, of a client.
+    /// Returns a server with its reference as seen by a client.
     async fn new(client: &Orb) -> (Self, bulk::StoreRef) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("corbaloc:iiop:1.2@{}/store", listener.local_addr().unwrap());
@@ -130,7 +131,7 @@ impl Fake {
     }
 }
 
-/// Reads the start of a message, and so many octets of its rest.
+/// Reads the start of a message, and up to `most` bytes of its rest.
 async fn read_start(socket: &mut TcpStream, most: usize) -> (MessageHeader, RequestId) {
     let mut header = [0; MessageHeader::LEN];
     socket.read_exact(&mut header).await.unwrap();
@@ -204,7 +205,7 @@ async fn a_short_source_is_sent_again_where_the_server_says() {
             let source = streamed(data.clone(), 50_000);
             async move { store.put("a name", source).await }
         });
-        // It goes away in good order, and does so again, before it knows where the object is.
+        // The server closes in an orderly way, twice, before the client knows where the object is.
         for _ in 0..2 {
             let mut socket = fake.accept().await;
             read_start(&mut socket, 40).await;
@@ -244,7 +245,7 @@ async fn a_long_source_is_not_sent_again_and_the_error_says_why() {
         let text = failed.to_string();
         assert!(text.contains("not sent again") && text.contains("of the 4194304 octets"), "{text}");
         if !closes {
-            // The next call goes to the new place.
+            // The next call goes to the new location.
             assert_eq!(store.put("a name", read(data.clone())).await.unwrap(), checksum(0, &data));
         }
     }
@@ -266,7 +267,7 @@ async fn a_server_that_dies_in_the_middle_may_have_begun() {
         read_start(&mut socket, 1_000).await;
         drop(socket);
         if idempotent {
-            // Its octets are still there, and it may be executed twice.
+            // The source's bytes are still available, and the call may be executed twice.
             let mut socket = fake.accept().await;
             let (_, id) = read_start(&mut socket, 1_000).await;
             forward(&mut socket, id, &to).await;
@@ -292,7 +293,7 @@ async fn a_server_that_does_not_answer_the_question_has_executed_nothing() {
     assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
     drop(fake.accept().await);
 
-    // One that goes away is asked again, as nothing of the source was taken.
+    // After an orderly close the request is repeated, because nothing of the source was taken.
     let call = tokio::spawn({
         let data = data.clone();
         async move { store.put("a name", read(data)).await }

@@ -1,11 +1,12 @@
-//! Calls that end in the middle of their payload: given up, too late, by their source, by the connection.
+//! Calls that end in the middle of their payload: cancelled, too late, ended by their source, or by the
+//! connection.
 
 use zorb::Retry;
 use zorb::testing::{PipeFaults, pair_of};
 
 use super::*;
 
-/// A call whose source gives 100,000 of 600,000 octets, and then nothing.
+/// Makes a call whose source yields 100,000 of 600,000 bytes, and then nothing.
 fn half(
     over: &Over,
 ) -> (impl Future<Output = Result<u64, SystemException>> + Send + 'static, Arc<Semaphore>) {
@@ -44,7 +45,7 @@ async fn a_call_dropped_in_the_middle_closes_its_connection_and_no_other() {
 async fn a_call_dropped_before_anything_left_leaves_its_connection() {
     let over = Over::tcp().await;
     assert_good(&over).await;
-    // Never polled, and polled once, when its source has nothing: the header is out by then.
+    // Never polled, and polled once, when its source has nothing: the header has been sent by then.
     drop(over.store.put("a name", read(octets(1_000))));
     let before = over.client.open_connections();
     assert_good(&over).await;
@@ -76,7 +77,7 @@ async fn a_source_that_fails_is_the_cause_of_the_failed_call() {
     let over = Over::tcp().await;
     assert_good(&over).await;
     for oneway in [false, true] {
-        // Before the first octet, in the middle, before the last.
+        // Before the first byte, in the middle, before the last.
         for (good, completed) in
             [(0, CompletionStatus::No), (3, CompletionStatus::Maybe), (6, CompletionStatus::Maybe)]
         {
@@ -113,7 +114,7 @@ async fn a_source_of_another_length_than_it_said_fails_the_call() {
         assert_good(&over).await;
     }
     assert!(over.servant.broken() >= 2);
-    // Empty items are passed over, and nothing is asked of it behind the last octet.
+    // Empty items are skipped, and the source is not polled after the last byte.
     let items =
         (0..1_000).map(move |i| Ok(if i % 500 == 499 { data.slice(..300_000) } else { Bytes::new() }));
     let source = futures_util::stream::iter(items.chain([Err(io::Error::other("never asked for"))]));
@@ -159,7 +160,7 @@ async fn a_connection_cut_anywhere_fails_the_call_or_leaves_it_whole() {
             Ok(sum) => {
                 assert_eq!(sum, expected);
                 assert!(after > 200_000);
-                continue; // the connection still breaks some time
+                continue; // the connection breaks later
             }
             Err(failed) => {
                 let kinds = [SystemExceptionKind::CommFailure, SystemExceptionKind::Transient];
@@ -196,14 +197,14 @@ async fn a_server_that_takes_nothing_is_given_up_after_the_write_timeout() {
     let published: bulk::StoreRef = pair.server.activate_named("store", Store::default()).unwrap();
     let store: bulk::StoreRef = pair.client.resolve_unchecked(&published.to_string()).await.unwrap();
     let begun = tokio::time::Instant::now();
-    // Short enough to go without a question; the server holds it back and takes four chunks.
+    // Short enough to be sent without a preliminary query; the server holds it and accepts four chunks.
     let source = streamed(octets(8 << 20), 8 << 20);
     let failed = store.with_retry(Retry::Never).push(source).await.unwrap_err();
     assert_eq!(failed.kind, SystemExceptionKind::CommFailure, "{failed}");
     assert!(begun.elapsed() >= Duration::from_secs(3) && begun.elapsed() < Duration::from_secs(20));
 }
 
-/// A waker that does nothing: the future is polled by hand.
+/// Polls the future by hand, with a waker that does nothing.
 fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> bool {
     future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
 }
@@ -235,7 +236,7 @@ async fn a_call_dropped_at_any_point_leaves_nothing_behind() {
         drop(call);
         assert_eq!(Arc::strong_count(&gate), 1);
         tokio::time::sleep(Duration::from_millis(10)).await;
-        // Over another connection, or over the same where it is whole.
+        // Over another connection, or over the same if it is in order.
         assert_eq!(store.put("a name", read(data.clone())).await.unwrap(), expected, "after {polls} polls");
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert_eq!((pair.client.open_connections(), pair.server.open_connections()), (1, 1), "{polls} polls");
@@ -267,7 +268,7 @@ async fn a_source_slower_than_the_server_allows_ends_the_call() {
     let failed = store.put("a name", paced(2_000)).await.unwrap_err();
     assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe));
     assert!(failed.to_string().contains("of the 200000 octets"), "{failed}");
-    // The timeout, and what 200,000 octets may take at the least rate.
+    // The timeout, and the time of 200,000 bytes at the minimum rate.
     assert!((5..12).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     assert_eq!(servant.broken(), 1);
 }

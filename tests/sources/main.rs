@@ -43,14 +43,14 @@ zorb::idl! {
     };
 }
 
-/// The most octets in a chunk of a source.
+/// Maximum size of a chunk of a source, bytes.
 const CHUNK: usize = 256 * 1024;
 
 #[derive(Default)]
 struct Store {
     begun: AtomicUsize,
     taken: AtomicU64,
-    /// Streams that ended before their octets did.
+    /// Streams that ended before their data was complete.
     broken: AtomicUsize,
     kept: Mutex<Option<ByteStream>>,
     last: AtomicU64,
@@ -112,7 +112,7 @@ impl bulk::StoreServant for Store {
     }
 }
 
-/// Takes sequences whole.
+/// Receives whole sequences.
 struct Plain;
 
 impl bulk::PlainServant for Plain {
@@ -150,7 +150,7 @@ impl Over {
         Self { client, server, servant, store }
     }
 
-    /// Waits until that is so.
+    /// Waits until the condition holds.
     async fn until(&self, is_so: impl Fn(&Self) -> bool) {
         for _ in 0..500 {
             if is_so(self) {
@@ -162,23 +162,23 @@ impl Over {
     }
 }
 
-/// Octets in pieces of that size.
+/// Splits bytes into pieces of that size.
 fn pieces(octets: Bytes, size: usize) -> impl Iterator<Item = Bytes> + Send {
     (0..octets.len()).step_by(size).map(move |at| octets.slice(at..octets.len().min(at + size)))
 }
 
-/// A stream of octets in pieces.
+/// Returns a stream of bytes in pieces.
 fn streamed(octets: Bytes, size: usize) -> ByteSource {
     let len = octets.len() as u64;
     ByteSource::stream(len, futures_util::stream::iter(pieces(octets, size).map(Ok::<_, io::Error>)))
 }
 
-/// A reader of octets that are there.
+/// Returns a reader of available bytes.
 fn read(octets: Bytes) -> ByteSource {
     ByteSource::reader(octets.len() as u64, io::Cursor::new(octets))
 }
 
-/// A stream that gives a piece for each permit, and then ends as told.
+/// Returns a stream that yields a piece for each permit, and then `end`.
 fn gated(len: u64, pieces: Vec<Bytes>, gate: Arc<Semaphore>, end: Option<io::Error>) -> ByteSource {
     let items = pieces.into_iter().map(Ok).chain(end.map(Err)).collect::<Vec<_>>().into_iter();
     ByteSource::stream(

@@ -1,4 +1,4 @@
-//! Sources of all kinds and lengths, in all versions, to servers that take them in chunks or whole.
+//! Sources of all kinds and lengths, in all versions, to servers that receive them in chunks or as a whole.
 
 use tokio::io::AsyncWriteExt;
 
@@ -43,7 +43,7 @@ async fn files_arrive_whole_also_from_the_middle() {
         let expected = checksum(0, &data[len / 3..]);
         assert_eq!(over.store.put("a name", source).await.unwrap(), expected, "{len}");
     }
-    // A file that grows is as long as it was; one that shrinks fails the call.
+    // A file that grows is sent with its original length; one that shrinks fails the call.
     let source = ByteSource::file(&path).await.unwrap();
     let mut file = tokio::fs::OpenOptions::new().append(true).open(&path).await.unwrap();
     file.write_all(b"more").await.unwrap();
@@ -74,7 +74,7 @@ async fn slow_readers_arrive_whole_and_a_reader_is_not_read_behind_its_length() 
             near.write_all(&piece).await.unwrap();
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // The reader may be gone by now.
+        // The reader may have been dropped by now.
         let _ = near.write_all(b"something else").await;
     });
     let source = ByteSource::reader(data.len() as u64, far);
@@ -110,7 +110,7 @@ async fn the_server_hears_of_code_sets_though_it_was_asked_before() {
         let over = Over::tcp().await;
         let data = octets(len);
         assert_eq!(over.store.put("имя €", read(data.clone())).await.unwrap(), checksum(0, &data));
-        // On a connection that calls share likewise.
+        // The same on a connection that calls share.
         let over = Over::tcp().await;
         assert!(over.store.locate().await.unwrap());
         assert_eq!(over.store.put("имя €", data.clone()).await.unwrap(), checksum(0, &data));
@@ -168,7 +168,7 @@ async fn four_gibibytes_are_refused_before_anything_is_sent() {
         assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::ImpLimit, CompletionStatus::No));
         assert!(failed.to_string().contains(&len.to_string()), "{failed}");
     }
-    // But for where the object is, nothing was asked.
+    // Except for locating the object, nothing was sent.
     assert!(over.client.stats().octets_out - before < 100);
     over.store.ping().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Spans of calls, and the traces that they belong to, between ORBs and on the wire.
+//! Spans of calls, and their traces, between ORBs and on the wire.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod spans;
@@ -25,7 +25,7 @@ zorb::idl! {
 
 const TEXT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// Passes on what it is asked, if there is somebody behind it.
+/// Forwards calls to the next till, if there is one.
 #[derive(Default)]
 struct Till {
     behind: Option<shop::TillRef>,
@@ -87,7 +87,7 @@ impl Pair {
     }
 }
 
-/// Lets what is left of calls be done.
+/// Lets the remaining work of calls complete.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -144,7 +144,7 @@ async fn calls_of_a_servant_carry_on_the_trace_of_its_request() {
         spans = spans.all()
     );
     assert_eq!(id(&told), of(first));
-    // A second call of the same client is a trace of its own.
+    // A second call of the same client is a separate trace.
     let again = front.till.trace().await.unwrap();
     assert_ne!(id(&again), of(first));
 }
@@ -156,7 +156,7 @@ async fn a_servant_that_nobody_looks_at_passes_the_trace_on() {
     let given = TraceContext::parse(TEXT, "vendor=1").unwrap();
     let till = front.till.with_context(ContextId::ZORB_TRACE, given.to_service_context().unwrap().data);
     assert_eq!(till.trace().await.unwrap(), format!("{TEXT} vendor=1"));
-    // Nobody looks, and nobody said anything: nothing is sent.
+    // Without a subscriber and without an incoming trace, nothing is sent.
     assert_eq!(front.till.trace().await.unwrap(), "");
 }
 
@@ -264,7 +264,7 @@ async fn oneways_and_calls_within_a_process_are_spans_too() {
     assert_eq!(spans.named("zorb.local").pop().unwrap().field("rpc.response.status_code"), "USER_EXCEPTION");
 }
 
-/// Ids of somebody else.
+/// Ids of another tracing system.
 #[derive(Clone, Default)]
 struct Ids(Arc<Mutex<Vec<(String, String)>>>);
 

@@ -1,7 +1,8 @@
-//! The spans of a test, kept as they were recorded.
+//! The recorded spans of a test.
 //!
-//! `tracing` caches for each callsite whether any subscriber wants it, for the whole process. With a subscriber for each test, a callsite that
-//! is reached first while another test begins or ends can stay disabled. So the process has one subscriber, which asks the thread each time.
+//! For the whole process, `tracing` caches for each callsite whether any subscriber is interested. With a
+//! subscriber for each test, a callsite that is first reached while another test begins or ends could stay
+//! disabled. Therefore the process has one subscriber, which checks the thread each time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use tracing::subscriber::Interest;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
-/// A span as it was when it ended, or is now.
+/// A span in its final or current state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) name: &'static str,
@@ -32,12 +33,12 @@ impl Seen {
     }
 }
 
-/// All spans of this thread since [`Spans::watch`], in their order.
+/// All spans of this thread since [`Spans::watch`], in order.
 #[derive(Clone, Default)]
 pub(crate) struct Spans(Arc<Mutex<Vec<Seen>>>);
 
 thread_local! {
-    /// Where the spans of this thread are kept; without it spans are disabled here.
+    /// The record of this thread's spans; without it spans are disabled here.
     static WATCHING: RefCell<Option<Spans>> = const { RefCell::new(None) };
 }
 
@@ -51,7 +52,7 @@ impl Drop for Watching {
 }
 
 impl Spans {
-    /// Enables the spans of this thread and keeps them.
+    /// Enables and records the spans of this thread.
     pub(crate) fn watch() -> (Self, Watching) {
         static SUBSCRIBER: Once = Once::new();
         SUBSCRIBER.call_once(|| {
@@ -66,12 +67,12 @@ impl Spans {
         self.0.lock().unwrap().clone()
     }
 
-    /// The spans of that name.
+    /// Returns the spans of that name.
     pub(crate) fn named(&self, name: &str) -> Vec<Seen> {
         self.all().into_iter().filter(|span| span.name == name).collect()
     }
 
-    /// The only span of that name.
+    /// Returns the only span of that name.
     #[track_caller]
     pub(crate) fn one(&self, name: &str) -> Seen {
         let mut found = self.named(name);
@@ -81,14 +82,14 @@ impl Spans {
 
     fn change(&self, id: &Id, change: impl FnOnce(&mut Seen)) {
         let mut all = self.0.lock().unwrap();
-        // Ids are used again.
+        // Ids are reused.
         if let Some(span) = all.iter_mut().rfind(|span| span.id == id.into_u64()) {
             change(span);
         }
     }
 }
 
-/// Keeps spans where their thread wants them.
+/// Records spans for the threads that enabled them.
 struct OfThread;
 
 impl OfThread {

@@ -1,4 +1,4 @@
-//! What a trace is on the wire, octet by octet.
+//! The encoding of a trace, byte by byte.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use zorb::prelude::*;
 use super::{Ids, TEXT, Till, shop};
 use crate::spans::Spans;
 
-/// The service context of [`TEXT`] with the state `theirs=1`, in little-endian order: its number, its length, and an encapsulation of two
-/// strings, which is in an order of its own.
+/// Returns the service context of [`TEXT`] with the state `theirs=1`, in little-endian order: its id, its
+/// length, and an encapsulation of two strings in the byte order `order`.
 fn context(order: u8) -> Vec<u8> {
     let number = |number: u32| if order == 1 { number.to_le_bytes() } else { number.to_be_bytes() };
     let mut octets = Vec::new();
@@ -50,7 +50,7 @@ async fn a_request_carries_the_trace_in_a_service_context() {
     assert!(octets.windows(expected.len()).any(|window| window == expected), "{octets:02x?}");
 }
 
-/// A request of GIOP 1.2 for `trace` of the object `Till`, with a trace.
+/// Returns a request of GIOP 1.2 for `trace` of the object `Till`, with a trace.
 fn request(order: u8) -> Vec<u8> {
     let number = |number: u32| if order == 1 { number.to_le_bytes() } else { number.to_be_bytes() };
     let mut body = Vec::new();

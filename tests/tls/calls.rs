@@ -1,4 +1,4 @@
-//! What works.
+//! Successful calls.
 
 use zorb::tls::{ClientCertificates, TlsVersion, Trust};
 
@@ -87,7 +87,7 @@ async fn a_reload_is_for_new_handshakes() {
     let (_one, before) = client(tls(&old, "client").build().unwrap(), &reference).await;
     assert_eq!(before.add(1, 1).await.unwrap(), 2);
     serving.set_identity(identity(&new, "server")).unwrap();
-    // What is open goes on; who comes now sees the new certificate.
+    // Open connections continue; new ones receive the new certificate.
     assert_eq!(before.add(1, 2).await.unwrap(), 3);
     let (_two, refused) = client(tls(&old, "client").build().unwrap(), &reference).await;
     refused.add(1, 1).await.unwrap_err();
@@ -144,7 +144,7 @@ async fn an_orb_offers_both_and_clients_choose() {
     let plain = transport::builder().build().await.unwrap();
     let vault: VaultRef = plain.resolve_unchecked(&reference).await.unwrap();
     assert_eq!(vault.caller().await.unwrap(), "plaintext");
-    // Connections without TLS go the way that was asked for, also where those with TLS can not.
+    // Connections without TLS use the configured transport, even if those with TLS cannot.
     transport::assert_used(&plain);
     transport::assert_used(&orb);
 }

@@ -1,4 +1,4 @@
-//! Certificates that are made for a test.
+//! Certificates that are created for a test.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -19,7 +19,7 @@ impl Authority {
         Self { issuer: CertifiedIssuer::self_signed(authority(name), key).unwrap() }
     }
 
-    /// One whose certificate is made out by this one.
+    /// Returns a CA whose certificate is issued by this one.
     pub(crate) fn below(&self, name: &str, serial: u64) -> Self {
         let mut params = authority(name);
         params.serial_number = Some(SerialNumber::from(serial));
@@ -27,17 +27,17 @@ impl Authority {
         Self { issuer: CertifiedIssuer::signed_by(params, key, &self.issuer).unwrap() }
     }
 
-    /// Its certificate.
+    /// Returns its certificate.
     pub(crate) fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// A certificate for 127.0.0.1 and its key.
+    /// Issues a certificate for 127.0.0.1, and returns it with its key.
     pub(crate) fn issue(&self, name: &str) -> (String, String) {
         self.issue_with(name, |_| {})
     }
 
-    /// One that has expired.
+    /// Issues an expired certificate.
     pub(crate) fn issue_expired(&self, name: &str) -> (String, String) {
         self.issue_with(name, |params| {
             params.not_before = date_time_ymd(2020, 1, 1);
@@ -45,17 +45,17 @@ impl Authority {
         })
     }
 
-    /// One with a serial number.
+    /// Issues a certificate with a serial number.
     pub(crate) fn issue_numbered(&self, name: &str, serial: u64) -> (String, String) {
         self.issue_with(name, |params| params.serial_number = Some(SerialNumber::from(serial)))
     }
 
-    /// The list of certificates that it took back, which holds until the year begins.
+    /// Returns the list of its revoked certificates, valid until the start of the year `until`.
     pub(crate) fn revocation_list(&self, serials: &[u64], until: i32) -> String {
         self.revoke(serials, until).pem().unwrap()
     }
 
-    /// The same, in DER as well.
+    /// Returns the revocation list in a form that can be encoded as PEM or DER.
     pub(crate) fn revoke(&self, serials: &[u64], until: i32) -> CertificateRevocationList {
         let revoked = |serial: &u64| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),

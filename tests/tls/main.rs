@@ -1,4 +1,4 @@
-//! Calls by TLS: who trusts whom, what is refused and how, and that everything else is as without.
+//! Calls by TLS: trust, rejections and their errors, and that everything else is the same as without TLS.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod calls;
@@ -48,7 +48,7 @@ pub(crate) struct Vault {
     pushed: std::sync::atomic::AtomicI32,
 }
 
-/// Whom a request came from, for people.
+/// Describes the sender of a request.
 pub(crate) fn shown(session: Option<&Arc<TlsSession>>) -> String {
     let Some(session) = session else { return "plaintext".to_owned() };
     let subject = session.subject().unwrap_or("nobody");
@@ -77,13 +77,13 @@ impl VaultServant for Vault {
     }
 }
 
-/// The identity that the CA makes out to `name` for 127.0.0.1.
+/// Returns the identity that the CA issues to `name` for 127.0.0.1.
 pub(crate) fn identity(authority: &Authority, name: &str) -> Identity {
     let (certificate, key) = authority.issue(name);
     Identity::pem(certificate, key)
 }
 
-/// TLS of somebody whom the CA knows, and who trusts it.
+/// Returns TLS with a certificate of the CA, and with trust in the CA.
 pub(crate) fn tls(authority: &Authority, name: &str) -> zorb::tls::TlsBuilder {
     Tls::builder().identity(identity(authority, name)).trust(Trust::pem(authority.pem()))
 }
@@ -98,13 +98,13 @@ impl Directory {
         Self(path)
     }
 
-    /// The path of a file in it, which holds that now.
+    /// Writes a file in it, and returns its path.
     pub(crate) fn file(&self, name: &str, octets: impl AsRef<[u8]>) -> PathBuf {
         std::fs::write(self.0.join(name), octets).unwrap();
         self.0.join(name)
     }
 
-    /// The same as text.
+    /// Writes a file in it, and returns its path as a string.
     pub(crate) fn path(&self, name: &str, octets: impl AsRef<[u8]>) -> String {
         self.file(name, octets).into_os_string().into_string().unwrap()
     }
@@ -116,14 +116,14 @@ impl Drop for Directory {
     }
 }
 
-/// A server by TLS, and the text of its reference.
+/// Returns a server with TLS, and its reference as a string.
 pub(crate) async fn server(tls: Tls) -> (Orb, String) {
     let orb = transport::builder().tls(tls).listen("ssliop://127.0.0.1:0").build().await.unwrap();
     let vault: VaultRef = orb.activate(Vault::default()).unwrap();
     (orb.clone(), vault.to_string())
 }
 
-/// The server's object, called by another ORB.
+/// Returns the server's object, called by another ORB.
 pub(crate) async fn client(tls: Tls, reference: &str) -> (Orb, VaultRef) {
     let orb = transport::builder().tls(tls).build().await.unwrap();
     let vault = orb.resolve_unchecked(reference).await.unwrap();

@@ -17,7 +17,7 @@ async fn options_make_servers_and_clients_that_know_each_other() {
     let (ca, directory) = (Authority::new("ca"), Directory::new("options"));
     let authority = directory.path("ca.pem", ca.pem());
     let (certificate, key) = ca.issue_numbered("server", 7);
-    // Both in one file, as omniORB has it.
+    // Both in one file, as in omniORB.
     let both = directory.path("server.pem", key + &certificate);
     let (certificate, key) = ca.issue("alice");
     let (certificate, key) = (directory.path("alice.pem", certificate), directory.path("alice.key", key));
@@ -54,7 +54,7 @@ async fn options_make_servers_and_clients_that_know_each_other() {
     let client = orb(&arguments).await;
     let vault: VaultRef = client.resolve_unchecked(&reference).await.unwrap();
     assert_eq!(vault.caller().await.unwrap(), "V1_3 CN=alice 1");
-    // What they made can be reloaded like any other.
+    // TLS from options can be reloaded like any other.
     directory.file("ca.crl", ca.revocation_list(&[7], 2100));
     let tls = client.tls().unwrap().clone();
     tls.reload().unwrap();

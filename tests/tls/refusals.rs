@@ -1,4 +1,4 @@
-//! What is refused, and with which words.
+//! Rejected connections and calls, and the messages of their errors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use zorb::{CompletionStatus, SystemException, SystemExceptionKind};
 use crate::certificates::Authority;
 use crate::{Directory, Vault, VaultRef, client, server, tls, transport};
 
-/// What the exception says, with its source.
+/// Returns the text of the exception and of its source.
 fn text(exception: &SystemException) -> String {
     let source = std::error::Error::source(exception).map(ToString::to_string);
     format!("{exception} {}", source.unwrap_or_default())
@@ -43,7 +43,7 @@ async fn servers_that_are_not_trusted_are_not_called() {
         let nameless = Identity::pem(&certificate, key);
         let (_server, reference) = server(Tls::builder().identity(nameless).build().unwrap()).await;
         refused(trusting(&ca).build().unwrap(), &reference, no, "not valid for name").await;
-        // Unless the habit of CORBA is followed, or the certificate itself is known.
+        // Unless names are not checked, as is usual in CORBA, or the certificate itself is trusted.
         let unchecked = trusting(&ca).server_names(ServerNames::Unchecked).build().unwrap();
         let (orb, vault) = client(unchecked, &reference).await;
         assert_eq!(vault.add(1, 2).await.unwrap(), 3);
@@ -130,7 +130,7 @@ async fn stalled_handshakes_are_bounded_in_time_and_number() {
         stream.write_all(&[0x16, 3, 1]).await.unwrap();
         silent.push(stream);
     }
-    // Both places are taken: the next is closed at once, the first two when their time is over.
+    // Both slots are occupied: the next connection is closed at once, the first two after their timeout.
     let mut stream = TcpStream::connect(&address).await.unwrap();
     assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
     assert_eq!(orb.transport_stats().tls_shed, 1);
@@ -159,7 +159,7 @@ async fn silent_handshakes_of_some_addresses_do_not_keep_clients_of_another_out(
         silent.push(connect(2 + (place % 4) as u8).await);
     }
     while orb.stats().limits.of(zorb::Limit::Handshakes) == 0 {
-        // More of them are refused as soon as all places are taken.
+        // Further ones are rejected as soon as all slots are occupied.
         silent.push(connect(2).await);
     }
     for _ in 0..5 {
@@ -219,7 +219,7 @@ fn what_is_wrong_with_files_is_said() {
     }
     let good = Identity::files(file("c", &certificate), file("k", &key));
     let tls = Tls::builder().identity(good).build().unwrap();
-    // A reload that fails leaves what there was.
+    // A failed reload changes nothing.
     file("k", &other);
     assert!(tls.reload().unwrap_err().to_string().contains("/k"));
     file("k", &key);

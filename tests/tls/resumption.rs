@@ -1,4 +1,5 @@
-//! Each connection checks certificates anew: peers that would take up a session of before have a whole handshake.
+//! Each connection checks certificates anew: peers that try to resume an earlier session perform a full
+//! handshake.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -29,7 +30,8 @@ fn timed(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// A server that keeps sessions: of each of so many connections it says how the handshake went, and closes it when it got something.
+/// A server that stores sessions. For each connection it returns the kind of handshake, and closes the
+/// connection after it received data.
 fn keeping(
     ca: &Authority,
     version: &'static SupportedProtocolVersion,
@@ -47,7 +49,7 @@ fn keeping(
         let handshake = |_| {
             let mut stream = timed(listener.accept().unwrap().0);
             let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            // With the request, the client has all that belongs to the handshake.
+            // When the request arrives, the client has received everything that belongs to the handshake.
             let _ = Stream::new(&mut connection, &mut stream).read(&mut [0; 64]);
             connection.handshake_kind().unwrap()
         };
@@ -65,7 +67,7 @@ async fn clients_never_take_a_session_up_again() {
         for _ in 0..2 {
             let (_client, vault) =
                 client(calling.clone(), &format!("corbaloc:ssliop:1.2@127.0.0.1:{port}/x")).await;
-            // Whatever becomes of it.
+            // The result is irrelevant.
             let once = zorb::Reference::with_retry(&vault, zorb::Retry::Never);
             once.add(1, 2).await.unwrap_err();
         }
@@ -90,7 +92,7 @@ async fn servers_never_take_a_session_up_again() {
                 let host = ServerName::try_from("127.0.0.1").unwrap();
                 let mut connection = ClientConnection::new(Arc::clone(&config), host).unwrap();
                 let mut stream = Stream::new(&mut connection, &mut stream);
-                // No request: it is answered, and by then tickets would be here.
+                // Not a request, but it is answered, and tickets would have arrived by then.
                 std::io::Write::write_all(&mut stream, b"GIOP\x01\x02\x00\x07\x00\x00\x00\x00").unwrap();
                 let _ = stream.read(&mut [0; 64]);
                 connection.handshake_kind().unwrap()

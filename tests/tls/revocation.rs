@@ -1,4 +1,4 @@
-//! Certificates that their CA took back.
+//! Certificates that their CA has revoked.
 
 use zorb::SystemExceptionKind::NoPermission;
 use zorb::tls::{
@@ -12,17 +12,17 @@ use crate::{Directory, client, server};
 const GOOD: u64 = 100;
 const REVOKED: u64 = 200;
 
-/// Lists that hold for long, and such that do not any more.
+/// The year until which current lists are valid, and that of expired ones.
 const LATER: i32 = 2100;
 const LONG_AGO: i32 = 2021;
 
-/// TLS of somebody with that number, who trusts the CA.
+/// Returns TLS with a certificate of that serial number, and with trust in the CA.
 fn numbered(ca: &Authority, serial: u64) -> TlsBuilder {
     let (certificate, key) = ca.issue_numbered("somebody", serial);
     Tls::builder().identity(Identity::pem(certificate, key)).trust(Trust::pem(ca.pem()))
 }
 
-/// A server that wants certificates, and looks them up in the list.
+/// Returns a server that requires certificates and checks them against the list.
 fn looking_up(ca: &Authority, list: String) -> TlsBuilder {
     let builder = numbered(ca, GOOD).client_certificates(ClientCertificates::Required);
     builder.revocation_list(RevocationList::pem(list))
@@ -60,7 +60,7 @@ async fn a_server_whose_certificate_is_revoked_is_not_called() {
         let (_revoked, reference) =
             server(numbered(&ca, REVOKED).versions(&[version]).build().unwrap()).await;
         refused(careful().build().unwrap(), &reference, NoPermission, "is revoked").await;
-        // Whoever looks nothing up calls it.
+        // A client without a list calls it.
         served(numbered(&ca, GOOD), &reference).await;
     }
 }
@@ -90,7 +90,7 @@ async fn without_a_list_or_with_an_old_one_nobody_is_taken_unless_one_says_so() 
         served(numbered(&ca, GOOD), &reference).await;
         served(lenient(), &called).await;
     }
-    // An old list still says who is revoked.
+    // An expired list still names revoked certificates.
     let old = looking_up(&ca, ca.revocation_list(&[REVOKED], LONG_AGO));
     let (_server, reference) = server(old.revocation_check(RevocationCheck::Listed).build().unwrap()).await;
     refused(revoked(), &reference, NoPermission, "is revoked").await;
@@ -132,12 +132,12 @@ async fn a_new_list_holds_from_the_next_reload_on() {
     let serving = numbered(&ca, GOOD).client_certificates(ClientCertificates::Required);
     let serving = serving.revocation_list(RevocationList::file(&path)).build().unwrap();
     let (_server, reference) = server(serving.clone()).await;
-    // One that could take up its session again.
+    // A client that could resume its session.
     let calling = numbered(&ca, REVOKED).build().unwrap();
     let (_before, open) = client(calling.clone(), &reference).await;
     assert_eq!(open.add(1, 1).await.unwrap(), 2);
 
-    // As CAs publish it.
+    // In the form in which CAs publish it.
     directory.file("ca.crl", ca.revoke(&[REVOKED], LATER).der());
     let (_two, vault) = client(calling.clone(), &reference).await;
     assert_eq!(vault.add(1, 2).await.unwrap(), 3);
@@ -145,7 +145,7 @@ async fn a_new_list_holds_from_the_next_reload_on() {
     refused(calling.clone(), &reference, NoPermission, "is revoked").await;
     assert_eq!(open.add(1, 3).await.unwrap(), 4);
 
-    // What is wrong is said by its name, and changes nothing.
+    // An invalid file results in an error that names it, and changes nothing.
     for (octets, words) in [(&b"nonsense"[..], "no revocation list in it"), (&[0x30, 0], "is of no use")] {
         directory.file("ca.crl", octets);
         let error = serving.reload().unwrap_err().to_string();

@@ -1,4 +1,5 @@
-//! References that offer TLS at one place and plaintext at another: what fails by TLS is never tried in plaintext.
+//! References that offer TLS at one address and plaintext at another: after a failure by TLS, plaintext is
+//! never tried.
 
 use tokio::net::TcpListener;
 use zorb::SystemExceptionKind::{NoPermission, Transient};
@@ -9,7 +10,7 @@ use crate::certificates::Authority;
 use crate::refusals::refused;
 use crate::{Vault, VaultRef, client, tls, transport};
 
-/// A server at two ports, one with TLS. Gives both.
+/// Returns a server with two ports, one with TLS, and both references.
 async fn both(tls: Tls) -> (Orb, String, String) {
     let builder = transport::builder().tls(tls).listen("iiop://127.0.0.1:0").listen("ssliop://127.0.0.1:0");
     let orb = builder.build().await.unwrap();
@@ -18,7 +19,7 @@ async fn both(tls: Tls) -> (Orb, String, String) {
     (orb, format!("iiop:1.2@{plain}"), secure.replace("ssliop://", "ssliop:1.2@"))
 }
 
-/// A port where whoever connects is turned away at once.
+/// Returns a port that closes every connection at once.
 async fn blocked() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -26,7 +27,7 @@ async fn blocked() -> u16 {
     port
 }
 
-/// A port at which nobody listens.
+/// Returns a port without a listener.
 async fn closed() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
@@ -94,7 +95,7 @@ async fn who_wants_plaintext_tries_it_before_any_handshake() {
     assert_eq!(caller(plainly(), [&secure, &plain]).await, "plaintext");
     let stats = mistrusted.transport_stats();
     assert_eq!((stats.tls_failures, stats.tls_sessions), (0, 0));
-    // From plaintext to TLS is a way that nobody need fear.
+    // A change from plaintext to TLS is harmless.
     let dead = format!("iiop:1.2@127.0.0.1:{}", closed().await);
     assert_eq!(caller(plainly(), [&dead, &good]).await, "V1_3 nobody 0");
 }

@@ -1,4 +1,5 @@
-//! What the network does to sessions: single octets, sockets that take little, ends in the middle; and calls back.
+//! Effects of the network on sessions: single bytes, sockets that accept little, ends in the middle; and
+//! callbacks.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::certificates::Authority;
 use crate::safe::{BellRef, BellServant};
 use crate::{Vault, VaultRef, octets, server, tls, transport};
 
-/// A reference to the same object by way of a relay that passes on `piece` octets at a time, and at most `most` of the server's.
+/// Returns a reference to the same object through a relay that forwards `piece` bytes at a time, and at most
+/// `most` of the server's.
 async fn relayed(reference: &str, piece: usize, most: usize) -> String {
     let profile = reference.parse::<Ior>().unwrap().iiop_profile().unwrap();
     let there = profile.ssl().unwrap().port;
@@ -57,7 +59,7 @@ async fn octets_come_one_at_a_time() {
     }
 }
 
-// Wherever the server's octets end, the caller is told; nothing hangs.
+// Wherever the server's data ends, the caller receives an error; nothing hangs.
 #[tokio::test]
 async fn connections_end_anywhere() {
     let ca = Authority::new("ca");
@@ -65,7 +67,8 @@ async fn connections_end_anywhere() {
     for most in [0, 1, 5, 100, 700, 1200, 1500, 2000] {
         let orb = transport::builder().tls(tls(&ca, "client").build().unwrap()).build().await.unwrap();
         let url: ObjectRef = orb.resolve_unchecked(&relayed(&reference, 512, most).await).await.unwrap();
-        // A reference: for more than a URL says, the server would be asked over another connection.
+        // A reference, because for details that a URL lacks, the server would be queried over another
+        // connection.
         let vault: VaultRef = orb.resolve_unchecked(&url.ior().to_string()).await.unwrap();
         let outcome = tokio::time::timeout(Duration::from_secs(20), vault.echo(octets(4000))).await;
         let kind = outcome.unwrap().unwrap_err().kind;
@@ -117,7 +120,7 @@ async fn servers_call_back_over_the_session() {
         .await
         .unwrap();
     let vault: VaultRef = server.activate(Vault::default()).unwrap();
-    // One that does not listen, and one that listens by TLS alone.
+    // One that does not listen, and one that listens by TLS only.
     for listens in [false, true] {
         let mut builder = transport::builder().tls(tls(&ca, "client").build().unwrap()).offer_call_backs();
         if listens {

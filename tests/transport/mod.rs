@@ -1,7 +1,8 @@
-//! Which transport the tests of TCP connections use: `ZORB_TEST_TRANSPORT=uring` makes it io_uring, `uring-threads` io_uring on
-//! two threads of each ORB's own, as it is with `uring` for tests on a runtime with several threads.
+//! The transport of the tests of TCP connections. `ZORB_TEST_TRANSPORT=uring` selects io_uring.
+//! `uring-threads` selects io_uring on two threads of each ORB's own, as `uring` does for tests on a runtime
+//! with several threads.
 //!
-//! Where there is no io_uring, tests run over epoll and say so; with `REQUIRE_URING=1` they fail.
+//! Without io_uring, tests run over epoll and report that; with `REQUIRE_URING=1` they fail.
 #![allow(
     dead_code,
     clippy::panic,
@@ -11,7 +12,7 @@
 
 use zorb::{Orb, OrbBuilder, Transport};
 
-/// The transport under test.
+/// Returns the transport under test.
 pub(crate) fn transport() -> Transport {
     match std::env::var("ZORB_TEST_TRANSPORT").as_deref() {
         Ok("uring") if on_one_thread() => Transport::IoUring,
@@ -26,17 +27,17 @@ fn on_one_thread() -> bool {
     !runtime.is_ok_and(|runtime| runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread)
 }
 
-/// A builder of ORBs that use it.
+/// Returns a builder of ORBs that use it.
 pub(crate) fn builder() -> OrbBuilder {
     Orb::builder().transport(transport())
 }
 
-/// Whether ORBs have threads of their own.
+/// Returns whether ORBs have threads of their own.
 pub(crate) fn has_threads() -> bool {
     matches!(transport(), Transport::IoUringThreads(_))
 }
 
-/// Two ORBs that call each other: by pipes in memory, or by TCP where a transport is asked for.
+/// Returns two ORBs that call each other: by pipes in memory, or by TCP if a transport is selected.
 pub(crate) async fn pair() -> Pair {
     if std::env::var_os("ZORB_TEST_TRANSPORT").is_none() {
         let zorb::testing::Pair { client, server, .. } = zorb::testing::pair();
@@ -54,14 +55,14 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// The server as the client names it.
+    /// Returns the server as the client names it.
     pub(crate) fn server_peer(&self) -> String {
         if self.over_tcp { self.server.endpoints().remove(0) } else { "in-memory pipe".to_owned() }
     }
 }
 
 impl Drop for Pair {
-    /// What was tested went over the transport asked for.
+    /// Checks that the test used the selected transport.
     fn drop(&mut self) {
         if self.over_tcp && !std::thread::panicking() {
             assert_used(&self.client);
@@ -70,7 +71,7 @@ impl Drop for Pair {
     }
 }
 
-/// The ORB has made connections: they must be of the transport asked for.
+/// Asserts that the ORB has opened connections, and that they use the selected transport.
 #[track_caller]
 pub(crate) fn assert_used(orb: &Orb) {
     let stats = orb.transport_stats();

@@ -1,4 +1,4 @@
-//! Clients that are called back over the connections that they opened.
+//! Clients that are called over the connections that they opened.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn anyone(_: &Peer, _: &str, _: u16) -> bool {
     true
 }
 
-/// A reference to an object of a client that would listen there.
+/// Returns a reference to an object of a client with that address.
 fn desk_at(host: &str, port: u16) -> Ior {
     let mut profile = IiopProfile::new(host, port, ObjectKey::from_static(b"my desk"));
     profile.components.push(code_sets());
@@ -69,7 +69,7 @@ fn offer(host: &str, port: u16) -> ServiceContext {
     points.to_service_context().unwrap()
 }
 
-/// Takes a call back, which must be `add`, and answers it.
+/// Receives a callback, which must be `add`, and answers it.
 async fn answer_add(client: &mut Raw) -> (RequestMessage, RequestId) {
     let (header, octets) = read(&mut client.socket).await.unwrap();
     assert_eq!(header.kind, MessageType::Request, "it is called back over its own connection");
@@ -176,7 +176,7 @@ async fn a_client_that_is_gone_is_not_dialled_and_one_that_comes_back_is_called(
     let kept = tower.kept();
     let (sum, _) = tokio::join!(kept.add(1, 2), answer_add(&mut client));
     assert_eq!(sum.unwrap(), 3);
-    // A call that waits when the connection goes may have been executed.
+    // A call that is pending when the connection ends may have been executed.
     let waiting = tokio::spawn({
         let kept = kept.clone();
         async move { kept.add(3, 4).await }
@@ -229,7 +229,8 @@ async fn a_call_back_loses_no_request_that_came_before_it() {
     client.call("keep", &[offer("client.callback.invalid", 1)], |e| desk.encode(e).unwrap()).await;
     let kept = tower.kept();
     for number in 0..20 {
-        // The request is there when the call is made, and nobody has read it: a connection that was idle is looked at before.
+        // The request has arrived when the call is made, but has not been read: an idle connection is checked
+        // first.
         let call = tokio::spawn({
             let kept = kept.clone();
             async move {
@@ -270,7 +271,7 @@ async fn either_side_closes_in_good_order() {
     client.socket.write_all(&bye).await.unwrap();
     let error = waiting.await.unwrap().unwrap_err();
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
-    // The server's own end waits for the calls that it made.
+    // An orderly shutdown of the server waits for the calls that it made.
     let mut client = Raw::connect(&server, b"tower").await;
     client.call("keep", &[offer("client.callback.invalid", 1)], |e| desk.encode(e).unwrap()).await;
     let kept = tower.kept();

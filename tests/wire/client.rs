@@ -1,4 +1,4 @@
-//! What zorb's client sends, and what it makes of answers.
+//! The messages of zorb's client, and its handling of answers.
 
 use giop_codec::Version;
 use giop_codec::code_set::CodeSetContext;
@@ -27,7 +27,7 @@ async fn requests_end_behind_their_arguments() {
             let octets = &asked.octets[..];
             let arguments = [1_i32.to_ne_bytes(), 2_i32.to_ne_bytes()].concat();
             assert!(octets.ends_with(&arguments));
-            // In front of them, up to 1.1, an empty principal.
+            // Before them, up to 1.1, an empty principal.
             let before = &octets[octets.len() - behind..octets.len() - 8];
             assert!(before.iter().all(|octet| *octet == 0), "{before:?}");
             assert_eq!(asked.request().body().remaining(), 8);
@@ -100,7 +100,7 @@ async fn an_exception_that_is_not_listed_is_unknown_1() {
 // clause: giop.connection.close_resend
 #[tokio::test]
 async fn what_was_not_processed_is_sent_again() {
-    // Closed in good order instead of an answer.
+    // Closed in an orderly way instead of an answer.
     let server =
         Fake::new(|asked| if asked.before == 1 { Answer::Close } else { Answer::value(3_i32) }).await;
     let (_orb, desk) = client(&server.ior()).await;
@@ -176,7 +176,7 @@ async fn a_oneway_with_transport_is_with_the_system_when_it_returns() {
     for number in [5, 6] {
         desk.with_sync_scope(SyncScope::Transport).note(number).await.unwrap();
     }
-    // Nothing runs from here on but this thread, which does not let the client's tasks have it.
+    // From here on only this thread runs, and the client's tasks do not.
     let (mut socket, _) = listener.accept().unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     for number in [5_i32, 6] {

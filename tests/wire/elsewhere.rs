@@ -1,4 +1,4 @@
-//! Plain keys of a server of zorb's that lead to objects elsewhere.
+//! Plain keys of a zorb server that lead to objects elsewhere.
 
 use giop_codec::Version;
 use giop_codec::cdr::{CdrDecode, Decoder};
@@ -18,7 +18,7 @@ use crate::wire::DeskRef;
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
-/// Names that lead to the desk: for a time and for good.
+/// Returns names that lead to the desk: temporarily and permanently.
 fn leading_to(desk: &DeskRef, orb: &Orb) -> [DeskRef; 2] {
     let forward = ForwardRequest::to(desk);
     let names = [("old", forward.clone()), ("older", forward.permanently())];
@@ -49,7 +49,7 @@ async fn requests_and_locate_requests_are_told_the_way() {
         let mut raw = Raw::connect(&orb, key.as_bytes()).await;
         for version in VERSIONS {
             raw.version = version;
-            // Before 1.2 nothing is for good.
+            // Before 1.2 there are no permanent forwards.
             let permanent = permanent && version == Version::V1_2;
             let status =
                 if permanent { LocateStatus::ObjectForwardPerm } else { LocateStatus::ObjectForward };
@@ -119,7 +119,7 @@ async fn names_lead_elsewhere_in_the_same_process_too() {
         let name = here.forward_named("near", ForwardRequest::to(&near)).unwrap();
         let name = DeskRef::from_object(name);
         assert_eq!(name.add(40, 2).await.unwrap(), 42);
-        // As any object's, the name is its own until it is given up.
+        // As with any object, the name is in use until it is released.
         let again = here.forward_named("near", ForwardRequest::to(&near)).unwrap_err();
         assert_eq!(again, ActivateError::KeyInUse("near".into()));
         let reserved = here.forward_named(b"\xfbzo\x01", ForwardRequest::to(&near)).unwrap_err();

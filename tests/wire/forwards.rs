@@ -1,4 +1,4 @@
-//! Servers that send calls elsewhere, and those that ask for another form of address.
+//! Servers that forward calls, and those that request another form of address.
 
 use giop_codec::cdr::{CdrEncode, Decoder};
 use giop_codec::giop::{
@@ -14,14 +14,14 @@ use zorb::{Retry, SyncScope};
 use crate::peer::{Answer, Asked, Fake, dead_port, reference};
 use crate::wire::DeskRef;
 
-/// A client with a reference. The ORB must live as long.
+/// Returns a client with a reference. The ORB must live as long.
 async fn client(ior: &Ior) -> (Orb, DeskRef) {
     let orb = Orb::builder().build().await.unwrap();
     let desk = orb.resolve_unchecked(&ior.to_string()).await.unwrap();
     (orb, desk)
 }
 
-/// A server that knows how to add.
+/// Returns a server that answers `add`.
 async fn adds() -> Fake {
     Fake::new(|asked| match asked.operation().as_str() {
         "add" => {
@@ -106,7 +106,8 @@ async fn where_the_other_place_fails_the_first_one_is_asked_again() {
     .await;
     let mut nobody = there.profile();
     nobody.port = dead_port();
-    // It answers once and is gone then; nobody is there at all.
+    // The targets of the forward: a server that answers once and is then gone; and an address without a
+    // server.
     for (to, sums) in [(there.ior(), [1, 7]), (reference(&[nobody]), [7, 7])] {
         let here = Fake::new(move |asked| match asked.before {
             0 => Answer::forward(&to),
@@ -137,7 +138,7 @@ async fn what_the_place_of_a_new_forward_raises_is_raised() {
     for (first, second) in [(1, 1), (2, 3)] {
         let error = desk.add(1, 2).await.unwrap_err();
         assert_eq!(error.kind, SystemExceptionKind::ObjectNotExist);
-        // Of the second call the forward is old: the first place is asked again, once.
+        // For the second call the forward is outdated: the original location is queried again, once.
         assert_eq!((here.asked().len(), there.asked().len()), (first, second));
     }
 }
@@ -161,20 +162,20 @@ async fn what_a_server_wants_as_address_is_sent() {
             TargetAddress::Reference(_) => AddressingDisposition::Reference,
         });
         assert_eq!(disposition, wanted);
-        // From then on at once.
+        // From then on it is sent immediately.
         assert_eq!(desk.add(1, 2).await.unwrap(), 3);
         assert_eq!(server.asked().len(), 3);
         let again = server.last(|asked| !matches!(address(asked), TargetAddress::Key(_)));
         assert!(again, "it is remembered");
     }
-    // One that always wants more gets it once.
+    // A server that always requests more receives it once.
     let server = Fake::new(|_| wants(AddressingDisposition::Profile)).await;
     let (_orb, desk) = client(&server.ior()).await;
     let error = desk.add(1, 2).await.unwrap_err();
     assert_eq!((error.kind, server.asked().len()), (SystemExceptionKind::Transient, 2));
 }
 
-/// The address of a request.
+/// Returns the address of a request.
 fn address(asked: &Asked) -> TargetAddress<'_> {
     let mut d = Decoder::new(&asked.octets, asked.header.order, asked.header.version).at(MessageHeader::LEN);
     RequestHeader::decode(&mut d).unwrap().target
@@ -222,7 +223,7 @@ async fn what_one_server_wants_as_address_says_nothing_of_the_next() {
     let (_orb, desk) = client(&here.ior()).await;
     assert_eq!(desk.add(1, 2).await.unwrap(), 3);
     there.last(|asked| assert_eq!(address(asked), TargetAddress::Key(b"desk")));
-    // Where it was sent it is asked again: by what it was told of that place.
+    // The new location requests it too. The address sent there is the reference to that location.
     assert_eq!(desk.add(1, 2).await.unwrap(), 3);
     there.last(|asked| {
         let TargetAddress::Reference(found) = address(asked) else { panic!("a reference") };
@@ -361,7 +362,7 @@ async fn a_reference_may_forbid_to_go_elsewhere() {
         stays.validate_connection().await.unwrap();
         assert_eq!(stays.add(1, 2).await.unwrap(), 3);
     }
-    // The one that allows it goes.
+    // The one that allows it is forwarded.
     let (_orb, desk) = client(&here.ior()).await;
     assert_eq!(desk.add(1, 2).await.unwrap(), 3);
 }
@@ -383,7 +384,7 @@ async fn a_reference_may_forbid_another_connection() {
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Rebind, CompletionStatus::No));
     stays.validate_connection().await.unwrap();
     assert_eq!(stays.add(1, 2).await.unwrap(), 3);
-    // Without the object there is nothing to bind to.
+    // Binding fails without the object.
     let nothing = Fake::new(|_| Answer::Locate(LocateStatus::UnknownObject, Box::new(|_| ()))).await;
     let (_orb, desk) = client(&nothing.ior()).await;
     let error = desk.validate_connection().await.unwrap_err();
@@ -403,10 +404,10 @@ async fn what_a_reference_does_differently_can_be_asked() {
     );
     assert_eq!((desk.retry(), desk.sync_scope()), (Retry::NotExecuted, SyncScope::Queued));
     assert_eq!(other.without_timeout().timeout(), None);
-    // An end that is over, and one that is far behind the timeout.
+    // A deadline that has passed, and one far beyond the timeout.
     let over = desk.with_deadline(std::time::Instant::now());
     assert_eq!(over.add(1, 2).await.unwrap_err().kind, SystemExceptionKind::Timeout);
-    // Connected to, and never accepted.
+    // Connected, but never accepted.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut nobody = server.profile();
     nobody.port = silent.local_addr().unwrap().port();

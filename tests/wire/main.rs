@@ -1,4 +1,5 @@
-//! zorb against peers made by hand: servers that answer what a test wants, and requests that no client of zorb's would send.
+//! zorb against simulated peers: servers with the answers that a test needs, and requests that no zorb client
+//! would send.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 mod bidirectional;

@@ -1,4 +1,4 @@
-//! Servers and clients made by hand, of single GIOP messages.
+//! Simulated servers and clients that send single GIOP messages.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,15 +18,15 @@ use zorb::prelude::*;
 /// Writes a body.
 pub(crate) type Body = Box<dyn FnOnce(&mut Encoder) + Send>;
 
-/// What a server of a test does with a message.
+/// A test server's answer to a message.
 pub(crate) enum Answer {
     Reply(ReplyStatus, Body),
     Locate(LocateStatus, Body),
     /// A LocateReply with this number as its status.
     LocateNumber(u32),
-    /// CloseConnection, and the end.
+    /// CloseConnection, and the end of the connection.
     Close,
-    /// The end without a word.
+    /// The end of the connection without a message.
     Drop,
 }
 
@@ -45,12 +45,12 @@ impl Answer {
     }
 }
 
-/// A message that a server of a test got.
+/// A message that a test server received.
 pub(crate) struct Asked {
     pub(crate) header: MessageHeader,
-    /// The message whole.
+    /// The complete message.
     pub(crate) octets: Bytes,
-    /// How many came before it.
+    /// The number of earlier messages.
     pub(crate) before: usize,
 }
 
@@ -77,14 +77,14 @@ impl Asked {
     }
 }
 
-/// A server that answers by a function.
+/// A server whose answers a function determines.
 pub(crate) struct Fake {
     pub(crate) port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Fake {
-    /// Until the runtime of the test ends.
+    /// Starts a server that runs until the end of the test's runtime.
     pub(crate) async fn new(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -99,12 +99,12 @@ impl Fake {
         Self { port, asked }
     }
 
-    /// The operations that it was asked for, and the names of other messages.
+    /// Returns the requested operations, and the names of other messages.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().iter().map(Asked::operation).collect()
     }
 
-    /// Something of the last message.
+    /// Applies a function to the last message.
     pub(crate) fn last<T>(&self, f: impl FnOnce(&Asked) -> T) -> T {
         f(self.asked.lock().unwrap().last().unwrap())
     }
@@ -113,23 +113,23 @@ impl Fake {
         IiopProfile::new("127.0.0.1", self.port, ObjectKey::from_static(b"desk"))
     }
 
-    /// A reference to it, of the type `Wire::Desk`.
+    /// Returns a reference to it, of the type `Wire::Desk`.
     pub(crate) fn ior(&self) -> Ior {
         reference(&[self.profile()])
     }
 }
 
-/// A reference of the type `Wire::Desk`.
+/// Returns a reference of the type `Wire::Desk`.
 pub(crate) fn reference(profiles: &[IiopProfile]) -> Ior {
     Ior::from_profiles("IDL:Wire/Desk:1.0", profiles).unwrap()
 }
 
-/// The component that says that zorb's sets are known.
+/// Returns a component with zorb's code sets.
 pub(crate) fn code_sets() -> TaggedComponent {
     TaggedComponent::code_sets(&giop_codec::code_set::CodeSetComponentInfo::zorb()).unwrap()
 }
 
-/// A port that nobody listens at.
+/// Returns a port without a listener.
 pub(crate) fn dead_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -177,7 +177,7 @@ async fn serve<F: Fn(&Asked) -> Answer>(mut socket: TcpStream, all: Arc<Mutex<Ve
     }
 }
 
-/// A whole message; `None` at the end.
+/// Reads a complete message; `None` at the end.
 pub(crate) async fn read(socket: &mut TcpStream) -> Option<(MessageHeader, Bytes)> {
     let mut octets = vec![0; MessageHeader::LEN];
     socket.read_exact(&mut octets).await.ok()?;
@@ -187,7 +187,7 @@ pub(crate) async fn read(socket: &mut TcpStream) -> Option<(MessageHeader, Bytes
     Some((header, octets.into()))
 }
 
-/// A message in this machine's order.
+/// Returns a message in this machine's order.
 pub(crate) fn message(version: Version, kind: MessageType, put: impl FnOnce(&mut Encoder)) -> Bytes {
     let mut e = Encoder::new(ByteOrder::NATIVE, version);
     let size_at = put_message_header(&mut e, kind);
@@ -196,7 +196,7 @@ pub(crate) fn message(version: Version, kind: MessageType, put: impl FnOnce(&mut
     e.into_bytes()
 }
 
-/// A client that sends what it is told.
+/// A client that sends arbitrary requests.
 pub(crate) struct Raw {
     pub(crate) socket: TcpStream,
     pub(crate) version: Version,
@@ -231,7 +231,7 @@ impl Raw {
         id
     }
 
-    /// The next reply.
+    /// Returns the next reply.
     pub(crate) async fn reply(&mut self) -> ReplyMessage {
         let (header, octets) = read(&mut self.socket).await.unwrap();
         ReplyMessage::decode(&header, octets).unwrap()

@@ -1,4 +1,4 @@
-//! References: their profiles and addresses, what is asked of objects, initial references and names.
+//! References: their profiles and addresses, queries of objects, initial references and names.
 
 use giop_codec::ior::{IiopProfile, Ior, ProfileTag, TaggedComponent, TaggedProfile};
 use zorb::prelude::*;

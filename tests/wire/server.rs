@@ -1,4 +1,4 @@
-//! What zorb's server makes of requests that no client of zorb's would send.
+//! The reaction of zorb's server to requests that no zorb client would send.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -70,7 +70,7 @@ impl DeskServant for Desk {
     }
 }
 
-/// A server with an object under the key `desk`.
+/// Returns a server with an object under the key `desk`.
 pub(crate) async fn serving() -> (Orb, DeskRef) {
     let orb = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let desk = orb.activate_named("desk", Desk::default()).unwrap();
@@ -163,11 +163,11 @@ async fn a_oneway_never_has_a_reply() {
     let mut raw = Raw::connect(&orb, b"desk").await;
     raw.response = ResponseFlags::None;
     raw.send("note", &[], |e| e.put_i32(5)).await;
-    // Nor do others that are sent so, whatever becomes of them.
+    // Nor do others that are sent in this way, whatever their result.
     raw.send("add", &[], sum).await;
     raw.send("nonsense", &[], |_| ()).await;
     raw.send("add", &[], |_| ()).await;
-    // 0x02, which is no value.
+    // 0x02, which is not a valid value.
     let mut octets = message(Version::V1_2, MessageType::Request, |e| {
         let target = giop_codec::giop::TargetAddress::Key(b"desk");
         let (request_id, response) = (giop_codec::giop::RequestId(100), ResponseFlags::None);
@@ -192,7 +192,7 @@ async fn before_1_2_a_reply_is_wanted_or_not() {
         let mut raw = Raw::connect(&orb, b"desk").await;
         raw.version = version;
         raw.response = ResponseFlags::Server;
-        // A oneway that wants one gets it.
+        // A oneway with a requested reply is answered.
         assert_eq!(raw.call("note", &[], |e| e.put_i32(1)).await.status(), ReplyStatus::NoException);
         assert_sum(&raw.call("add", &[], sum).await);
         raw.response = ResponseFlags::None;
@@ -210,7 +210,7 @@ async fn wide_text_without_code_sets_is_bad_param_23() {
     let reply = raw.call("wide", &[], |e| e.put_raw(b"\0\0\0\x02\0a")).await;
     let expected = (SystemExceptionKind::BadParam, minor::BAD_PARAM_NO_WCHAR_CODE_SET, CompletionStatus::No);
     assert_eq!(raised(&reply), expected);
-    // Nor with those of a client that says that it sends none.
+    // Nor with those of a client that announces that it sends none.
     let context = CodeSetContext { char_data: CodeSetId::UTF_8, wchar_data: CodeSetId::NONE };
     let contexts = [context.to_service_context().unwrap()];
     assert_sum(&raw.call("add", &contexts, sum).await);
@@ -241,7 +241,7 @@ async fn code_sets_are_those_of_the_server_and_stay() {
     );
     assert_sum(&raw.call("add", &sets(0x0501_0001, 0x0001_0109), sum).await);
     assert_sum(&raw.call("add", &[], sum).await);
-    // What comes back is in the set of the connection.
+    // The result is in the code set of the connection.
     let reply = raw.call("euro", &[], |_| ()).await;
     let mut body = reply.body();
     body.set_code_sets(CodeSets { char: giop_codec::cdr::CharSet::Utf8, wchar: None });
@@ -274,7 +274,7 @@ async fn what_is_not_there_and_what_can_not_be() {
     let (kind, _, completed) = raised(&raw.call("shade", &[], |e| e.put_u32(2)).await);
     assert_eq!((kind, completed), (Kind::Marshal, CompletionStatus::No));
 
-    // A key of an object that is there, of this process and of another one.
+    // The key of an existing object, of this process and of another one.
     let other: DeskRef = orb.activate(Desk::default()).unwrap();
     let live = other.as_object().ior().iiop_profile().unwrap().object_key.as_slice().to_vec();
     raw.key = live.clone();
@@ -351,7 +351,7 @@ async fn an_object_that_the_orb_knows_to_be_gone_answers_that_it_does_not_exist(
             }
         }
     }
-    // Any other operation says so by an exception.
+    // Any other operation raises an exception.
     let mut raw = Raw::connect(&orb, b"never there").await;
     let reply = raw.call("_is_a", &[], |e| e.put_str("IDL:Wire/Desk:1.0").unwrap()).await;
     assert_eq!(reply.status(), ReplyStatus::SystemException);

@@ -1,4 +1,4 @@
-//! GlassFish and the JDK's ORB, which take no message of over 256,000 bytes but in fragments.
+//! GlassFish and the JDK's ORB, which only accept messages of over 256,000 bytes in fragments.
 
 use giop_codec::Version;
 use giop_codec::giop::{
@@ -16,13 +16,13 @@ use crate::wire::DeskRef;
 
 const PIECE: usize = 64 << 10;
 
-/// The sizes of the pieces of a message, and all of its body.
+/// The sizes of the pieces of a message, and its whole body.
 struct Pieces {
     sizes: Vec<usize>,
     octets: Vec<u8>,
 }
 
-/// Reads a message that may come in pieces.
+/// Reads a message that may be fragmented.
 async fn read_pieces(socket: &mut tokio::net::TcpStream) -> Pieces {
     let (mut header, octets) = read(socket).await.unwrap();
     let mut pieces = Pieces { sizes: vec![octets.len()], octets: octets.to_vec() };
@@ -37,14 +37,14 @@ async fn read_pieces(socket: &mut tokio::net::TcpStream) -> Pieces {
     pieces
 }
 
-/// A server at a profile, which answers one request with nothing.
+/// Simulates a server at a profile, which answers one request with an empty result.
 async fn one_request(profile: IiopProfile, text: &str, by_option: Option<usize>) -> Pieces {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let profile = IiopProfile { port: listener.local_addr().unwrap().port(), ..profile };
     let server = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
         let pieces = read_pieces(&mut socket).await;
-        // Before it stands the number of contexts, none, in older versions.
+        // In older versions, the number of contexts, zero, precedes it.
         let (version, id_at) = if pieces.octets[5] < 2 { (Version::V1_1, 16) } else { (Version::V1_2, 12) };
         let id = u32::from_ne_bytes(pieces.octets[id_at..id_at + 4].try_into().unwrap());
         let reply = message(version, MessageType::Reply, |e| {
@@ -80,7 +80,7 @@ async fn requests_and_replies_leave_in_pieces_that_glassfish_takes() {
         (key(b"desk"), Some(32 << 10), Some(32 << 10)),
         (key(b"\xaf\xab\xcb\x00desk"), Some(32 << 10), Some(32 << 10)),
         (key(b"\xaf\xab\xcbdesk"), None, None),
-        // GIOP 1.1 has no fragments that all read alike.
+        // GIOP 1.1 has no fragments that all ORBs interpret in the same way.
         (key(b"\xaf\xab\xcb\x00desk").with_version(Version::V1_1), None, None),
     ] {
         let pieces = one_request(profile, &text, by_option).await;

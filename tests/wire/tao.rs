@@ -18,7 +18,7 @@ zorb::idl! {
 
 use field::{B, KeeperRef, M, T};
 
-/// The words of the last argument, without those of the header.
+/// Returns the words of the last argument, without those of the header.
 async fn argument(orb_type: OrbType, value: Value<B>) -> Vec<u32> {
     let server = Fake::new(|_| Answer::Reply(ReplyStatus::NoException, Box::new(|_| ()))).await;
     let profile = server.profile().with_component(TaggedComponent::orb_type(orb_type));

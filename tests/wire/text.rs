@@ -1,4 +1,4 @@
-//! Text with peers that name no code sets, or none that are known here.
+//! Text with peers that name no code sets, or only unknown ones.
 
 use giop_codec::Version;
 use giop_codec::cdr::{CharSet, CodeSets, WCharSet};
@@ -104,7 +104,8 @@ async fn a_client_that_announces_none_sends_and_gets_wide_text_where_one_is_assu
     }
 }
 
-/// Text that a Java or C++ peer cut within a pair goes through stubs, servants, anys and JSON with all its units.
+/// Text that a Java or C++ peer cut within a surrogate pair passes through stubs, servants, anys and JSON
+/// with all its units.
 #[tokio::test]
 async fn wide_text_with_half_a_surrogate_pair_goes_whole() {
     let server = Orb::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();

@@ -1,4 +1,5 @@
-//! Text to and from objects that are known by a URL: it has no code sets, and a server of zorb's is asked for them.
+//! Text to and from objects that are known by a URL, which has no code sets: a zorb server is queried for
+//! them.
 
 use giop_codec::Version;
 use giop_codec::giop::{ContextId, ReplyStatus};
@@ -13,7 +14,7 @@ async fn client() -> Orb {
     Orb::builder().build().await.unwrap()
 }
 
-/// What can be asked of the server by a URL: without a version, and with those that have code sets.
+/// Returns URLs of the server: without a version, and with the versions that have code sets.
 fn urls(orb: &Orb) -> [String; 3] {
     let at = &orb.endpoints()[0];
     ["", "iiop:1.1@", "iiop:1.2@"].map(|version| match version {
@@ -54,7 +55,7 @@ async fn a_url_without_a_version_gets_that_of_the_server() {
     let (server, _desk) = serving().await;
     let client = client().await;
     let at = &server.endpoints()[0];
-    // Wide text needs GIOP 1.1, and a call in GIOP 1.0 is one that the URL asks for.
+    // Wide text needs GIOP 1.1, and this URL requests calls in GIOP 1.0.
     let old: DeskRef = client.resolve_unchecked(&format!("corbaloc:iiop:1.0@{at}/desk")).await.unwrap();
     let error = old.wide_same("x").await.unwrap_err();
     assert_eq!(error.completed, CompletionStatus::No, "{error}");
@@ -103,7 +104,7 @@ async fn a_server_without_code_sets_gets_latin_1_and_is_asked_for_a_reference_on
         (error.kind, error.minor, error.completed),
         (SystemExceptionKind::DataConversion, minor::DATA_CONVERSION_CHARACTER, CompletionStatus::No)
     );
-    // One whose first text does not fit is asked before.
+    // If the first text cannot be converted, the server is queried first.
     let other: DeskRef = client.resolve_unchecked(&url).await.unwrap();
     assert_eq!(other.same("€").await.unwrap_err().kind, SystemExceptionKind::DataConversion);
     assert_eq!(fake.asked(), ["same", "same", "_non_existent"]);
@@ -128,7 +129,7 @@ async fn a_client_without_code_sets_is_read_and_answered_in_latin_1() {
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         let mut raw = Raw::connect(&server, b"desk").await;
         raw.version = version;
-        // As a client of Java EE sends it.
+        // As a Java EE client sends it.
         let bytes: Vec<u8> = (0x80..=0xff).collect();
         let reply = raw
             .call("same", &[], |e| {

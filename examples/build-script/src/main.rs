@@ -1,4 +1,4 @@
-//! IDL that a build script compiles: `build.rs` makes `shop.rs`, and this includes it.
+//! IDL that a build script compiles: `build.rs` generates `shop.rs`, which is included here.
 //!
 //! ```text
 //! cargo run -p build-script-example

@@ -1,4 +1,4 @@
-//! Replies, in every way in which they may leave.
+//! Replies, in every way in which they may be sent.
 
 use bytes::Bytes;
 use giop_codec::Version;
@@ -12,28 +12,28 @@ use crate::requests::flow;
 use crate::tape::Tape;
 use crate::world::World;
 
-/// The start of a reply of which nobody knows how long it is.
+/// Size of the initial part of a reply of unknown length.
 const HEAD: usize = 24;
 
 impl World {
-    /// One step with one of the requests that are served: `how` says which.
+    /// Performs one step of one of the requests in service, selected by `how`.
     pub fn answer(&mut self, side: usize, how: u8, tape: &mut Tape<'_>) {
         let Some(which) = tape.pick(self.ends[side].served.len()) else { return };
         let len = self.afford(tape.length());
         let end = &mut self.ends[side];
         match how {
-            // The whole of it, whatever there is already.
+            // Completes it in any state.
             0 => end.finish(which, len),
             1 => end.begin_growing(which, len),
             2 => end.begin_flowing(which, len),
             3 => end.go_on(which, len),
             4 => end.acknowledge(which, len),
             5 => {
-                // Nobody gets an answer.
+                // The request remains without an answer.
                 let (asks, tag) = (end.served[which].response.expects_reply(), end.served[which].tag);
                 if end.give_up(which) && asks {
                     (self.disturbed, self.silent) = (true, true);
-                    // When this side closes in good order the peer takes it for not executed.
+                    // If this side closes in an orderly way, the peer assumes that it was not executed.
                     self.unanswered.extend(tag);
                 }
             }
@@ -57,7 +57,7 @@ impl End {
         }
     }
 
-    /// Ends a request by its reply, or by what its reply lacks.
+    /// Ends a request by its reply, or by the missing part of its reply.
     pub fn finish(&mut self, which: usize, len: usize) {
         let sends = !matches!(self.served[which].answer, Answer::Sent);
         if self.is_blocked() && sends {
@@ -147,7 +147,7 @@ impl End {
         }
     }
 
-    /// Tells the peer that the request is there, by a reply; it goes on.
+    /// Acknowledges the request to the peer by a reply; the request continues.
     fn acknowledge(&mut self, which: usize, len: usize) {
         let blocked = self.is_blocked();
         let served = &mut self.served[which];
@@ -159,13 +159,14 @@ impl End {
         }
     }
 
-    /// Ends a request without its reply, or without the rest of it. Says whether the peer goes without.
+    /// Ends a request without its reply, or without the rest of it. Returns whether the peer receives no
+    /// reply.
     fn give_up(&mut self, which: usize) -> bool {
         let blocked = self.is_blocked();
         match &self.served[which].answer {
             Answer::Growing(..) => {
                 if self.conn.break_reply(self.served[which].token) && !blocked && !self.conn.is_closed() {
-                    // Nothing of it has left: another one takes its place.
+                    // No part of it was sent: another reply replaces it.
                     self.served[which].answer = Answer::Open;
                     self.finish(which, 0);
                     return true;

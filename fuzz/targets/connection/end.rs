@@ -1,4 +1,4 @@
-//! One machine with its socket, and a model of what it must know.
+//! One machine with its socket, and a model of the state that it must have.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -20,53 +20,53 @@ use crate::messages::Tag;
 use crate::streams::Payload;
 use crate::wire::Wire;
 
-/// The key of the object whose requests are handed out before their payload is there.
+/// The key of the object whose requests are delivered before their payload has arrived.
 pub const STREAMED: &[u8] = b"streamed";
 
 /// One end of a connection.
 pub struct End {
     pub conn: Connection,
-    /// Octets on their way here, and whether they are followed by an end.
+    /// Bytes in transit to this end, and whether the end of the stream follows.
     pub wire: VecDeque<u8>,
     pub eof: bool,
-    /// Lent to a reader, and to a writer.
+    /// The buffers that are lent to a reader and to a writer.
     pub reader: Option<ReadBuf>,
     pub writer: Option<Transmit>,
-    /// What it wrote and read so far.
+    /// The data that it wrote and read so far.
     pub out: Wire,
     pub read: u64,
     pub calls: Vec<Call>,
-    /// Calls that were given up: their ends may have been on their way already.
+    /// Calls that were given up: their results may already have been in transit.
     pub given_up: Vec<CallId>,
     pub served: Vec<Served>,
     pub locates: Vec<(RequestId, Version, ByteOrder)>,
     pub payloads: Vec<Payload>,
-    /// The rest of a request that is begun, and of one that leaves while it is encoded.
+    /// The rest of a partially sent request, and of one that is sent while it is encoded.
     pub part: Option<(Option<CallId>, Bytes)>,
     pub flow: Option<(u64, Bytes)>,
     /// Messages of a stranger in pieces.
     pub pieces: Vec<VecDeque<Vec<u8>>>,
-    /// Requests that somebody keeps: they pin the memory that they came in.
+    /// Requests that are kept: they pin the memory into which they were received.
     pub kept: Vec<IncomingRequest>,
     pub closed: bool,
-    /// Its socket takes nothing any more.
+    /// Its socket no longer accepts data.
     pub broken: bool,
     /// Its side of the socket is shut down.
     pub shut: bool,
     pub ended: bool,
 }
 
-/// A call that waits.
+/// A pending call.
 pub struct Call {
     pub id: CallId,
     pub request: RequestId,
     pub tag: Tag,
-    /// It may end by itself.
+    /// It may end by a timeout.
     pub timed: bool,
     pub streamed: bool,
 }
 
-/// A request that is being served.
+/// A request in service.
 pub struct Served {
     pub token: ServeToken,
     pub id: RequestId,
@@ -78,18 +78,18 @@ pub struct Served {
     pub answer: Answer,
 }
 
-/// How far its reply is.
+/// The state of its reply.
 pub enum Answer {
     Open,
-    /// It is sent: the request is to be finished.
+    /// It is sent: the request has to be finished.
     Sent,
-    /// It leaves before it is whole.
+    /// It is sent before it is complete.
     Growing(Encoder, Bytes),
-    /// It leaves while it is encoded.
+    /// It is sent while it is encoded.
     Flowing(u64, Bytes),
 }
 
-/// One operation of one object is streamed.
+/// A table in which one operation of one object is streamed.
 #[derive(Debug)]
 struct Table;
 
@@ -103,7 +103,7 @@ impl Streams for Table {
     }
 }
 
-/// What both ends share, and what they are set up with.
+/// The configuration, and the state shared by both ends.
 pub struct Setup {
     pub limits: Arc<Limits>,
     pub pool: Arc<BufferPool>,
@@ -145,12 +145,12 @@ impl End {
         }
     }
 
-    /// Whether nothing may be sent: a request is not queued whole.
+    /// Returns whether nothing may be sent because a request is only partially queued.
     pub fn is_blocked(&self) -> bool {
         self.conn.wants_part()
     }
 
-    /// Reads once, and says whether anything moved. `hold`: the reader comes back later.
+    /// Reads once, and returns whether any data moved. With `hold`, the reader keeps the buffer for later.
     pub fn read(&mut self, most: usize, hold: bool, now: Instant) -> bool {
         let mut buf = match self.reader.take() {
             Some(buf) => buf,
@@ -188,8 +188,8 @@ impl End {
         true
     }
 
-    /// Takes octets that came without a buffer; `false`: there was no room for all of them. Between messages there is for a header, and nobody reads so
-    /// at other times.
+    /// Takes bytes that arrived without a buffer; `false` if not all of them fitted. Between messages there
+    /// is space for a header, and no such reads happen at other times.
     pub fn read_early(&mut self, most: usize, now: Instant) -> bool {
         if self.reader.is_some() || !self.conn.wants_read() || self.ended {
             return true;
@@ -207,13 +207,14 @@ impl End {
                 !between || taken >= PIECE_HEADER_LEN as u64,
                 "there is always room for the header of a message"
             );
-            // The stream is lost: a driver gives the connection up.
+            // The stream is lost: a driver closes the connection.
             self.conn.abort(giop_proto::CloseReason::Local);
         }
         fitted
     }
 
-    /// Writes some of what is queued, and gives what the socket took. `hold`: the writer comes back later.
+    /// Writes some of the queued data, and returns what the socket accepted. With `hold`, the writer
+    /// continues later.
     pub fn write(&mut self, most: usize, hold: bool, now: Instant) -> Option<Vec<u8>> {
         let fresh = self.writer.is_none();
         let mut transmit = self.writer.take().or_else(|| self.conn.take_transmit())?;
@@ -238,20 +239,20 @@ impl End {
         Some(octets)
     }
 
-    /// Lets time do its work. It must not be asked for it again and again.
+    /// Handles expired timeouts. They must not be due again immediately.
     pub fn tick(&mut self, now: Instant) {
         for _ in 0..4 {
             match self.conn.poll_timeout() {
                 Some(at) if at <= now => self.conn.handle_timeout(now),
                 _ => return,
             }
-            // A call's end is not late, but the first look may come too early.
+            // A call's end is not late, but the first check may come too early.
         }
         let at = self.conn.poll_timeout();
         assert!(at.is_none_or(|at| at > now), "its time is over, and over again: {at:?} at {now:?}");
     }
 
-    /// What must hold whatever happened, once all events are taken.
+    /// Checks the invariants, after all events have been taken.
     pub fn check(&self) {
         let conn = &self.conn;
         let stats = conn.stats();

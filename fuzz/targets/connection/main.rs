@@ -1,10 +1,13 @@
-//! The connection machine by operation sequences: calls, replies in every way there is, cancels, closes, time, reads and writes in parts, octets
-//! from strangers; one machine alone, or two that are joined.
+//! The connection machine by operation sequences: calls, replies in every way, cancels, closes, time, partial
+//! reads and writes, bytes from strangers. One machine alone, or two that are connected.
 //!
-//! The input is a tape of operations, an octet each and what it needs behind it (`world.rs`). The octet `G` begins a GIOP message as it stands
-//! on the wire, so that a capture is a tape as well. After each operation the machine must agree with a simple model of it:
-//! each call ends once, nothing is handed out twice, what is counted as waiting and served is what waits and is served, and a machine that
-//! does not want to be read has a reason. In the end nothing is left of it. Of two machines with nobody who disturbs them everything comes through.
+//! The input is a tape of operations: a byte for each, followed by its parameters (`world.rs`). The byte `G`
+//! begins a GIOP message in its wire format, so that a capture is a tape as well.
+//!
+//! After each operation the machine must agree with a simple model of it. Each call ends once, and nothing is
+//! delivered twice. The counters of waiting and served requests are correct, and a machine that does not want
+//! to be read has a reason. At the end, no state is left. Between two undisturbed machines, everything is
+//! delivered.
 #![no_main]
 
 mod answers;

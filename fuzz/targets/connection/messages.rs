@@ -11,13 +11,14 @@ use giop_codec::giop::{
 };
 use giop_codec::{ByteOrder, Version};
 
-/// A number by which a request is known on both sides.
+/// The number that identifies a request on both sides.
 pub type Tag = u32;
 
-/// Of a body: its tag.
+/// Size of the tag in a body.
 pub const TAG: usize = 4;
 
-/// The body of a request or reply: a tag, and octets that do not repeat where buffers end.
+/// Returns the body of a request or reply: a tag, and a byte pattern that does not repeat at buffer
+/// boundaries.
 pub fn body(tag: Tag, len: usize) -> Bytes {
     static PATTERN: OnceLock<Vec<u8>> = OnceLock::new();
     let pattern = PATTERN.get_or_init(|| (0..1usize << 18).map(|i| (i * 31 + i / 251) as u8).collect());
@@ -26,13 +27,13 @@ pub fn body(tag: Tag, len: usize) -> Bytes {
     body.into()
 }
 
-/// The tag of a body that is whole.
+/// Returns the tag of a complete and correct body.
 pub fn tag_of(octets: &[u8]) -> Option<Tag> {
     let tag = Tag::from_ne_bytes(*octets.first_chunk()?);
     (octets == body(tag, octets.len() - TAG)).then_some(tag)
 }
 
-/// A request up to its body, of which `coming` octets follow in another way.
+/// A request up to its body, of which `coming` bytes follow in another way.
 pub struct Ask<'a> {
     pub version: Version,
     pub order: ByteOrder,
@@ -62,7 +63,7 @@ impl Ask<'_> {
     }
 }
 
-/// A reply, of whose body `coming` octets follow in another way.
+/// Returns a reply, of whose body `coming` bytes follow in another way.
 pub fn reply(version: Version, order: ByteOrder, id: RequestId, body: Bytes, coming: u64) -> Encoder {
     let mut e = Encoder::new(order, version);
     let size_at = put_message_header(&mut e, MessageType::Reply);
@@ -95,7 +96,7 @@ pub fn locate_reply(version: Version, order: ByteOrder, id: RequestId) -> Encode
     e
 }
 
-/// A message that is a header and perhaps a word behind it.
+/// Returns a message that consists of a header, followed by a word if given.
 pub fn bare(version: Version, order: ByteOrder, kind: MessageType, word: Option<u32>) -> Vec<u8> {
     let size = if word.is_some() { 4 } else { 0 };
     let mut octets = MessageHeader { size, ..MessageHeader::new(version, order, kind) }.encode().to_vec();
@@ -108,7 +109,7 @@ pub fn bare(version: Version, order: ByteOrder, kind: MessageType, word: Option<
     octets
 }
 
-/// The message as its first piece of `at` octets, and its rest in fragments of `step` octets.
+/// Splits the message into a first piece of `at` bytes, and fragments of `step` bytes.
 pub fn pieces(message: &[u8], at: usize, step: usize) -> Vec<Vec<u8>> {
     let Some(Ok(header)) = message.first_chunk().map(MessageHeader::decode) else { return Vec::new() };
     let (first, mut rest) = message.split_at(at.clamp(MessageHeader::LEN, message.len()));

@@ -1,4 +1,4 @@
-//! What a side asks of the other one.
+//! The requests of a side.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::messages::{Ask, Tag, body, locate};
 use crate::tape::Tape;
 use crate::world::World;
 
-/// How a request leaves.
+/// How a request is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     Whole,
-    /// Its payload is queued in parts, and nothing else meanwhile.
+    /// Its payload is queued in parts, and nothing else in the meantime.
     Parts,
     /// While it is encoded.
     Flow,
 }
 
 impl World {
-    /// A call, or a oneway.
+    /// Makes a call, or a oneway.
     pub fn request(&mut self, side: usize, way: Way, oneway: bool, tape: &mut Tape<'_>) {
         let (flags, len) = (tape.octet(), self.afford(tape.length()));
         let (version, order) = (tape.version(), tape.order());
@@ -48,7 +48,7 @@ impl World {
             None => conn.next_oneway_id(),
         };
         let whole = body(tag, len);
-        // What is begun has its tag, and a part of the rest.
+        // The first part has its tag, and some of the rest.
         let first = if way == Way::Whole { whole.len() } else { 4 + len / 3 };
         let coming = whole.slice(first..);
         let mut e = Ask {
@@ -83,7 +83,7 @@ impl World {
                 }
                 Ok(None) if coming.is_empty() && e.is_empty() => true,
                 Ok(None) => {
-                    // It has to leave whole.
+                    // It has to be sent as a whole.
                     assert!(!e.is_empty(), "the encoder is as it was");
                     e.put_shared(coming);
                     match call {
@@ -144,13 +144,13 @@ impl World {
         let end = &mut self.ends[side];
         let Some(which) = tape.pick(end.calls.len()) else { return };
         let call = end.calls.swap_remove(which);
-        // Nothing can follow half a request.
+        // Nothing can follow a partial request.
         self.disturbed |= end.is_blocked();
         end.give_up_call(call.id);
         self.cancelled = true;
     }
 
-    /// The next octets of what is begun, or its end before they are there.
+    /// Queues the next bytes of a partial request, or aborts it.
     pub fn part(&mut self, side: usize, tape: &mut Tape<'_>) {
         let (give_up, len) = (tape.octet() == 0xff, tape.length());
         let end = &mut self.ends[side];
@@ -158,7 +158,7 @@ impl World {
             end.conn.give_up_request();
             assert!(!end.conn.wants_part());
             self.disturbed = true;
-            // Its caller does not wait for a reply to it.
+            // Its caller no longer waits for a reply.
             if let Some((Some(call), _)) = end.part.take()
                 && let Some(at) = end.calls.iter().position(|waiting| waiting.id == call)
             {
@@ -170,7 +170,7 @@ impl World {
         end.send_part(len);
     }
 
-    /// The next octets of a request that leaves while it is encoded, or its end.
+    /// Queues the next bytes of a request that is sent while it is encoded, or ends it.
     pub fn flow(&mut self, side: usize, tape: &mut Tape<'_>) {
         let (how, len) = (tape.octet(), tape.length());
         let end = &mut self.ends[side];
@@ -231,7 +231,7 @@ impl End {
         }
     }
 
-    /// The id of one of its calls, or any.
+    /// Returns the id of one of its calls, or any id.
     pub fn some_id(&self, tape: &mut Tape<'_>) -> RequestId {
         let which = tape.octet();
         match tape.pick(self.calls.len()) {
@@ -241,7 +241,7 @@ impl End {
     }
 }
 
-/// Gives more of a message that leaves while it is encoded.
+/// Queues more of a message that is sent while it is encoded.
 pub fn flow(conn: &mut giop_proto::Connection, number: u64, octets: Bytes) {
     let mut e = Encoder::new(giop_codec::ByteOrder::NATIVE, Version::V1_2);
     if octets.len().is_multiple_of(2) {

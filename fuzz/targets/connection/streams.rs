@@ -1,4 +1,4 @@
-//! Payloads that are taken while they come: in chunks, or into memory that is lent.
+//! Payloads that are taken while they arrive: in chunks, or into lent memory.
 
 use giop_proto::{Chunk, Loan, Returned, ServeToken};
 
@@ -7,14 +7,14 @@ use crate::messages::tag_of;
 use crate::tape::Tape;
 use crate::world::World;
 
-/// The payload of a request that was handed out before it was there.
+/// The payload of a request that was delivered before it was complete.
 pub struct Payload {
     token: ServeToken,
     octets: Vec<u8>,
-    /// Somebody takes it, also after the reply.
+    /// It will be taken, even after the reply.
     opened: bool,
     lent: bool,
-    /// Whether its octets are those that a machine sends.
+    /// Whether its bytes are those that a machine sends.
     known: bool,
 }
 
@@ -48,14 +48,14 @@ impl World {
 }
 
 impl End {
-    /// Octets of a stranger came, which may stand in the middle of a payload.
+    /// Marks all payloads as unknown, because bytes of a stranger arrived, which may be within a payload.
     pub fn doubt_payloads(&mut self) {
         for payload in &mut self.payloads {
             payload.known = false;
         }
     }
 
-    /// A request is over: if nobody has said that its payload will be taken, it is thrown away.
+    /// Handles the end of a request: unless its payload was claimed, it is discarded.
     pub fn unopened(&mut self, token: ServeToken) {
         self.payloads.retain(|payload| payload.opened || payload.token != token);
     }
@@ -77,7 +77,7 @@ impl End {
         }
     }
 
-    /// Takes what is there. `asks`: more is to be read for it.
+    /// Takes the available bytes. With `asks`, more data is requested.
     pub fn take(&mut self, which: usize, asks: bool, now: std::time::Instant) {
         self.open(which);
         let payload = &mut self.payloads[which];
@@ -113,7 +113,7 @@ impl End {
         }
     }
 
-    /// Takes all that is there, and says whether anything was.
+    /// Takes all available bytes, and returns whether there were any.
     pub fn take_all(&mut self, now: std::time::Instant) -> bool {
         let mut moved = false;
         for which in (0..self.payloads.len()).rev() {

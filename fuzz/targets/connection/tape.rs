@@ -1,9 +1,9 @@
-//! The input, taken from its front.
+//! The input, consumed from its front.
 
 use giop_codec::giop::MessageHeader;
 use giop_codec::{ByteOrder, Version};
 
-/// What is left of the input. Behind its end stand zeros.
+/// The rest of the input. Zeros follow its end.
 pub struct Tape<'a>(&'a [u8]);
 
 impl<'a> Tape<'a> {
@@ -15,7 +15,7 @@ impl<'a> Tape<'a> {
         self.0.is_empty()
     }
 
-    /// What is left, to look at.
+    /// Returns the rest without consuming it.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
@@ -28,14 +28,14 @@ impl<'a> Tape<'a> {
         u16::from_le_bytes([self.octet(), self.octet()])
     }
 
-    /// So many octets, or what there is.
+    /// Takes `len` bytes, or fewer if the input ends.
     pub fn take(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// A GIOP message as long as its header says, or what there is of it.
+    /// Takes a GIOP message of the length in its header, or a part of it if the input ends.
     pub fn message(&mut self) -> &'a [u8] {
         let header = self.0.first_chunk().map(MessageHeader::decode);
         let size = match header {
@@ -45,7 +45,7 @@ impl<'a> Tape<'a> {
         self.take(MessageHeader::LEN.saturating_add(size))
     }
 
-    /// A length: mostly small, at times some thousands, seldom up to 124 KiB.
+    /// Takes a length: mostly small, sometimes a few thousand, rarely up to 124 KiB.
     pub fn length(&mut self) -> usize {
         match usize::from(self.octet()) {
             small @ 0..0x80 => small,
@@ -54,7 +54,7 @@ impl<'a> Tape<'a> {
         }
     }
 
-    /// How much a read or a write takes.
+    /// Takes the size of a read or a write.
     pub fn portion(&mut self) -> usize {
         match self.octet() {
             0xc0.. => usize::MAX,
@@ -75,7 +75,7 @@ impl<'a> Tape<'a> {
         if self.octet() & 1 == 0 { ByteOrder::Little } else { ByteOrder::Big }
     }
 
-    /// One of so many things, none if there are none.
+    /// Selects one of `many` items, `None` if there are none.
     pub fn pick(&mut self, many: usize) -> Option<usize> {
         (many > 0).then(|| usize::from(self.octet()) % many)
     }

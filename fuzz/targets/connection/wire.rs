@@ -1,4 +1,5 @@
-//! What a machine writes must be GIOP: whole messages, each of which decodes, and pieces that belong together.
+//! A machine's output must be GIOP: complete messages, each of which decodes, and fragments that belong
+//! together.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +7,16 @@ use giop_codec::Version;
 use giop_codec::cdr::Decoder;
 use giop_codec::giop::{Message, MessageHeader, MessageType, RequestId};
 
-/// What one machine wrote, but for the messages that were seen whole.
+/// The output of a machine, without complete messages.
 #[derive(Default)]
 pub struct Wire {
     tail: Vec<u8>,
-    /// Messages of which pieces are missing.
+    /// Messages whose last fragments are missing.
     open: BTreeSet<RequestId>,
-    /// The peer may have asked twice under one id: a whole reply may stand between the pieces of another.
+    /// The peer may have used a request id twice: a complete reply may then come between the fragments of
+    /// another.
     pub asked_twice: bool,
-    /// Octets in all.
+    /// Bytes in all.
     pub written: u64,
 }
 
@@ -34,7 +36,7 @@ impl Wire {
         self.tail.drain(..at);
     }
 
-    /// Whether everything that was begun was ended.
+    /// Returns whether everything that was begun was ended.
     pub fn is_whole(&self) -> bool {
         self.tail.is_empty() && self.open.is_empty()
     }
@@ -55,7 +57,7 @@ fn check(open: &mut BTreeSet<RequestId>, asked_twice: bool, header: MessageHeade
         Message::Request(request) => request.request_id,
         Message::Reply(reply) => reply.request_id,
         Message::CancelRequest(cancel) => {
-            // The rest of a request that is given up does not come.
+            // The rest of a cancelled request does not follow.
             open.remove(&cancel.request_id);
             return;
         }

@@ -1,4 +1,4 @@
-//! Everything that happens to a machine, or to two.
+//! Everything that happens to one machine, or to two.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -21,34 +21,34 @@ use crate::requests::Way;
 use crate::streams::Payload;
 use crate::tape::Tape;
 
-/// The machines, what is on its way between them, and what is known of that.
+/// The machines, the data in transit between them, and the expected state.
 pub struct World {
-    /// One that talks to a stranger, or two that talk to each other.
+    /// One machine connected to a stranger, or two connected to each other.
     pub ends: Vec<End>,
     pub now: Instant,
-    /// The last tag that was given.
+    /// The last tag that was assigned.
     pub next: Tag,
-    /// What was handed out to be executed.
+    /// Tags of requests that were delivered for execution.
     handed: BTreeSet<Tag>,
-    /// What a caller was told that it was not.
+    /// Tags of requests whose callers were notified that they were not executed.
     pub refused: BTreeSet<Tag>,
-    /// What was executed and got no answer.
+    /// Tags of requests that were executed without an answer.
     pub unanswered: BTreeSet<Tag>,
     /// A request that expects an answer got none.
     pub silent: bool,
-    /// The oneways of each side, and those that came there, in their order.
+    /// The oneways of each side, and those that arrived, in order.
     pub oneways: [Vec<Tag>; 2],
     came: [Vec<Tag>; 2],
-    /// Octets came that no machine sent: what they mean is anybody's guess.
+    /// Bytes arrived that no machine sent: their effect is unknown.
     tainted: bool,
-    /// Something was ended before it was over.
+    /// Something was aborted before its end.
     pub disturbed: bool,
     pub cancelled: bool,
     /// Why calls without a deadline failed.
     failures: Vec<String>,
     /// Requests are kept for a while.
     keeps: bool,
-    /// Octets of bodies that may still be made.
+    /// Bytes of bodies that may still be created.
     budget: usize,
 }
 
@@ -69,7 +69,7 @@ pub fn run(mut tape: Tape<'_>) {
     assert_eq!(setup.load.taken(), 0, "somebody keeps requests");
 }
 
-/// Limits that come into sight.
+/// Returns limits that are small enough to be reached.
 fn limits(small: u16) -> Limits {
     let mut limits = Limits::default();
     let choose = |many: u16, at: u16| usize::from((small >> at) % many);
@@ -90,7 +90,7 @@ fn pool(small: u16) -> BufferPool {
 
 impl World {
     fn new(tape: &mut Tape<'_>, now: Instant) -> (Self, Setup) {
-        // A capture alone goes to whom it is for.
+        // A capture alone is given to the side that it is for.
         let (mode, small) = match tape.rest().first_chunk().map(MessageHeader::decode) {
             Some(Ok(header)) => match header.kind {
                 MessageType::Reply | MessageType::LocateReply => (0, 0),
@@ -137,19 +137,19 @@ impl World {
         (world, setup)
     }
 
-    /// How long a body may be that would be so long.
+    /// Returns the length of a body, reduced to the remaining budget.
     pub fn afford(&mut self, len: usize) -> usize {
         let len = len.min(self.budget);
         self.budget -= len;
         len
     }
 
-    /// Whether the other side serves requests, if it is known.
+    /// Returns whether the other side serves requests, or true if that is unknown.
     pub fn may_ask(&self, side: usize) -> bool {
         self.ends.get(1 - side).is_none_or(|peer| peer.conn.accepts_requests())
     }
 
-    /// The lowest bit of the ids of a side.
+    /// Returns the lowest bit of the request ids of a side.
     pub fn parity(&self, side: usize) -> u32 {
         u32::from(self.ends[side].conn.role() == Role::Server)
     }
@@ -207,7 +207,7 @@ impl World {
         }
     }
 
-    /// Tells what happens, where somebody asks: `ZORB_TRACE=1 fuzz/run connection FILE`.
+    /// Prints the operation, if requested: `ZORB_TRACE=1 fuzz/run connection FILE`.
     fn trace(&self, side: usize, what: &dyn fmt::Display) {
         static ASKED: OnceLock<bool> = OnceLock::new();
         if *ASKED.get_or_init(|| std::env::var_os("ZORB_TRACE").is_some()) {
@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// Octets of a stranger.
+    /// Feeds bytes of a stranger.
     fn feed(&mut self, side: usize, octets: &[u8]) {
         self.tainted = true;
         self.ends[side].doubt_payloads();
@@ -223,7 +223,7 @@ impl World {
         self.ends[side].wire.extend(octets);
     }
 
-    /// A message of a stranger, with mistakes, whole or in pieces.
+    /// Feeds a message of a stranger, with mistakes, whole or in pieces.
     fn message(&mut self, side: usize, tape: &mut Tape<'_>) {
         let (kind, version, order) = (tape.octet(), tape.version(), tape.order());
         let id = self.ends[side].some_id(tape);
@@ -404,7 +404,7 @@ impl World {
         assert!(end.conn.take_outcome(id).is_none() && end.conn.is_over(id), "it ends once");
         let completed = match outcome {
             Ok(reply) => self.answered(call.tag, &reply),
-            // Who knows that the operation is streamed knows that it may have begun.
+            // The caller knows that the operation is streamed, and that it may therefore have begun.
             Err(error) if call.streamed && error.sent == Sent::Partly => CompletionStatus::Maybe,
             Err(error) => {
                 if !call.timed {
@@ -433,7 +433,7 @@ impl World {
         CompletionStatus::Yes
     }
 
-    /// Answers and moves everything until nothing moves any more.
+    /// Answers and moves all data until nothing moves any more.
     fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 100_000, "they come to rest");
@@ -441,7 +441,7 @@ impl World {
             for side in 0..self.ends.len() {
                 moved |= self.move_on(side);
             }
-            // What waits for memory looks for it soon.
+            // A machine that waits for memory retries soon.
             let soon = self.ends.iter().filter_map(|end| end.conn.poll_timeout()).min();
             match soon {
                 Some(at) if !moved && at <= self.now + Duration::from_millis(100) => {
@@ -476,7 +476,7 @@ impl World {
         self.ends[side].read(usize::MAX, false, now) | self.poll(side) | moved
     }
 
-    /// Brings everything to its end, and checks what must hold then.
+    /// Ends everything, and checks the final invariants.
     fn end(mut self) {
         self.settle();
         if self.ends.len() == 2 {
@@ -489,7 +489,7 @@ impl World {
             end.eof |= alone;
         }
         self.settle();
-        // A message that was announced with 4 GiB has 18 hours.
+        // A message with an announced size of 4 GiB has a deadline of 18 hours.
         for round in 0..1000 {
             if self.ends.iter().all(|end| end.closed) {
                 break;
@@ -498,7 +498,8 @@ impl World {
             self.settle();
         }
         if self.silent {
-            // Who has no deadline waits for ever for an answer that nobody makes: a driver's patience ends before.
+            // A call without a deadline would wait forever for an answer that never comes. In practice, the
+            // driver closes the connection earlier.
             for end in &mut self.ends {
                 end.conn.abort(CloseReason::Local);
             }
@@ -521,13 +522,13 @@ impl World {
         }
     }
 
-    /// Where nobody disturbed two machines and no limit was in the way, everything came through.
+    /// Checks that everything was delivered, if two machines were not disturbed and no limit was reached.
     fn check_pair(&self) {
         let limited = |end: &End| {
             let stats = end.conn.stats();
             let hit = |limit: &&Limit| !matches!(limit, Limit::Pool | Limit::CallTime);
             let hits = Limit::ALL.iter().filter(hit).any(|limit| stats.limits.of(*limit) > 0);
-            // Before GIOP 1.2 a locate may be refused without a word of it.
+            // Before GIOP 1.2 a locate may be refused without a notification.
             hits || stats.refused > 0 || stats.dropped > 0
         };
         if self.tainted || self.disturbed || self.ends.iter().any(limited) {

@@ -1,4 +1,4 @@
-//! Strangers.
+//! Handshakes with strangers.
 
 use std::io::ErrorKind;
 
@@ -11,7 +11,7 @@ use crate::peer::{Edit, Manner, Peer, certificate};
 use crate::story::Dice;
 use crate::{NAME, Side, sockets};
 
-/// The stranger sends the octets, whatever he is told.
+/// The stranger sends the bytes, regardless of the answers.
 pub async fn octets(side: Side, octets: &[u8]) {
     let (near, far) = sockets();
     let sends = send(far, octets, Dice::new(octets));
@@ -19,13 +19,13 @@ pub async fn octets(side: Side, octets: &[u8]) {
     assert!(outcome.is_err(), "{side:?}: a session without a key");
 }
 
-/// In pieces. The socket stays open for what is answered, which finds room.
+/// Sends in pieces. The socket stays open, so that answers can be written.
 async fn send(far: UnixStream, mut octets: &[u8], mut dice: Dice) -> UnixStream {
     while !octets.is_empty() {
         let length = dice.length();
         match far.try_write(&octets[..length.min(octets.len())]) {
             Ok(n) => octets = &octets[n..],
-            // The other side has had enough.
+            // The other side no longer reads.
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(_) => break,
         }
@@ -37,7 +37,7 @@ async fn send(far: UnixStream, mut octets: &[u8], mut dice: Dice) -> UnixStream 
     far
 }
 
-/// The stranger speaks TLS, with a name and a certificate of his own, and not quite as it should be.
+/// The stranger performs a TLS handshake with a name and a certificate of its own, and with changed bytes.
 pub async fn changed(side: Side, how: u8, tape: &[u8]) {
     let mut tape = Tape(tape);
     let versions = match how & 3 {
@@ -66,7 +66,7 @@ pub async fn changed(side: Side, how: u8, tape: &[u8]) {
     let name = std::str::from_utf8(tape.take(length)).unwrap_or_default().to_owned();
     let name = ServerName::try_from(name).unwrap_or_else(|_| NAME.try_into().expect("a name"));
     let is_own = shown.as_ref() == Some(&own);
-    // A client that shows nothing is welcome, as nobody.
+    // A client without a certificate is accepted, without an identity.
     let mut is_good = is_own || (shown.is_none() && side == Side::Acceptor);
     let mut edits = Vec::new();
     while !tape.0.is_empty() && edits.len() < 16 {
@@ -94,7 +94,7 @@ pub async fn changed(side: Side, how: u8, tape: &[u8]) {
     }
 }
 
-/// Nothing comes over the session, and then its end.
+/// Nothing is received over the session except its end.
 async fn to_the_end(end: &TlsEnd) {
     let mut machine = crate::story::End::new(giop_proto::Role::Server, std::time::Instant::now());
     let mut buf = machine.conn.take_read_buf();
@@ -108,7 +108,7 @@ async fn to_the_end(end: &TlsEnd) {
     }
 }
 
-/// What is left of the input. Behind its end stand zeros.
+/// The rest of the input. Zeros follow its end.
 struct Tape<'a>(&'a [u8]);
 
 impl<'a> Tape<'a> {

@@ -1,10 +1,13 @@
-//! TLS as listeners and callers have it, over sockets in memory: handshakes with strangers, and GIOP inside of a session.
+//! TLS as used by listeners and callers, over sockets in memory: handshakes with strangers, and GIOP inside
+//! of a session.
 //!
-//! Octets that begin with a `G` are GIOP: they go through an established session, cut into records and pieces of records at will, and
-//! the connection machine behind it must make the same of them, and answer the same, as without TLS. The first octet of
-//! others says what a stranger does: he sends octets as they stand, or goes through the handshake with a name and a
-//! certificate from the tape, and with octets changed. A session with somebody who showed a certificate is then one with
-//! whom that certificate belongs to.
+//! Input that begins with a `G` is GIOP. It is sent through an established session, cut arbitrarily into
+//! records and pieces of records. The connection machine must produce the same events and the same answers as
+//! without TLS.
+//!
+//! The first byte of other input selects what a stranger does. It sends the bytes unchanged, or performs the
+//! handshake with a name and a certificate from the tape and with changed bytes. If a session with a
+//! certificate results, that certificate must belong to the stranger's identity.
 #![no_main]
 
 mod handshake;
@@ -23,14 +26,14 @@ use orb_runtime::tls::{ClientCertificates, Identity, Tls, Trust};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 
-/// The CA of both, and certificates with their keys that hold for some thousand years.
+/// The CA of both, and certificates with their keys that are valid for some thousand years.
 pub const CA: &str = include_str!("ca.pem");
 pub const SERVER: &str = include_str!("server.pem");
 pub const CLIENT: &str = include_str!("client.pem");
 /// A name in the certificate of the server.
 pub const NAME: &str = "server.test";
 
-/// Far more than anything takes, and less than libFuzzer waits.
+/// Timeout: much longer than any input needs, and shorter than libFuzzer's timeout.
 const HANGS: Duration = Duration::from_secs(8);
 
 static ACCEPTS: LazyLock<Tls> = LazyLock::new(|| {
@@ -61,7 +64,7 @@ fuzz_target!(|data: &[u8]| {
     });
 });
 
-/// The side that is looked at.
+/// The side under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Acceptor,
@@ -73,7 +76,7 @@ impl Side {
         if kind & 1 == 0 { Side::Acceptor } else { Side::Connector }
     }
 
-    /// Its handshake.
+    /// Performs its handshake.
     pub async fn shake_hands(self, stream: TcpStream) -> Result<TlsEnd, String> {
         match self {
             Side::Acceptor => TlsEnd::accept(&ACCEPTS, stream).await,
@@ -82,7 +85,8 @@ impl Side {
     }
 }
 
-/// The socket of the side that is looked at, and that of its peer. The library has Unix sockets in streams of TCP as well.
+/// Returns the socket of the side under test, and that of its peer. The library uses the TCP stream type for
+/// Unix sockets as well.
 pub fn sockets() -> (TcpStream, UnixStream) {
     let (near, far) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
     let near = std::net::TcpStream::from(std::os::fd::OwnedFd::from(near));

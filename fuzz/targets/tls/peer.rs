@@ -1,4 +1,4 @@
-//! The other end of a session: rustls by itself, with a socket, and whatever it should not do.
+//! The other end of a session: rustls alone, with a socket and deliberate misbehaviour.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -22,23 +22,23 @@ use tokio::net::UnixStream;
 use crate::story::Dice;
 use crate::{CLIENT, NAME, SERVER, Side};
 
-/// So often the other side gets its turn before its silence means that it waits for more.
+/// How many times the other side is polled before it is assumed to wait for more data.
 const PATIENCE: usize = 8;
 
-/// What a peer says of itself.
+/// The configuration of a peer.
 pub struct Manner {
     pub versions: Vec<&'static SupportedProtocolVersion>,
-    /// The certificate that it shows; `None`: none.
+    /// The certificate that it presents; `None`: none.
     pub certificate: Option<CertificateDer<'static>>,
-    /// What a client calls the server.
+    /// The server name that a client requests.
     pub name: ServerName<'static>,
 }
 
-/// A change to what it sends: the flight, the place in it, and what is done to the octet there.
+/// A change to its output: the flight, the position in it, and the change of the byte there.
 pub struct Edit {
     pub flight: u8,
     pub place: u16,
-    /// The bits that change; 0: all from there on is left out.
+    /// The bits that are flipped; 0: the rest of the flight is omitted.
     pub bits: u8,
 }
 
@@ -47,7 +47,7 @@ pub struct Peer {
     tls: Connection,
     dice: Dice,
     pub got: Vec<u8>,
-    /// The other side sends no more, or nothing that is understood.
+    /// The other side sends no more, or sends invalid data.
     ended: bool,
 }
 
@@ -61,7 +61,7 @@ impl Manner {
     }
 }
 
-/// The certificate of the peer of that side.
+/// Returns the certificate of the peer of that side.
 pub fn certificate(of: Side) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem(of).as_bytes()).expect("it is one")
 }
@@ -74,7 +74,7 @@ fn pem(of: Side) -> &'static str {
 }
 
 impl Peer {
-    /// The peer of that side.
+    /// Returns the peer of that side.
     pub fn new(of: Side, stream: UnixStream, manner: Manner, dice: Dice) -> Self {
         let provider = Arc::new(default_provider());
         let key = PrivateKeyDer::from_pem_slice(pem(of).as_bytes()).expect("it is one");
@@ -104,7 +104,7 @@ impl Peer {
         Self { stream, tls, dice, got: Vec::new(), ended: false }
     }
 
-    /// Goes through the handshake, and changes what it sends. Gives up where the other side waits for something else.
+    /// Performs the handshake, and changes its output. Gives up if the other side waits for something else.
     pub async fn shake_hands(&mut self, edits: &[Edit]) {
         let (mut flight, mut changed) = (0, false);
         loop {
@@ -142,7 +142,7 @@ impl Peer {
         }
     }
 
-    /// Sends the plaintext in records of any length.
+    /// Sends the plaintext in records of various lengths.
     pub async fn say(&mut self, mut plaintext: &[u8]) {
         while !plaintext.is_empty() && !self.ended {
             let length = self.dice.length();
@@ -150,7 +150,7 @@ impl Peer {
             self.tls.writer().write_all(piece).expect("there is room");
             plaintext = rest;
             match length % 8 {
-                // Several records leave together.
+                // Several records are sent together.
                 0..3 => continue,
                 3 => drop(self.tls.refresh_traffic_keys()),
                 _ => {}
@@ -162,7 +162,7 @@ impl Peer {
         self.send(&octets).await;
     }
 
-    /// Sends octets as they stand, in pieces.
+    /// Sends bytes unchanged, in pieces.
     pub async fn send(&mut self, mut octets: &[u8]) {
         while !octets.is_empty() && !self.ended {
             self.take();
@@ -183,7 +183,7 @@ impl Peer {
         }
     }
 
-    /// Says that nothing follows, in TLS too or by the stream alone.
+    /// Announces the end, in TLS too or by the stream alone.
     pub async fn end(&mut self) {
         if self.dice.length().is_multiple_of(2) && !self.tls.is_handshaking() {
             self.tls.send_close_notify();
@@ -209,7 +209,7 @@ impl Peer {
         octets
     }
 
-    /// Takes what is there; says whether that is something.
+    /// Reads the available data; returns whether there was any.
     fn take(&mut self) -> bool {
         let (mut octets, mut some) = ([0; 4096], false);
         while !self.ended {
@@ -224,7 +224,7 @@ impl Peer {
             while !rest.is_empty() {
                 let taken = self.tls.read_tls(&mut rest);
                 if taken.is_err() || self.tls.process_new_packets().is_err() {
-                    // What it would say of that is not sent: the other side has failed already.
+                    // The resulting alert is not sent: the other side has already failed.
                     self.ended = true;
                     break;
                 }
@@ -238,13 +238,13 @@ impl Peer {
     }
 }
 
-/// Says that nothing follows. Tokio's own way takes a socket that may be changed.
+/// Shuts down the sending direction. Tokio's own method needs a mutable socket.
 pub fn end(stream: &UnixStream) {
     let stream = stream.as_fd().try_clone_to_owned().map(std::os::unix::net::UnixStream::from);
     let _ = stream.expect("a descriptor").shutdown(Shutdown::Write);
 }
 
-/// Shows a certificate whatever is asked for.
+/// Presents a certificate regardless of the request.
 #[derive(Debug)]
 struct Shows(Option<Arc<CertifiedKey>>);
 
@@ -264,7 +264,7 @@ impl ResolvesServerCert for Shows {
     }
 }
 
-/// Does not look at the server's certificate.
+/// Does not verify the server's certificate.
 #[derive(Debug)]
 struct TrustsAll;
 

@@ -1,4 +1,4 @@
-//! GIOP inside of a session, against the same octets without one.
+//! GIOP inside of a session, compared with the same bytes without a session.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -12,7 +12,7 @@ use crate::peer::{Manner, Peer};
 use crate::story::{Dice, End, Way, converse};
 use crate::{Side, sockets};
 
-/// Both ends go through an honest handshake; then the peer says `data`, in any records.
+/// Both ends perform a correct handshake; then the peer sends `data`, in arbitrary records.
 pub async fn run(data: &[u8]) {
     let mut dice = Dice::new(data);
     let (side, role) = match dice.length() % 2 {
@@ -37,11 +37,11 @@ pub async fn run(data: &[u8]) {
     peer.listen().await;
     let (plain, sent) = converse(role, data, None);
     assert_eq!(story, plain, "{role:?}: TLS tells another story");
-    // What is not written when the peer closes is dropped, and in pieces more is written before.
+    // Data that is unsent when the peer closes is dropped, and in pieces more is sent before that.
     assert!(peer.got.starts_with(&sent), "{role:?}: TLS has other answers");
 }
 
-/// What the machine makes of what comes over the session.
+/// Returns the machine's story of the data from the session.
 async fn take(end: &TlsEnd, role: Role) -> Vec<String> {
     let (start, mut way) = (Instant::now(), Over(end));
     let mut machine = End::new(role, start);

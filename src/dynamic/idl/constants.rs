@@ -1,4 +1,4 @@
-//! From the constants of a model to values.
+//! Conversion of the constants of a model to values.
 
 use idl_compiler::model::{Const, ConstValue};
 use orb_runtime::dynamic::{Decimal, Dynamic, Value, ValueGraph};
@@ -12,7 +12,7 @@ pub(super) fn constant(types: &mut Types<'_>, constant: &Const) -> Result<Dynami
     Ok(Dynamic { code, value, graph: ValueGraph::default() })
 }
 
-/// A value within the range of its type.
+/// Converts a value, which is within the range of its type.
 fn value(value: &ConstValue, code: &TypeCode) -> Value {
     match value {
         ConstValue::Bool(value) => Value::Boolean(*value),
@@ -27,7 +27,7 @@ fn value(value: &ConstValue, code: &TypeCode) -> Value {
         ConstValue::Fixed { unscaled, scale } => {
             let (digits, places) =
                 (code.fixed_digits().unwrap_or(31), code.fixed_scale().unwrap_or((*scale).into()));
-            // It has no more digits behind its point than its type.
+            // The value has no more digits after its decimal point than its type.
             let zeros = u32::try_from(i32::from(places) - i32::from(*scale)).unwrap_or(0);
             let unscaled = unscaled.saturating_mul(10i128.saturating_pow(zeros));
             Value::Fixed(Box::new(Decimal { unscaled, digits, scale: places }))
@@ -44,7 +44,7 @@ fn integer(value: i128, kind: TcKind) -> Value {
         TcKind::ULong => Value::ULong(value as u32),
         TcKind::LongLong => Value::LongLong(value as i64),
         TcKind::ULongLong => Value::ULongLong(value as u64),
-        // `int8` too, by its bits.
+        // Also for `int8`, by its bits.
         _ => Value::Octet(value as u8),
     }
 }

@@ -1,4 +1,4 @@
-//! From the interfaces of a model to interfaces as data.
+//! Conversion of the interfaces of a model to interfaces as data.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use orb_runtime::types::{CreateError, TypeCode};
 
 use super::types::{Types, interface_kind};
 
-/// The interfaces of a model, by what they are in it.
+/// Returns the interfaces of a model, by their definitions in it.
 pub(super) fn all(
     model: &Model,
     types: &mut Types<'_>,
@@ -17,7 +17,7 @@ pub(super) fn all(
     let mut made = HashMap::new();
     let interfaces = model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_)));
     for def in interfaces {
-        // One may be declared before its bases are.
+        // An interface may be declared before its bases are defined.
         for id in model.all_bases(def.id).into_iter().chain([def.id]) {
             if !made.contains_key(&id) {
                 let interface = interface(model, types, &made, id).map_err(|error| (id, error))?;

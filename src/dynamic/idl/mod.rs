@@ -22,8 +22,9 @@ use types::Types;
 
 /// IDL that was read at run time: its types as type codes, its interfaces as data, its constants as values.
 ///
-/// What IDL is, and what it means, is what it is for [`idl!`](crate::idl!); the type codes are those of the generated types. All is
-/// made when the text is read, and what comes out of it is kept alive by whoever has it, so an `Idl` need not be kept.
+/// The syntax and meaning of IDL are the same as for [`idl!`](crate::idl!), and the type codes equal those of
+/// the generated types. Everything is created when the text is read. The results are reference counted, so an
+/// `Idl` need not be kept.
 ///
 /// ```
 /// use zorb::dynamic::{Idl, Mode};
@@ -66,13 +67,14 @@ struct Entry {
     constant: Option<Dynamic>,
 }
 
-/// What a definition of IDL is.
+/// The kind of an IDL definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DefinitionKind {
     /// `module`.
     Module,
-    /// An interface of any kind, or a component, home or the like, which are interfaces: see [`Interface::kind`].
+    /// An interface of any kind, or a component, home or similar construct, which are interfaces too: see
+    /// [`Interface::kind`].
     Interface,
     /// An operation of an interface or value type.
     Operation,
@@ -103,51 +105,54 @@ pub enum DefinitionKind {
 }
 
 impl Idl {
-    /// Reads a text, which may include no files. The type codes of all definitions, each with all that it is made of, take 256 MiB at most.
+    /// Parses a text, which must not include files. The type codes of all definitions, each with everything
+    /// that it contains, take at most 256 MiB.
     ///
     /// # Errors
-    /// All that is wrong with the text, each with its place.
+    /// All errors in the text, each with its position.
     pub fn parse(text: &str) -> Result<Idl, IdlError> {
         Idl::options().text("text.idl", text)
     }
 
-    /// How to read files, or texts that include some.
+    /// Returns options for reading files, or texts that include files.
     pub fn options() -> IdlOptions {
         IdlOptions::default()
     }
 
-    /// The type code of a type or exception, of an interface that of references to it. By scoped name, `Bank::Account`, with or without `::` before it.
+    /// Returns the type code of a type or exception, or for an interface that of references to it. The scoped
+    /// name, such as `Bank::Account`, may start with `::`.
     pub fn type_code(&self, scoped_name: &str) -> Option<TypeCode> {
         self.find(scoped_name)?.type_code().cloned()
     }
 
-    /// An interface, by scoped name, as [`type_code`](Idl::type_code).
+    /// Returns an interface by its scoped name, in the format of [`type_code`](Idl::type_code).
     pub fn interface(&self, scoped_name: &str) -> Option<Arc<Interface>> {
         self.find(scoped_name)?.interface().cloned()
     }
 
-    /// A definition, by scoped name, as [`type_code`](Idl::type_code).
+    /// Returns a definition by its scoped name, in the format of [`type_code`](Idl::type_code).
     pub fn find(&self, scoped_name: &str) -> Option<Definition<'_>> {
         let name = scoped_name.strip_prefix("::").unwrap_or(scoped_name);
         self.by_name.get(name).map(|at| Definition { idl: self, at: *at })
     }
 
-    /// A definition, by repository id. Modules have one too. Of several that were given the same one, the first.
+    /// Returns a definition by its repository id. Modules have one too. If several definitions were given the
+    /// same id, the first is returned.
     pub fn find_id(&self, id: &str) -> Option<Definition<'_>> {
         self.by_id.get(id).map(|at| Definition { idl: self, at: *at })
     }
 
-    /// All definitions, those of included files among them, each behind what it stands in.
+    /// Returns all definitions, including those of included files, each after its enclosing definition.
     pub fn definitions(&self) -> impl Iterator<Item = Definition<'_>> {
         (0..self.entries.len()).map(|at| Definition { idl: self, at })
     }
 
-    /// The definitions that stand in no other.
+    /// Returns the definitions at file level.
     pub fn roots(&self) -> impl Iterator<Item = Definition<'_>> {
         self.definitions().filter(|definition| definition.parent().is_none())
     }
 
-    /// Its value types and boxes, for [`Orb::add_value_types`](crate::Orb::add_value_types).
+    /// Returns its value types and boxes, for [`Orb::add_value_types`](crate::Orb::add_value_types).
     pub fn value_types(&self) -> ValueTypes {
         let values = self
             .definitions()
@@ -155,7 +160,7 @@ impl Idl {
         values.filter_map(|one| one.type_code().cloned()).collect()
     }
 
-    /// What is worth saying of the text though it is no error, for people; empty if there is nothing.
+    /// Returns the warnings, formatted for display. Empty if there are none.
     pub fn warnings(&self) -> &str {
         &self.warnings
     }
@@ -188,7 +193,7 @@ impl Idl {
             });
         }
         let index = |key: fn(&Entry) -> &str| {
-            // Of several with one key the first is the last to be put in.
+            // Of several entries with one key, the first is inserted last and therefore wins.
             entries.iter().enumerate().rev().map(|(at, entry)| (key(entry).into(), at)).collect()
         };
         let (by_name, by_id) = (index(|entry| &entry.scoped_name), index(|entry| &entry.id));
@@ -213,62 +218,62 @@ impl<'a> Definition<'a> {
         &self.idl.entries[self.at]
     }
 
-    /// What it is.
+    /// Returns the kind of the definition.
     pub fn kind(self) -> DefinitionKind {
         self.entry().kind
     }
 
-    /// Its name, without the scope, and without the underscore of an escaped identifier.
+    /// Returns its name, without the scope, and without the underscore of an escaped identifier.
     pub fn name(self) -> &'a str {
         &self.entry().name
     }
 
-    /// Its name with its scopes, such as `Bank::Account`.
+    /// Returns its scoped name, such as `Bank::Account`.
     pub fn scoped_name(self) -> &'a str {
         &self.entry().scoped_name
     }
 
-    /// Its repository id.
+    /// Returns its repository id.
     pub fn id(self) -> &'a str {
         &self.entry().id
     }
 
-    /// The comments before it that are documentation, without their marks; empty if there are none.
+    /// Returns the documentation comments before it, without their marks. Empty if there are none.
     pub fn docs(self) -> &'a str {
         &self.entry().docs
     }
 
-    /// Whether it stands in a file that was included, and not in one that was given.
+    /// Returns whether it is in an included file, as opposed to one that was given.
     pub fn is_included(self) -> bool {
         self.entry().included
     }
 
-    /// What it stands in; `None` at file level.
+    /// Returns the enclosing definition, or `None` at file level.
     pub fn parent(self) -> Option<Definition<'a>> {
         self.entry().parent.map(|at| Definition { idl: self.idl, at })
     }
 
-    /// What stands in it, in order.
+    /// Returns the definitions in it, in order.
     pub fn contents(self) -> impl Iterator<Item = Definition<'a>> {
         self.entry().contents.iter().map(move |at| Definition { idl: self.idl, at: *at })
     }
 
-    /// The type code of a type or exception, and of an interface that of references to it.
+    /// Returns the type code of a type or exception, or for an interface that of references to it.
     pub fn type_code(self) -> Option<&'a TypeCode> {
         self.entry().code.as_ref()
     }
 
-    /// The interface, if it is one.
+    /// Returns the interface, if it is one.
     pub fn interface(self) -> Option<&'a Arc<Interface>> {
         self.entry().interface.as_ref()
     }
 
-    /// The value type, if it is one.
+    /// Returns the value type, if it is one.
     pub fn value(self) -> Option<&'a Arc<ValueInfo>> {
         self.entry().value.as_ref()
     }
 
-    /// Type and value, if it is a constant.
+    /// Returns the type and value, if it is a constant.
     pub fn constant(self) -> Option<&'a Dynamic> {
         self.entry().constant.as_ref()
     }

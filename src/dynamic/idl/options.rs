@@ -1,4 +1,4 @@
-//! How IDL is read, and what is said where it is wrong.
+//! The options for reading IDL, and the errors found in it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use orb_runtime::types::CreateError;
 
 use super::Idl;
 
-/// How IDL is read: see [`Idl::options`].
+/// The options for reading IDL: see [`Idl::options`].
 ///
 /// ```no_run
 /// use zorb::dynamic::{Idl, IdlError};
@@ -21,52 +21,54 @@ use super::Idl;
 #[must_use = "nothing is read before `text` or `files` is called"]
 pub struct IdlOptions {
     folders: Vec<PathBuf>,
-    /// And whether it is defined, or taken away.
+    /// Each with whether it is defined, or undefined.
     defines: Vec<(String, bool)>,
     strict_names: bool,
 }
 
 impl IdlOptions {
-    /// Adds a folder in which `#include` looks, after those added before.
+    /// Adds a directory in which `#include` searches, after those added before.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// Defines a macro, as `-D` does: `NAME` (which is 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    /// Defines a macro, like `-D`: `NAME` (with the value 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
     pub fn define(mut self, define: impl Into<String>) -> Self {
         self.defines.push((define.into(), true));
         self
     }
 
-    /// Takes a macro away that was defined before, as `-U` does.
+    /// Removes a macro that was defined before, like `-U`.
     pub fn undefine(mut self, name: impl Into<String>) -> Self {
         self.defines.push((name.into(), false));
         self
     }
 
-    /// Makes names that only the letter of the standard forbids errors; by default they are warnings.
+    /// Sets whether names that are forbidden only by the letter of the standard are errors. By default they
+    /// are warnings.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
     }
 
-    /// Reads a text, which messages call `name`. It can include files only if [`include`](IdlOptions::include) said where
-    /// they are; then those of the current folder too.
+    /// Parses a text, called `name` in messages. It can include files only if
+    /// [`include`](IdlOptions::include) was called. In that case it can also include those of the current
+    /// directory.
     ///
     /// # Errors
-    /// All that is wrong with the text, each with its place.
+    /// All errors in the text, each with its position.
     pub fn text(&self, name: &str, text: &str) -> Result<Idl, IdlError> {
         let compiler = self.compiler();
         let compiler = if self.folders.is_empty() { compiler } else { compiler.files(Disk::default()) };
         Idl::of_model(&compiler.compile(Source::text(name, text))?)
     }
 
-    /// Reads files, one after the other, as one text: what one defines, macros as well, the next can use. Blocks while the
-    /// files are read.
+    /// Parses files in sequence as one text: definitions and macros of one file are visible in the following
+    /// ones. Blocks while the files are read.
     ///
     /// # Errors
-    /// All that is wrong with the files, each with its place, also those that can not be read.
+    /// All errors in the files, each with its position, and files that cannot be read.
     pub fn files<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Idl, IdlError> {
         let paths = paths.into_iter().map(|path| path.as_ref().to_owned());
         Idl::of_model(&self.compiler().files(Disk::default()).compile_files(paths)?)
@@ -87,34 +89,34 @@ impl IdlOptions {
     }
 }
 
-/// Why IDL was not taken. `Display` is for people: each finding with the lines of the text that it is about.
+/// The errors in rejected IDL. `Display` shows each finding with the lines of the text that it refers to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdlError {
     text: Box<str>,
     findings: Box<[IdlFinding]>,
 }
 
-/// One thing that is wrong with IDL.
+/// One error in IDL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdlFinding {
-    /// What is wrong, in one line.
+    /// The error, in one line.
     pub message: Box<str>,
-    /// The file; empty if it is about none.
+    /// The file, or empty if it refers to none.
     pub file: Box<str>,
-    /// The line, from 1; 0 if it is about none.
+    /// The line, from 1, or 0 if it refers to none.
     pub line: usize,
-    /// The column in characters, from 1; 0 if it is about no line.
+    /// The column in characters, from 1, or 0 if it refers to no line.
     pub column: usize,
 }
 
 impl IdlError {
-    /// What is wrong, in the order of the places.
+    /// Returns the findings in the order of their positions.
     pub fn findings(&self) -> &[IdlFinding] {
         &self.findings
     }
 
-    /// A definition that IDL takes and of which there is no type code.
+    /// Creates the error for a valid definition that has no type code.
     pub(super) fn of_type(model: &Model, id: DefId, error: CreateError) -> IdlError {
         let place = model.sources().position(model.def(id).span);
         let message = format!("{} has no type code: {error}", model.scoped_name(id));

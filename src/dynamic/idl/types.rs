@@ -1,4 +1,5 @@
-//! From the types of a model to type codes, by the rules by which generated code describes its types.
+//! Conversion of the types of a model to type codes, by the rules by which generated code describes its
+//! types.
 
 use std::collections::HashMap;
 
@@ -11,12 +12,12 @@ use orb_runtime::types::{
     CreateError, TcKind, TypeCode, TypeRef, TypeSet, UnionLabel, ValueModifier, Visibility,
 };
 
-/// The types of a model, each made when it is needed first.
+/// The types of a model, each created when it is first needed.
 pub(super) struct Types<'m> {
     model: &'m Model,
     set: TypeSet,
     named: HashMap<DefId, TypeRef>,
-    /// Named, and not defined yet.
+    /// The types that are named, but not defined yet.
     waiting: Vec<DefId>,
     codes: HashMap<TypeRef, TypeCode>,
 }
@@ -27,7 +28,7 @@ impl<'m> Types<'m> {
         Types { model, set: TypeSet::new(), named, waiting, codes }
     }
 
-    /// The type code of a type or exception; `None` for what is no type.
+    /// Returns the type code of a type or exception, or `None` for other definitions.
     pub(super) fn of_definition(&mut self, id: DefId) -> Result<Option<TypeCode>, CreateError> {
         match self.model.def(id).kind {
             DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Const(_) => {
@@ -40,7 +41,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// The type code of a type where it is used.
+    /// Returns the type code of a type where it is used.
     pub(super) fn of_type(&mut self, ty: TypeId) -> Result<TypeCode, CreateError> {
         let at = self.used(ty)?;
         self.code(at)
@@ -58,7 +59,8 @@ impl<'m> Types<'m> {
         Ok(code)
     }
 
-    /// Types that have no name are made for each use: type codes spell them out each time, as those of generated code do.
+    /// Returns a type where it is used. Types without a name are created for each use, because type codes
+    /// repeat them, as those of generated code do.
     fn used(&mut self, ty: TypeId) -> Result<TypeRef, CreateError> {
         Ok(match self.model.ty(ty) {
             Type::Primitive(primitive) => self.set.add(&basic(*primitive)),
@@ -106,7 +108,7 @@ impl<'m> Types<'m> {
         at
     }
 
-    /// Defines a type that was named, and what it needs whole, before it.
+    /// Defines a named type, after the types that must be complete before it.
     fn define(&mut self, id: DefId) -> Result<(), CreateError> {
         let mut needed = vec![id];
         while let Some(next) = needed.last().and_then(|last| self.needs(*last)) {
@@ -121,7 +123,7 @@ impl<'m> Types<'m> {
         Ok(())
     }
 
-    /// What a value type has for base, a union for discriminator, and an alias stands for, if that has a name.
+    /// Returns the named base of a value type, discriminator of a union, or original type of an alias.
     fn needs(&self, id: DefId) -> Option<DefId> {
         let ty = match &self.model.def(id).kind {
             DefKind::Value(_) => return self.model.concrete_base(id),
@@ -196,7 +198,7 @@ impl<'m> Types<'m> {
                 self.set.define_opaque(at, interface_kind(body.flavour), repository_id, name)
             }
             DefKind::Native => self.set.define_opaque(at, TcKind::Native, repository_id, name),
-            // They are no types.
+            // These are not types.
             DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Const(_) => {
                 Err(CreateError::ContentType)
             }
@@ -242,7 +244,7 @@ fn basic(primitive: Primitive) -> TypeCode {
     }
 }
 
-/// The labels of a member, its default last.
+/// Returns the labels of a member, its default last.
 fn labels(case: &Case) -> impl Iterator<Item = UnionLabel> {
     let bits = |value: &ConstValue| match value {
         ConstValue::Integer(value) => *value as i64,
@@ -250,7 +252,7 @@ fn labels(case: &Case) -> impl Iterator<Item = UnionLabel> {
         ConstValue::Char(octet) => i64::from(*octet),
         ConstValue::WChar(unit) => i64::from(*unit),
         ConstValue::Enum { ordinal, .. } => i64::from(*ordinal),
-        // No discriminators.
+        // Not a discriminator type.
         _ => 0,
     };
     let default = case.is_default.then_some(UnionLabel::Default);

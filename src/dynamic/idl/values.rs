@@ -1,4 +1,4 @@
-//! From the value types of a model to value types as data.
+//! Conversion of the value types of a model to value types as data.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::{InitializerInfo, ValueInfo};
 use super::interfaces::{attribute, exceptions, operation};
 use super::types::Types;
 
-/// What a value type has; `None` for anything else.
+/// Returns a value type as data, or `None` for any other definition.
 pub(super) fn value(
     model: &Model,
     types: &mut Types<'_>,

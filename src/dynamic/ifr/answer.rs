@@ -1,4 +1,4 @@
-//! What the objects of the repository say of themselves.
+//! The answers of the repository's objects.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use orb_runtime::{ObjectRef, SystemException, SystemExceptionKind};
 use super::object::Object;
 use super::store::{About, Def, Store};
 
-/// One question to one object.
+/// One request to one object.
 pub(super) struct Question<'s> {
     pub(super) store: &'s Store,
     pub(super) root: &'s Poa,
@@ -37,10 +37,11 @@ pub(super) fn code(code: TypeCode) -> Value {
     Value::TypeCode(Box::new(code))
 }
 
-/// What an answer takes at most: peers take messages of 16 MiB, and decode up to as much.
+/// The maximum size of an answer in bytes. By default, peers accept messages of 16 MiB and decode up to the
+/// same size.
 const MOST_OCTETS: usize = 8 << 20;
 
-/// How many octets a value has.
+/// Returns the encoded size of a value in bytes.
 ///
 /// # Errors
 /// MARSHAL: it has no encoding.
@@ -66,7 +67,7 @@ pub(super) fn read_only() -> SystemException {
 }
 
 impl<'s> Question<'s> {
-    /// What the operation returns.
+    /// Returns the result of the operation.
     ///
     /// # Errors
     /// NO_IMPLEMENT: it would change the repository; BAD_PARAM.
@@ -102,20 +103,21 @@ impl<'s> Question<'s> {
         }
     }
 
-    /// What the operation returns, as a value of that type.
+    /// Returns the result of the operation, as a value of its result type.
     ///
     /// # Errors
-    /// As [`answer`](Self::answer); IMP_LIMIT: it is larger than answers are.
+    /// The errors of [`answer`](Self::answer), and IMP_LIMIT if the result exceeds the maximum size of an
+    /// answer.
     pub(super) fn result(&self, request: &ServerRequest) -> Result<Any, SystemException> {
         let (code, value) = (request.info().result.clone(), self.answer(request)?);
         let result = Any::from_dynamic(&Dynamic { code, value, graph: Default::default() })?;
         if size(&result)? > MOST_OCTETS { Err(too_large()) } else { Ok(result) }
     }
 
-    /// All of the interface that the object is, as an any.
+    /// Returns the full description of the object's interface, as an any.
     ///
     /// # Errors
-    /// IMP_LIMIT: it is larger than answers are.
+    /// IMP_LIMIT: it exceeds the maximum size of an answer.
     pub(super) fn metadata(&self) -> Result<Option<Any>, SystemException> {
         let Object::Def(at, def) = &self.object else { return Ok(None) };
         let About::Interface(interface) = &def.about else { return Ok(None) };
@@ -132,7 +134,7 @@ impl<'s> Question<'s> {
         Ok(Value::Object(Box::new(object.reference(self.store, self.root)?)))
     }
 
-    /// The object that is that type; nil for one that the repository has not.
+    /// Returns the object for that type, or nil for a type that the repository does not have.
     pub(super) fn to_type(&self, of: &TypeCode) -> Answer {
         match Object::of_code(self.store, of) {
             Some(object) => self.to(&object),
@@ -189,7 +191,7 @@ impl<'s> Question<'s> {
         }
     }
 
-    /// An object of this repository by its reference.
+    /// Returns an object of this repository by its reference.
     fn own(&self, reference: &ObjectRef) -> Option<Object<'s>> {
         let poa = self.root.find(super::object::POA).ok()?;
         let id = poa.children().iter().find_map(|poa| poa.reference_to_id(reference).ok())?;
@@ -341,7 +343,7 @@ impl<'s> Question<'s> {
         operation.params.iter().map(param).collect::<Result<_, _>>().map(items)
     }
 
-    /// Name, id, scope and version, which descriptions begin with.
+    /// Returns name, id, scope and version, with which descriptions start.
     pub(super) fn about(&self, id: &str, name: &str, parent: Option<usize>) -> [Value; 4] {
         let scope = parent.and_then(|parent| self.store.get(parent)).map_or("", |def| &*def.id);
         let version = id
@@ -389,7 +391,7 @@ impl<'s> Question<'s> {
         record([name, id, scope, version, code(attribute.code.clone()), mode, get, set])
     }
 
-    /// All of an interface, what it inherits included.
+    /// Returns the full description of an interface, including inherited parts.
     fn full(&self, at: usize, def: &Def, interface: &Interface, extended: bool) -> Answer {
         let (operations, attributes) = self.inherited(at, extended)?;
         let bases = interface.bases().iter().map(|base| text(base.id())).collect();
@@ -397,7 +399,7 @@ impl<'s> Question<'s> {
         Ok(record([name, id, scope, version, operations, attributes, items(bases), code(def.type_code())]))
     }
 
-    /// The operations and attributes of an interface or value type, with those that it inherits.
+    /// Returns the operations and attributes of an interface or value type, including inherited ones.
     pub(super) fn inherited(&self, at: usize, extended: bool) -> Result<(Value, Value), SystemException> {
         let (mut operations, mut attributes) = (Vec::new(), Vec::new());
         for of in std::iter::once(at).chain(self.store.bases(at)) {
@@ -418,7 +420,7 @@ impl<'s> Question<'s> {
         Ok((items(operations), items(attributes)))
     }
 
-    /// What a definition says of itself, as an any.
+    /// Returns the description of a definition, as an any.
     fn description(&self, def: &Def) -> Result<Any, SystemException> {
         let [name, id, scope, version] = self.about(&def.id, &def.name, def.parent);
         let value = match &def.about {
@@ -460,7 +462,7 @@ fn argument(request: &ServerRequest, name: &str) -> Result<Value, SystemExceptio
     Ok(argument.to_dynamic()?.value)
 }
 
-/// A bound or length, of which 0 is none.
+/// Returns a bound or length, which must not be 0.
 fn bound(request: &ServerRequest, name: &str) -> Result<u32, SystemException> {
     match request.get(name)? {
         0 => Err(bad_param("a bound of 0 is none: ask for the primitive type")),

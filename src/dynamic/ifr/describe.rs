@@ -1,4 +1,4 @@
-//! What foreign repositories say of their definitions.
+//! Client of foreign repositories: descriptions of definitions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::fetch::{
 use super::kind::{ALL, Kind};
 use super::{own_interface, own_type};
 
-/// What a repository says of one definition.
+/// A repository's description of one definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DescribedDefinition {
     /// Repository id.
@@ -24,31 +24,34 @@ pub struct DescribedDefinition {
     pub defined_in: Box<str>,
     /// Its version.
     pub version: Box<str>,
-    /// What only definitions of its kind have.
+    /// The properties specific to its kind.
     pub details: DefinitionDetails,
 }
 
-/// What a definition is, and has.
+/// The kind of a definition, with its properties.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DefinitionDetails {
     /// `module`.
     Module,
-    /// `interface`: its kind, and the ids of what it is derived from. [`look_up_interface`](super::super::look_up_interface) tells the rest.
+    /// `interface`: its kind, and the ids of its bases.
+    /// [`look_up_interface`](super::super::look_up_interface) returns the rest.
     Interface(TcKind, Vec<Box<str>>),
     /// An operation of an interface or value type.
     Operation(OperationInfo),
-    /// An attribute of an interface or value type. What it raises is said with its interface or value type alone.
+    /// An attribute of an interface or value type. Its exceptions are described only with its interface or
+    /// value type.
     Attribute(AttributeInfo),
     /// `const`.
     Constant(Dynamic),
     /// `exception`.
     Exception(TypeCode),
-    /// `struct`, `union`, `enum`, `typedef`, `native`, or a value type around another type: see [`TypeCode::kind`].
+    /// `struct`, `union`, `enum`, `typedef`, `native`, or a value type around another type: see
+    /// [`TypeCode::kind`].
     Type(TypeCode),
-    /// `valuetype`. [`look_up_value`] tells the rest.
+    /// `valuetype`. [`look_up_value`] returns the rest.
     Value {
-        /// The id of its base that has state; empty if there is none.
+        /// The id of its stateful base, or empty if there is none.
         base: Box<str>,
         /// The ids of its abstract bases.
         abstract_bases: Vec<Box<str>>,
@@ -59,8 +62,8 @@ pub enum DefinitionDetails {
     ValueMember(TypeCode, Visibility),
 }
 
-/// The definition of that repository id in a repository; `None` if it has none. It may be [described](describe_definition), and what stands in it
-/// [too](describe_contents).
+/// Returns the definition with that repository id in a repository, or `None` if it has none. The definition
+/// can be [described](describe_definition), and its contents [too](describe_contents).
 ///
 /// # Errors
 /// [`FetchError`].
@@ -76,7 +79,7 @@ pub async fn look_up(
     Ok(asked.returns(TypeCode::OBJECT).invoke().await?.get()?)
 }
 
-/// What a definition says of itself (`Contained::describe`).
+/// Returns the description of a definition (`Contained::describe`).
 ///
 /// # Errors
 /// [`FetchError`].
@@ -90,8 +93,8 @@ pub async fn describe_definition(definition: &impl Reference) -> Result<Describe
     described(&kind, value)
 }
 
-/// What the definitions say of themselves that stand in a module, interface or other scope, or in a repository itself, in its order; no more than
-/// `most` of them. Inherited ones are not among them.
+/// Returns the descriptions of the definitions in a module, interface or other scope, or of a repository
+/// itself, in its order. At most `most` are returned. Inherited definitions are not included.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -117,8 +120,8 @@ pub async fn describe_contents(
     list(answer.value).into_iter().take(most as usize).map(described).collect()
 }
 
-/// The value type of that repository id in a repository. Operations and attributes of its bases and of the interfaces that it supports are its own
-/// there.
+/// Returns the value type with that repository id in a repository. Operations and attributes of its bases and
+/// of its supported interfaces are included as its own.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -171,7 +174,7 @@ fn texts(value: Value) -> Vec<Box<str>> {
     list(value).into_iter().map(as_text).collect()
 }
 
-/// The description of a definition of that kind, which is in an any.
+/// Decodes the description of a definition of that kind, which is in an any.
 fn described(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchError> {
     let kind = match kind {
         Value::Enum(number) => Kind::EACH.into_iter().find(|kind| *kind as u32 == *number),
@@ -186,7 +189,7 @@ fn described(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchErr
     let value = any.to_dynamic()?.value;
     let Value::Struct(parts) = &value else { return Err(foreign()) };
     let part = |at: usize| parts.get(at).cloned().unwrap_or(Value::Void);
-    // Those of value types have two flags before the scope.
+    // Descriptions of value types have two flags before the scope.
     let scope = if kind == Kind::Value { 4 } else { 2 };
     let (name, id) = (as_text(part(0)), as_text(part(1)));
     let (defined_in, version) = (as_text(part(scope)), as_text(part(scope + 1)));

@@ -1,4 +1,4 @@
-//! What foreign repositories say of an interface.
+//! Client of foreign repositories: descriptions of interfaces.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use orb_runtime::{ObjectRef, Printable, Reference, SystemException, SystemExcept
 use super::describe::look_up;
 use super::own_interface;
 
-/// Why an interface was not fetched.
+/// The reason why an interface was not fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The call to the object or its repository failed; INTF_REPOS: the object's server has no repository.
+    /// The call to the object or its repository failed. INTF_REPOS: the object's server has no repository.
     #[error(transparent)]
     Call(#[from] DynamicException),
     /// The call was not made.
     #[error(transparent)]
     System(#[from] SystemException),
-    /// The repository knows nothing of it.
+    /// The repository does not have it.
     #[error("the interface repository has no `{}`", Printable::new(.0))]
     Unknown(Box<str>),
-    /// What the repository says is no description of an interface.
+    /// The answer of the repository is not a description of an interface.
     #[error("the interface repository's description makes no sense")]
     Description(#[from] DynError),
-    /// The repository describes something by another type than this.
+    /// The repository's description has another type than this.
     #[error("the interface repository's description is no `CORBA::{}`", Printable::new(.0))]
     Foreign(Box<str>),
 }
 
-/// The interface of an object, as its server's Interface Repository has it (`get_interface`, then `describe_interface`). Operations and
-/// attributes of bases are its own there.
+/// Returns the interface of an object from its server's Interface Repository (`get_interface`, then
+/// `describe_interface`). Operations and attributes of its bases are included as its own.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -49,7 +49,7 @@ pub async fn interface_of(object: &impl Reference) -> Result<Arc<Interface>, Fet
     describe(&definition.ok_or_else(unknown)?).await
 }
 
-/// The interface of that repository id in a repository.
+/// Returns the interface with that repository id in a repository.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -65,7 +65,8 @@ pub async fn look_up_interface(
     describe(&found.ok_or_else(|| FetchError::Unknown(repository_id.into()))?).await
 }
 
-/// What a definition says of its interface, with what attributes raise if it knows that.
+/// Returns the interface described by a definition, with the exceptions of its attributes if it provides
+/// them.
 async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> {
     let asked =
         [("InterfaceAttrExtension", "describe_ext_interface"), ("InterfaceDef", "describe_interface")];
@@ -85,7 +86,8 @@ async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> 
     Ok(Arc::new(Interface::new((kind, &id, &name), bases.map(base).collect(), operations, attributes)))
 }
 
-/// What a definition answers to the first of two questions, or, if it does not know that, to the other; whether it was the first.
+/// Sends the first of two requests to a definition, or the other one if the first is not implemented. Returns
+/// the answer, and whether the first was used.
 pub(super) async fn extended_or_plain(
     definition: &ObjectRef,
     [extended, plain]: [(&str, &str); 2],
@@ -117,7 +119,7 @@ pub(super) fn members<const N: usize>(value: Value) -> [Value; N] {
         _ => Vec::new(),
     };
     members.resize(N, Value::Void);
-    // There are so many.
+    // Has exactly N members after the resize.
     members.try_into().unwrap_or_else(|_| std::array::from_fn(|_| Value::Void))
 }
 
@@ -139,7 +141,7 @@ fn is_first(value: &Value) -> bool {
     *value == Value::Enum(0)
 }
 
-/// The types of a sequence of ExceptionDescription.
+/// Returns the types of a sequence of ExceptionDescription.
 pub(super) fn exceptions(value: Value) -> Vec<TypeCode> {
     list(value).into_iter().map(members::<5>).map(|[.., code]| as_code(code)).collect()
 }

@@ -1,6 +1,6 @@
-//! What an object of the repository is.
+//! The kinds of the repository's objects.
 
-/// What a definition is: `CORBA::DefinitionKind`, as far as there are objects of it.
+/// The kind of a definition: `CORBA::DefinitionKind`, as far as objects of it exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub(super) enum Kind {
@@ -61,7 +61,7 @@ impl Kind {
         Kind::LocalInterface,
     ];
 
-    /// The name of the interface that such objects are asked by, in the module CORBA.
+    /// Returns the name of the interface of such objects, in the module CORBA.
     pub(super) fn interface(self) -> &'static str {
         match self {
             Kind::Attribute => "AttributeDef",
@@ -90,7 +90,8 @@ impl Kind {
         }
     }
 
-    /// The one that they are served by: attributes, interfaces and value types say what attributes and initializers raise, too.
+    /// Returns the name of the interface by which such objects are served. Those of attributes, interfaces
+    /// and value types also describe the exceptions of attributes and initializers.
     pub(super) fn served(self) -> &'static str {
         match self {
             Kind::Attribute => "ExtAttributeDef",
@@ -102,7 +103,8 @@ impl Kind {
         }
     }
 
-    /// The struct that such definitions describe themselves by, in the module CORBA; empty for what is described nowhere.
+    /// Returns the name of the struct that describes such definitions, in the module CORBA. Empty if they
+    /// have no description.
     pub(super) fn described_by(self) -> &'static str {
         match self {
             Kind::Attribute => "AttributeDescription",
@@ -121,7 +123,7 @@ impl Kind {
         }
     }
 
-    /// Whether a question for such definitions is a question for this.
+    /// Returns whether a query for `wanted` definitions includes this kind.
     pub(super) fn is_among(self, wanted: u32) -> bool {
         match wanted {
             ALL => true,

@@ -4,11 +4,12 @@ use orb_runtime::dynamic::Described;
 
 use super::InterfaceRepository;
 
-/// Interfaces of generated types: a tuple of 1 to 16 typed references, `(bank::AccountRef, bank::TellerRef)`.
+/// The interfaces of generated types: a tuple of 1 to 16 typed references, `(bank::AccountRef,
+/// bank::TellerRef)`.
 ///
-/// Implemented for tuples alone.
+/// Implemented for tuples only.
 pub trait InterfaceList {
-    /// The repository with all of them.
+    /// Returns the repository with all of them added.
     #[doc(hidden)]
     fn add_to(repository: InterfaceRepository) -> InterfaceRepository;
 }

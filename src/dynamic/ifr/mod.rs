@@ -1,4 +1,5 @@
-//! The Interface Repository: a server that tells foreign programs which interfaces there are, and a client of such servers.
+//! The Interface Repository: a server that describes interfaces to foreign programs, and a client of such
+//! servers.
 
 mod answer;
 mod describe;
@@ -35,10 +36,10 @@ use self::kind::Kind;
 use self::object::{Object, POA};
 use self::store::Store;
 
-/// The key under which the repository is found: `corbaloc::HOST:PORT/InterfaceRepository`.
+/// The key of the repository: `corbaloc::HOST:PORT/InterfaceRepository`.
 pub(crate) const KEY: &str = "InterfaceRepository";
 
-/// The IDL of the repository's own objects. A test reads it, so that it is whole.
+/// The IDL of the repository's own objects. A test ensures that it compiles.
 static OWN: LazyLock<Option<Idl>> =
     LazyLock::new(|| Idl::options().text("ifr.idl", "#include <ir.idl>").ok());
 
@@ -47,7 +48,7 @@ fn own_interface(name: &str) -> Result<Arc<Interface>, SystemException> {
     found.ok_or_else(|| refused(SystemExceptionKind::IntfRepos, "the repository's own IDL is not whole"))
 }
 
-/// A type of the repository's own IDL.
+/// Returns a type of the repository's own IDL.
 fn own_type(name: &str) -> Result<TypeCode, SystemException> {
     let found = OWN.as_ref().and_then(|idl| idl.type_code(&format!("CORBA::{name}")));
     found.ok_or_else(|| refused(SystemExceptionKind::IntfRepos, "the repository's own IDL is not whole"))
@@ -58,11 +59,15 @@ fn refused(kind: SystemExceptionKind, text: &'static str) -> SystemException {
     SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
 }
 
-/// An Interface Repository: it tells programs that were not compiled with the IDL what the interfaces of this one have.
+/// An Interface Repository. It describes the interfaces of this program to programs that were not compiled
+/// with its IDL.
 ///
-/// It holds interfaces of generated types, and whole IDL files, is read-only, and says what it was given. `create_string` and its like
-/// give objects of types without a name; an answer of more than 8 MiB is IMP_LIMIT; what would change the repository is NO_IMPLEMENT. Of value types that operations of generated
-/// interfaces name it knows what type codes say: no operations, initializers, abstract bases or supported interfaces.
+/// It holds interfaces of generated types, and whole IDL files. It is read-only. `create_string` and similar
+/// operations return objects of types without a name. An answer of more than 8 MiB raises IMP_LIMIT, and an
+/// operation that would change the repository raises NO_IMPLEMENT.
+///
+/// Value types that operations of generated interfaces use are described from their type codes only: without
+/// operations, initializers, abstract bases and supported interfaces.
 ///
 /// ```no_run
 /// use zorb::dynamic::{Idl, InterfaceRepository};
@@ -81,29 +86,29 @@ pub struct InterfaceRepository {
     store: Store,
 }
 
-/// Why a repository is not served.
+/// The reason why a repository cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// There is a POA `InterfaceRepository` below the root POA, or the ORB has shut down.
+    /// A POA `InterfaceRepository` exists below the root POA, or the ORB has shut down.
     #[error("the interface repository has no POA")]
     Poa(#[from] PoaError),
     /// The key `InterfaceRepository` is in use.
     #[error("the interface repository has no key")]
     Key(#[from] ActivateError),
-    /// The repository's own IDL is not what it should be.
+    /// The repository's own IDL is invalid.
     #[error("the interface repository does not know itself")]
     Own(#[from] SystemException),
 }
 
 impl InterfaceRepository {
-    /// One that knows nothing yet.
+    /// Creates an empty repository.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that knows the interfaces of generated types, those that they are derived from, and the types that they name. One line makes an ORB answer
-    /// `_interface`:
+    /// Creates a repository with the interfaces of generated types, their bases, and the types that they use.
+    /// One line makes an ORB answer `_interface`:
     ///
     /// ```
     /// use zorb::dynamic::InterfaceRepository;
@@ -126,28 +131,29 @@ impl InterfaceRepository {
         L::add_to(Self::new())
     }
 
-    /// The same with all that is in that IDL. Definitions whose repository ids it has already stay as they are.
+    /// Adds all definitions of that IDL. Definitions whose repository ids are present already are not
+    /// changed.
     #[must_use]
     pub fn idl(mut self, idl: &Idl) -> Self {
         self.store.add_idl(idl);
         self
     }
 
-    /// The same with the interface of a generated type, those that it is derived from, and the types that they name.
+    /// Adds the interface of a generated type, its bases, and the types that they use.
     #[must_use]
     pub fn interface<R: Described>(self) -> Self {
         self.described(&Interface::of_desc((R::INTERFACE)()))
     }
 
-    /// The same with an interface, those that it is derived from, and the types that they name.
+    /// Adds an interface, its bases, and the types that they use.
     #[must_use]
     pub fn described(mut self, interface: &Arc<Interface>) -> Self {
         self.store.add_interface(interface);
         self
     }
 
-    /// Serves it, under the key `InterfaceRepository`, until the ORB shuts down, and gives the reference to it. From then on the ORB's objects
-    /// answer `_interface` with what the repository has of them.
+    /// Serves the repository under the key `InterfaceRepository` until the ORB shuts down, and returns the
+    /// reference to it. From then on the ORB's objects answer `_interface` from the repository.
     ///
     /// # Errors
     /// [`ServeError`].
@@ -163,7 +169,7 @@ impl InterfaceRepository {
             poa.default_servant(servant(kind)?).without_map().create()?;
         }
         let served = orb.activation().named(KEY).activate_erased(own).inspect_err(|_| {
-            // It goes on by itself.
+            // The destruction completes without being awaited.
             let _ = all.destroy(false);
         })?;
         orb.set_interface_source(Arc::new(Objects { store }));

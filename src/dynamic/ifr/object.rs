@@ -1,4 +1,4 @@
-//! Which object of the repository a request is for, and references to such objects.
+//! The objects of the repository, by their object ids, and references to them.
 
 use orb_runtime::poa::Poa;
 use orb_runtime::types::{TcKind, TypeCode};
@@ -8,10 +8,11 @@ use orb_runtime::{ObjectRef, SystemException, SystemExceptionKind};
 use super::kind::Kind;
 use super::store::{Def, Store};
 
-/// The POA that those of the kinds are below.
+/// The name of the POA that is the parent of the POAs of all kinds.
 pub(super) const POA: &str = "InterfaceRepository";
 
-/// The kinds of `CORBA::PrimitiveKind`, by their numbers; `pk_string`, `pk_objref`, `pk_wstring`, `pk_value_base` have no kind that is theirs alone.
+/// The type code kinds of `CORBA::PrimitiveKind`, by number. `pk_string`, `pk_objref`, `pk_wstring` and
+/// `pk_value_base` share their kinds with other types.
 const PRIMITIVES: [TcKind; 22] = [
     TcKind::Null,
     TcKind::Void,
@@ -51,7 +52,7 @@ pub(super) enum Object<'s> {
 }
 
 impl<'s> Object<'s> {
-    /// The object of that id.
+    /// Returns the object with that id.
     pub(super) fn of_id(store: &'s Store, id: &[u8]) -> Option<Object<'s>> {
         let id = std::str::from_utf8(id).ok()?;
         match id.strip_prefix("d:") {
@@ -61,9 +62,10 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// What has no name of its own: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:BOUND:ELEMENT`, `a:LENGTH:ELEMENT`.
+    /// Returns an object without a name of its own: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:BOUND:ELEMENT`,
+    /// `a:LENGTH:ELEMENT`.
     fn of_text(store: &'s Store, text: &str, depth: usize) -> Option<Object<'s>> {
-        /// Sequences and arrays in each other.
+        /// The maximum nesting of sequences and arrays.
         const DEEPEST: usize = 32;
         let (form, rest) = text.split_once(':').filter(|_| depth < DEEPEST)?;
         let element = || -> Option<(u32, TypeCode)> {
@@ -93,7 +95,7 @@ impl<'s> Object<'s> {
         Object::of_type(code)
     }
 
-    /// The object of a type without a name.
+    /// Returns the object of a type without a name.
     pub(super) fn of_type(code: TypeCode) -> Option<Object<'s>> {
         let kind = match code.kind() {
             TcKind::String => Kind::String,
@@ -106,7 +108,7 @@ impl<'s> Object<'s> {
         Some(Object::Type(kind, code))
     }
 
-    /// Its id; `None` for a type of elements that the repository has not.
+    /// Returns its id, or `None` for a type of elements that the repository does not have.
     fn id(&self, store: &Store) -> Option<String> {
         Some(match self {
             Object::Repository => "r:".to_owned(),
@@ -141,7 +143,8 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// The object that is the type of that code; `None` for a named type that the repository has not.
+    /// Returns the object for the type of that code, or `None` for a named type that the repository does not
+    /// have.
     pub(super) fn of_code(store: &'s Store, code: &TypeCode) -> Option<Object<'s>> {
         let named = code.id().ok().filter(|id| !id.is_empty()).and_then(|id| store.find_id(id));
         if let Some((at, def)) = named {
@@ -160,7 +163,7 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// The type that it is.
+    /// Returns the type that it represents.
     pub(super) fn type_code(&self) -> TypeCode {
         match self {
             Object::Repository => TypeCode::VOID,
@@ -179,10 +182,10 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// A reference to it; nil for a type of elements that the repository has not.
+    /// Returns a reference to it, or nil for a type of elements that the repository does not have.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST: the repository is served no more.
+    /// OBJECT_NOT_EXIST: the repository is no longer served.
     pub(super) fn reference(&self, store: &Store, root: &Poa) -> Result<Ior, SystemException> {
         let interface = self.kind().interface();
         let Some(id) = self.id(store) else { return Ok(Ior::nil()) };

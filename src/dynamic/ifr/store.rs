@@ -15,14 +15,14 @@ pub(super) struct Def {
     pub(super) kind: Kind,
     pub(super) id: Box<str>,
     pub(super) name: Box<str>,
-    /// With `::` before it.
+    /// Starts with `::`.
     pub(super) absolute_name: Box<str>,
     pub(super) parent: Option<usize>,
     pub(super) contents: Vec<usize>,
     pub(super) about: About,
 }
 
-/// What only definitions of its kind have.
+/// The properties specific to the kind of a definition.
 #[derive(Debug)]
 pub(super) enum About {
     Nothing,
@@ -35,7 +35,7 @@ pub(super) enum About {
     ValueMember(TypeCode, Visibility),
 }
 
-/// All definitions, each behind what it stands in.
+/// All definitions, each after its enclosing definition.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     defs: Vec<Def>,
@@ -45,7 +45,7 @@ pub(super) struct Store {
 }
 
 impl Def {
-    /// Its type; that of references to it of an interface.
+    /// Returns its type, or for an interface that of references to it.
     pub(super) fn type_code(&self) -> TypeCode {
         match &self.about {
             About::Type(code) | About::ValueMember(code, _) => code.clone(),
@@ -67,7 +67,7 @@ impl Def {
         }
     }
 
-    /// The version that its repository id ends with.
+    /// Returns the version at the end of its repository id.
     pub(super) fn version(&self) -> &str {
         match self.id.strip_prefix("IDL:").and_then(|path| path.rsplit_once(':')) {
             Some((_, version)) => version,
@@ -86,7 +86,8 @@ impl Store {
         Some((at, self.defs.get(at)?))
     }
 
-    /// By a name from a scope: `::M::T` from the file, `T` or `M::T` from the scope, or from one around it. What a scope inherits is in it.
+    /// Finds a definition by a name relative to a scope: `::M::T` from the file, `T` or `M::T` from the scope
+    /// or an enclosing one. A scope includes what it inherits.
     pub(super) fn find_name(&self, scope: Option<usize>, name: &str) -> Option<usize> {
         if name.starts_with("::") {
             return self.find_absolute(name);
@@ -114,7 +115,7 @@ impl Store {
         })
     }
 
-    /// What stands in a scope; `None` is the repository itself.
+    /// Returns the contents of a scope; `None` is the repository itself.
     pub(super) fn contents(&self, scope: Option<usize>, inherited: bool) -> Vec<usize> {
         let Some(scope) = scope else { return self.roots.clone() };
         let own = self.defs.get(scope).map_or(&[][..], |def| &def.contents);
@@ -131,7 +132,8 @@ impl Store {
         all
     }
 
-    /// What an interface or value type is derived from, and what interfaces a value type supports, each once, without itself.
+    /// Returns the direct and indirect bases of an interface or value type and the interfaces that a value
+    /// type supports, each once, without itself.
     pub(super) fn bases(&self, at: usize) -> Vec<usize> {
         let (mut met, mut all, mut waiting) = (HashSet::from([at]), Vec::new(), self.direct_bases(at));
         waiting.reverse();
@@ -159,7 +161,7 @@ impl Store {
         }
     }
 
-    /// Adds what was read of IDL. What is there already by its repository id stays as it is.
+    /// Adds the definitions of IDL. Definitions whose repository ids are present already are not changed.
     pub(super) fn add_idl(&mut self, idl: &Idl) {
         for root in idl.roots() {
             self.add_definition(root, None);
@@ -169,7 +171,7 @@ impl Store {
     fn add_definition(&mut self, of: Definition<'_>, parent: Option<usize>) {
         let known = self.by_id.get(of.id()).copied();
         let at = match known {
-            // A module goes on; anything else is the same.
+            // A module may be continued; any other definition is the same.
             Some(at) if of.kind() == DefinitionKind::Module => at,
             Some(_) => return,
             None => match described(of, parent.and_then(|parent| self.defs.get(parent))) {
@@ -185,7 +187,7 @@ impl Store {
         }
     }
 
-    /// Adds an interface of the program, with all that it is derived from and the types that its operations name.
+    /// Adds an interface of the program, with its bases and the types that its operations use.
     pub(super) fn add_interface(&mut self, interface: &Arc<Interface>) {
         if self.by_id.contains_key(interface.id()) {
             return;
@@ -217,9 +219,9 @@ impl Store {
         }
     }
 
-    /// Adds a type that has a name, and those that it is made of.
+    /// Adds a named type, and the types that it contains.
     fn add_type(&mut self, code: &TypeCode, depth: usize) {
-        /// Types in each other that are looked into: a type code has no more levels.
+        /// The maximum nesting of types that is followed. Type codes are not nested deeper.
         const DEEPEST: usize = 64;
         let (id, name) = (code.id().unwrap_or_default(), code.name().unwrap_or_default());
         if depth > DEEPEST || (!id.is_empty() && self.by_id.contains_key(id)) {
@@ -263,7 +265,7 @@ impl Store {
         }
     }
 
-    /// The state of a value type, member by member.
+    /// Adds the members of the state of a value type.
     fn add_state(&mut self, at: usize, code: &TypeCode) {
         let Some((id, _)) = self.defs.get(at).map(|def| (def.id.clone(), def.kind)) else { return };
         for index in 0..code.member_count().unwrap_or(0) {
@@ -280,7 +282,7 @@ impl Store {
         }
     }
 
-    /// The scope that a repository id names, made of modules where nobody said what it is.
+    /// Returns the scope that a repository id names. Scopes that are not defined are created as modules.
     fn scope_of(&mut self, id: &str) -> Option<usize> {
         let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
         let (scope, _) = path.rsplit_once('/')?;
@@ -291,7 +293,7 @@ impl Store {
                 so_far.push('/');
             }
             so_far.push_str(name);
-            // A prefix, such as `omg.org`, is no scope.
+            // A prefix, such as `omg.org`, is not a scope.
             if name.contains('.') || name.is_empty() {
                 continue;
             }
@@ -321,7 +323,7 @@ impl Store {
     }
 }
 
-/// What the repository has of a definition of IDL.
+/// Returns the repository's properties of an IDL definition.
 fn described(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, About)> {
     let kind = match of.kind() {
         DefinitionKind::Module => return Some((Kind::Module, About::Nothing)),
@@ -357,7 +359,7 @@ fn described(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, About)> 
         DefinitionKind::Value => return Some((Kind::Value, About::Value(Arc::clone(of.value()?)))),
         DefinitionKind::ValueBox => Kind::ValueBox,
         DefinitionKind::Native => Kind::Native,
-        // Typedefs, and what type codes know as such.
+        // Typedefs, and other definitions that type codes represent as aliases.
         _ => Kind::Alias,
     };
     Some((kind, About::Type(of.type_code()?.clone())))

@@ -1,4 +1,4 @@
-//! What value types say of themselves.
+//! The answers of value types.
 
 use orb_runtime::SystemException;
 use orb_runtime::dynamic::{ServerRequest, Value};
@@ -75,7 +75,7 @@ impl Question<'_> {
         record(self.about_value(def, value))
     }
 
-    /// The members of a ValueDescription.
+    /// Returns the members of a ValueDescription.
     fn about_value(&self, def: &Def, value: &ValueInfo) -> [Value; 10] {
         let [name, id, scope, version] = self.about(&def.id, &def.name, def.parent);
         let is = |modifier| Value::from(value.modifier() == modifier);
@@ -119,7 +119,7 @@ impl Question<'_> {
     }
 }
 
-/// Whether that base of a value type is the one of that id, or is derived from it.
+/// Returns whether a base of a value type has that id, or is derived from a type with it.
 fn has_base(mut base: Option<TypeCode>, id: &str) -> bool {
     while let Some(at) = base {
         let at = at.unaliased();

@@ -1,10 +1,10 @@
-//! Where zorb and omniORB differ, and why that is right.
+//! Accepted differences between zorb and omniORB, and their reasons.
 
 use giop_codec::giop::MessageHeader;
 
 use super::Outcome::{self, Closed, Hangs, Locate, MessageError, Nothing, Reply, Waits};
 
-/// Why the two may differ on that message; `None`: they may not.
+/// Returns why the two may differ on that message; `None` if they may not.
 pub fn reason(message: &[u8], ours: &Outcome, theirs: &Outcome) -> Option<&'static str> {
     let refused = |outcome: &Outcome, kinds: &[&str]| {
         let Reply(what) = outcome else { return false };
@@ -15,12 +15,12 @@ pub fn reason(message: &[u8], ours: &Outcome, theirs: &Outcome) -> Option<&'stat
     let any_refusal = |outcome: &Outcome| refused(outcome, &[""]);
     let executed = |outcome: &Outcome| matches!(outcome, Reply(what) if !what.starts_with("SystemException"));
     Some(match (ours, theirs) {
-        // Whatever comes, zorb closes a connection that its peer has closed.
+        // zorb always closes a connection that its peer has closed.
         (Hangs, _) => return None,
         (ours, Hangs) if any_refusal(ours) => {
             "omniORB never closes some connections on which it can not go on"
         }
-        // Neither executes what the other does not take.
+        // Neither executes a request that the other rejects.
         (ours, Closed | MessageError | Waits) if !is_as_long_as_it_says(message) && !executed(ours) => {
             "the size is wrong: omniORB answers before it looks at what stands there, zorb reads on"
         }
@@ -90,7 +90,7 @@ fn has_another_size(message: &[u8]) -> bool {
     matches!(header, Some(Ok(header)) if header.size as usize + MessageHeader::LEN != message.len())
 }
 
-/// Whether a word of it is zero.
+/// Returns whether one of its words is zero.
 fn has_zero(message: &[u8]) -> bool {
     message.get(12..).unwrap_or_default().chunks_exact(4).any(|word| word == [0; 4])
 }
@@ -99,7 +99,7 @@ fn has_header(message: &[u8]) -> bool {
     message.first_chunk().is_some_and(|header| MessageHeader::decode(header).is_ok())
 }
 
-/// Whether its sender wants to know no more than that it came.
+/// Returns whether its sender only awaits the acknowledgement of the server.
 fn is_sync_with_server(message: &[u8]) -> bool {
     message.get(5) == Some(&2) && message.get(16).is_some_and(|flags| flags & 3 == 1)
 }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-/// An endless row of messages that depend on a seed only.
+/// An endless sequence of messages that depends only on a seed.
 pub struct Mistakes {
     seeds: Vec<Vec<u8>>,
     state: u64,
 }
 
-/// What references in arguments may lead to is nobody's business, and what ends servers is left out.
+/// Operations that are left out: those that follow references in arguments, and those that end servers.
 const LEFT_OUT: [&str; 8] =
     ["join", "shutdown", "close", "listen", "forward", "resolve", "interface", "peer"];
 
@@ -46,7 +46,7 @@ impl Mistakes {
         self.seeds[which].clone()
     }
 
-    /// One mistake behind the first four octets, which nobody disputes.
+    /// Makes one mistake after the first four bytes, the undisputed magic number.
     fn mistake(&mut self, message: &mut Vec<u8>) {
         let at = 4 + self.number(message.len().saturating_sub(4));
         match self.number(9) {
@@ -102,7 +102,7 @@ impl Iterator for Mistakes {
         for _ in 0..1 + self.number(3) {
             self.mistake(&mut message);
         }
-        // Mostly the size in the header is right, so that what is wrong is inside.
+        // Mostly the size in the header is corrected, so that the mistake is inside of the message.
         if self.number(8) > 0 {
             let size = (message.len() - 12) as u32;
             self.word(&mut message, 8, size);

@@ -5,20 +5,21 @@ use std::time::{Duration, Instant};
 
 use super::{Foreign, Process, Scratch};
 
-/// How long one that runs all its command lines in one process may do so.
+/// Timeout of a client that runs all its command lines in one process.
 const BATCH: Duration = Duration::from_secs(600);
 
-/// What runs command lines.
+/// Runs command lines.
 pub enum Client {
-    /// A process for each.
+    /// A process for each command line.
     Each(Box<dyn Fn() -> Command + Send>),
-    /// One process for all, since a virtual machine takes a second of processor time to start: it runs each line of its input, whose
-    /// words stand between tabs, and says `END STATUS` behind what that says. It is killed with this value.
+    /// One process for all, because a virtual machine takes a second of processor time to start. It runs each
+    /// line of its input, with words separated by tabs, and prints `END STATUS` after the output of each. It
+    /// is killed when this is dropped.
     Batch { process: Process, _scratch: Scratch },
 }
 
 impl Client {
-    /// A client program of this peer's; see [`Foreign::program`].
+    /// Returns a client program of this peer; see [`Foreign::program`].
     pub fn of(orb: Foreign, program: &str) -> Option<Self> {
         let path = orb.program(program)?;
         if !orb.is_java() {
@@ -30,7 +31,7 @@ impl Client {
         Some(Self::Batch { process: Process::start(command, &scratch), _scratch: scratch })
     }
 
-    /// Runs a command line. Whether it succeeded, `None` where it did not end in time, and what it said.
+    /// Runs a command line. Returns whether it succeeded, `None` if it did not end in time, and its output.
     pub fn run(&mut self, words: &[&str], limit: Duration) -> (Option<bool>, String) {
         match self {
             Self::Each(begin) => {
@@ -45,7 +46,7 @@ impl Client {
                 let (from, start) = (process.output().len(), Instant::now());
                 process.say(&words.join("\t"));
                 loop {
-                    // Its last words count.
+                    // Checked before the output is read, so that its last output is included.
                     let is_over = process.is_ended() || start.elapsed() > limit;
                     let said = process.output().split_off(from);
                     let end = said.lines().find_map(|line| line.strip_prefix("END ")).map(|end| end == "0");

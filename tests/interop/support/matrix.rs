@@ -1,9 +1,9 @@
-//! The matrix: what was tried with whom, one line a cell. `scripts/interop-matrix.sh` makes a table of it.
+//! The matrix of tested combinations, one line a cell. `scripts/interop-matrix.sh` formats it as a table.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
-/// Who zorb is.
+/// zorb's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `zorb -> peer`
@@ -12,21 +12,21 @@ pub enum Role {
     Server,
 }
 
-/// What came of a cell. What fails writes none, and is missing.
+/// The result of a cell. A failing combination writes no cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All went well.
+    /// Everything passed.
     Good,
-    /// All but what the peer is known not to do.
+    /// Everything passed except known defects of the peer.
     Known,
-    /// Nothing of it was tried.
+    /// Nothing was tested.
     Left,
 }
 
-/// Writes a cell: `peer role version feature outcome`, with tabs between them.
+/// Writes a cell: `peer role version feature outcome`, separated by tabs.
 ///
 /// # Panics
-/// Where it can not be written.
+/// The file cannot be written.
 pub fn cell(peer: &str, role: Role, version: &str, feature: &str, outcome: Outcome) {
     let role = match role {
         Role::Client => "server",
@@ -41,13 +41,13 @@ pub fn cell(peer: &str, role: Role, version: &str, feature: &str, outcome: Outco
     fs::create_dir_all(path.parent().expect("it is in a directory")).expect("target can be written");
     let mut file =
         OpenOptions::new().append(true).create(true).open(path).expect("the matrix can be written");
-    // One write: lines of tests that run at the same time do not mix.
+    // A single write, so that lines of concurrent tests are not mixed.
     let line = format!("{peer}\t{role}\t{version}\t{feature}\t{outcome}\n");
     file.write_all(line.as_bytes()).expect("the matrix can be written");
 }
 
-/// Writes the cells of a run of all checks (`ok NAME`, `skip NAME: why`): one for the way the server was reached, and one for each
-/// feature.
+/// Writes the cells of a run of all checks (`ok NAME`, `skip NAME: why`): one for the way of reaching the
+/// server, and one for each feature.
 pub fn cells(peer: &str, role: Role, version: &str, way: &str, lines: &[String]) {
     cell(peer, role, version, way, Outcome::Good);
     for feature in FEATURES {

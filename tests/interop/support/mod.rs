@@ -1,7 +1,8 @@
-//! Foreign peers for the tests: where their programs are, and processes that never outlive a test.
+//! Foreign peers for the tests: their programs, and processes that never outlive a test.
 //!
-//! The programs stand in `target/interop`, or where `ZORB_INTEROP_PEERS` says. Missing ones are built once where the
-//! tools are there (`scripts/build-peers.sh`). What can not be had is skipped, loudly; with `CI=true` it is a failure.
+//! The programs are in `target/interop`, or in the directory `ZORB_INTEROP_PEERS`. Missing ones are built
+//! once if the tools are installed (`scripts/build-peers.sh`). Unavailable programs are skipped with a
+//! message; with `CI=true` that is a failure.
 
 pub mod client;
 pub mod matrix;
@@ -15,10 +16,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Names another directory with the peers' programs.
+/// The variable for another directory of the peers' programs.
 const PEERS: &str = "ZORB_INTEROP_PEERS";
 
-/// An ORB that the tests talk to.
+/// An ORB with which the tests interoperate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreign {
     /// omniORB 4.2 (C++)
@@ -44,7 +45,7 @@ impl Foreign {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Foreign::OmniOrb => "omniORB",
@@ -55,21 +56,22 @@ impl Foreign {
         }
     }
 
-    /// Whether it is an ORB of Java EE servers, whose peers are built only where they are asked for.
+    /// Returns whether it is an ORB of Java EE servers, whose peers are built only on request.
     pub fn is_java_ee(self) -> bool {
         matches!(self, Foreign::GlassFish | Foreign::Yoko)
     }
 
-    /// Whether its programs run in a virtual machine of Java, which takes a second of processor time to start.
+    /// Returns whether its programs run in a Java virtual machine, which takes a second of processor time to
+    /// start.
     pub fn is_java(self) -> bool {
         self == Foreign::JacOrb || self.is_java_ee()
     }
 
-    /// A program of this peer, such as `peer-server`. `None` says that the test
-    /// is to be skipped, which has been told.
+    /// Returns the path of a program of this peer, such as `peer-server`. `None`, after a message, means that
+    /// the test has to be skipped.
     ///
     /// # Panics
-    /// With `CI=true` where it is missing; one of a Java EE ORB always.
+    /// It is missing, and `CI=true` is set or it is a program of a Java EE ORB.
     pub fn program(self, name: &str) -> Option<PathBuf> {
         let path = peers().join(self.directory()).join(name);
         if self.is_java_ee() {
@@ -87,7 +89,8 @@ impl Foreign {
         None
     }
 
-    /// Starts a server of this peer's, which writes its reference to the file that `--ior` names, and waits until it is ready.
+    /// Starts a server of this peer, which writes its reference to the file in `--ior`, and waits until it is
+    /// ready.
     pub fn serve(self, program: &str, arguments: &[&str], limit: Duration) -> Option<Served> {
         let scratch = Scratch::new();
         let path = scratch.path("peer.ior");
@@ -100,10 +103,11 @@ impl Foreign {
         Some(Served { ior, _process: process, _scratch: scratch })
     }
 
-    /// Runs a client of this peer's with a reference: it says `ok` of at least so many checks, and none fails. `false`: there is none.
+    /// Runs a client of this peer with a reference: it must print `ok` for at least `checks` checks, and none
+    /// may fail. Returns `false` if the client is missing.
     ///
     /// # Panics
-    /// With what the client said, where that is not so.
+    /// The checks did not pass; the message contains the client's output.
     pub fn drive(self, program: &str, arguments: &[&str], ior: &str, checks: usize, limit: Duration) -> bool {
         let Some(path) = self.program(program) else { return false };
         let scratch = Scratch::new();
@@ -121,7 +125,7 @@ impl Foreign {
     }
 }
 
-/// A peer's server that is ready.
+/// A ready server of a peer.
 pub struct Served {
     /// Its reference.
     pub ior: String,
@@ -129,13 +133,13 @@ pub struct Served {
     _scratch: Scratch,
 }
 
-/// Writes a line past the capture of output, so that it shows for tests that pass too.
+/// Writes a line that bypasses the capture of output, so that it is also shown for tests that pass.
 pub fn tell(line: &str) {
-    // One write: lines of tests that run at the same time do not mix.
+    // A single write, so that lines of concurrent tests are not mixed.
     let _ = std::io::stderr().write_all(format!("interop: {line}\n").as_bytes());
 }
 
-/// The checkout.
+/// Returns the root of the checkout.
 fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| {
@@ -149,7 +153,7 @@ fn peers() -> PathBuf {
     std::env::var_os(PEERS).map_or_else(|| root().join("target/interop"), PathBuf::from)
 }
 
-/// Builds the peers, once a process; the script lets only one build at a time.
+/// Builds the peers, once a process; the script allows only one build at a time.
 fn build() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -163,11 +167,11 @@ fn build() {
     });
 }
 
-/// A directory of its own for a test; removed when the test passes.
+/// A test's own directory, which is removed when the test passes.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one, under cargo's directory for the files of tests.
+    /// Creates one in cargo's directory for the files of tests.
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("interop-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -176,7 +180,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// A path in it.
+    /// Returns a path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -190,7 +194,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A process whose output goes to a file; killed with this value.
+/// A process whose output goes to a file; killed when this is dropped.
 pub struct Process {
     child: Child,
     output: PathBuf,
@@ -205,13 +209,13 @@ impl Process {
         let file = File::create(&output).expect("the scratch directory can be written");
         let again = file.try_clone().expect("a file can be opened twice");
         let what = format!("{command:?}");
-        // A stdin that ends with this process tells `ttcp server --lifeline` to end too.
+        // The stdin ends with this process, which ends `ttcp server --lifeline` too.
         command.stdin(Stdio::piped()).stdout(file).stderr(again);
         let child = command.spawn().unwrap_or_else(|error| panic!("cannot start {what}: {error}"));
         Self { child, output, what }
     }
 
-    /// What it has written so far.
+    /// Returns its output so far.
     pub fn output(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.output).unwrap_or_default()).into_owned()
     }
@@ -236,18 +240,18 @@ impl Process {
             .expect("it reads its input");
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub fn is_ended(&mut self) -> bool {
         self.child.try_wait().expect("a child can be waited for").is_some()
     }
 
-    /// Ends it at once, and waits for that.
+    /// Kills it, and waits for its end.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Waits for its end, `None` where it did not end in time; it is killed then.
+    /// Waits for its end. Returns `None` if it did not end in time; it is then killed.
     pub fn end(&mut self, limit: Duration) -> Option<ExitStatus> {
         let start = Instant::now();
         while start.elapsed() < limit {

@@ -1,28 +1,28 @@
-//! Peers that are told what to do line by line, and answer so.
+//! Peers that receive commands line by line, and answer each.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::{Process, Scratch};
 
-/// How long one answer may take.
+/// Timeout of an answer.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// A process that answers `LINE` by `LINE = RESULT`; killed with this value.
+/// A process that answers `LINE` by `LINE = RESULT`; killed when this is dropped.
 pub struct Talk {
     process: Process,
     _scratch: Scratch,
 }
 
-/// A line that it was told.
+/// A line that was sent to it.
 pub struct Told {
     line: String,
-    /// How much it had said before.
+    /// Number of lines that it had printed before.
     from: usize,
 }
 
 impl Talk {
-    /// Starts it; it says READY first.
+    /// Starts it, and waits for READY.
     pub fn start(command: Command, limit: Duration) -> Self {
         let scratch = Scratch::new();
         let mut process = Process::start(command, &scratch);
@@ -30,14 +30,14 @@ impl Talk {
         Self { process, _scratch: scratch }
     }
 
-    /// Tells it a line, and does not wait.
+    /// Sends it a line without waiting.
     pub fn tell(&mut self, line: &str) -> Told {
         let from = self.process.output().lines().count();
         self.process.say(line);
         Told { line: line.to_owned(), from }
     }
 
-    /// What it says to that line.
+    /// Returns its answer to that line.
     pub async fn answer(&mut self, told: Told) -> String {
         let start = format!("{} = ", told.line);
         let found = |output: &str| {
@@ -47,13 +47,13 @@ impl Talk {
         self.until(&told.line, found).await
     }
 
-    /// Tells it a line and waits for its answer.
+    /// Sends it a line, and waits for its answer.
     pub async fn ask(&mut self, line: &str) -> String {
         let told = self.tell(line);
         self.answer(told).await
     }
 
-    /// Waits until it has said that line so often.
+    /// Waits until it has printed that line `times` times.
     pub async fn says(&mut self, line: &str, times: usize) {
         let said =
             |output: &str| (output.lines().filter(|said| *said == line).count() >= times).then_some(());
@@ -63,7 +63,7 @@ impl Talk {
     async fn until<T>(&mut self, what: &str, found: impl Fn(&str) -> Option<T>) -> T {
         let start = Instant::now();
         loop {
-            // Its last words count.
+            // Checked before the output is read, so that its last output is included.
             let ended = self.process.is_ended();
             let output = self.process.output();
             if let Some(found) = found(&output) {
@@ -74,7 +74,7 @@ impl Talk {
         }
     }
 
-    /// Ends it at once, without a word to anybody (SIGKILL).
+    /// Kills it (SIGKILL), so that it notifies no peer.
     pub fn kill(mut self) {
         self.process.kill();
     }

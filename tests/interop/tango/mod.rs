@@ -1,5 +1,5 @@
-//! Tango, whose devices are CORBA objects reached by `corbaloc:` and thus in GIOP 1.0: zorb calls a device of PyTango's, and PyTango
-//! calls a device that zorb serves.
+//! Tango, whose devices are CORBA objects reached by `corbaloc:` and therefore by GIOP 1.0: zorb calls a
+//! PyTango device, and PyTango calls a device that zorb serves.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use tango::{
     DevFailed, DevInfo, DevState, DeviceRef, DeviceServant, ErrSeverity, TimeVal,
 };
 
-/// How long a Python program may take for all.
+/// Timeout of a Python program.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const NAME: &str = "test/probe/1";
 
-/// Numbers of types, as Tango has them.
+/// Tango's numbers of types.
 const DEV_VOID: i32 = 0;
 const DEV_DOUBLE: i32 = 5;
 const DEV_STRING: i32 = 8;
@@ -49,7 +49,7 @@ fn strings(values: &[&str]) -> Any {
 
 // ------------------------------------------------------------ zorb calls
 
-/// All that the tests ask of a device of PyTango's.
+/// Makes all requests of the tests to a PyTango device.
 async fn drive(device: &DeviceRef) {
     device.ping().await.unwrap();
     assert_eq!(device.name().await.unwrap(), NAME);
@@ -87,7 +87,7 @@ async fn drive(device: &DeviceRef) {
         let read = device.read_attributes(&names[..1]).await.unwrap();
         assert_eq!(read[0].value.get::<Seq<f64>>().unwrap()[0], level);
     }
-    // The exception of all operations, with a list of structs in it.
+    // The exception of all operations, which contains a list of structs.
     let failed = device.command_inout("Fail", &Any::default()).await.unwrap_err();
     let CommandInoutError::DevFailed(DevFailed { errors }) = failed else { panic!("{failed}") };
     assert_eq!((&*errors[0].reason, &*errors[0].desc), ("PROBE_Fails", "it always fails"));

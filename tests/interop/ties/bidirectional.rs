@@ -1,4 +1,5 @@
-//! Objects of clients that are called back over the connections that these clients opened (Bidirectional GIOP), in both roles.
+//! Objects of clients that are called over the connections that these clients opened (Bidirectional GIOP), in
+//! both roles.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +11,8 @@ use crate::support::Foreign;
 use crate::support::matrix::{Outcome, Role, cell};
 use crate::{START, transport};
 
-/// A server of theirs calls back a client of zorb's that does not listen: there is nothing that it could dial.
+/// A server of the other ORB calls back a zorb client that does not listen, so that the server could not
+/// connect to it.
 async fn zorb_is_called_back(orb: Foreign) {
     let Some(server) = orb.serve("ties-peer", &["server"], START) else { return };
     let client = async || transport::builder().offer_call_backs().build().await.unwrap();
@@ -25,7 +27,7 @@ async fn zorb_is_called_back(orb: Foreign) {
     assert!(tower.speak(&bell).await.unwrap(), "in the code sets of the connection");
     tower.keep(&bell).await.unwrap();
     assert_eq!(tower.ring_kept(7).await.unwrap(), "70");
-    // Calls that are under way at the same time, and call back into each other's.
+    // Concurrent calls, which call back into each other's.
     let calls: Vec<_> = (1..9)
         .map(|times| {
             let (tower, bell) = (tower.clone(), bell.clone());
@@ -38,12 +40,12 @@ async fn zorb_is_called_back(orb: Foreign) {
     }
     assert_eq!(first.open_connections(), 1, "there is no second one");
 
-    // Another client's connection is no way to the first one's objects.
+    // Another client's connection does not lead to the first one's objects.
     let second = client().await;
     let tower: TowerRef = second.resolve_unchecked(&server.ior).await.unwrap();
     assert_eq!(tower.ring_kept(8).await.unwrap(), "80");
     first.shutdown().await;
-    // That the connection has ended, its server may learn a moment later.
+    // Its server may notice the end of the connection a moment later.
     let gone = async {
         loop {
             let gone = tower.ring_kept(9).await.unwrap();
@@ -60,7 +62,7 @@ async fn zorb_is_called_back(orb: Foreign) {
     cell(orb.name(), Role::Client, "1.2", "bidirectional", Outcome::Good);
 }
 
-/// zorb calls back objects of their clients, whose address it could dial as well.
+/// zorb calls back objects of the other ORB's clients, to whose address it could connect as well.
 async fn zorb_calls_back(orb: Foreign) {
     let builder = transport::builder().call_back_over(|_: &zorb::Peer, _: &str, _: u16| true);
     let server = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
@@ -83,7 +85,7 @@ async fn zorb_calls_back(orb: Foreign) {
     assert_eq!(bell.ring(8).await.unwrap(), 80, "outside of any call of the client's");
     assert_eq!(server.open_connections(), 1, "there is no second one");
 
-    // The client is killed while it is called.
+    // The client is killed while it is being called.
     let called = tokio::spawn({
         let bell = bell.clone();
         async move { bell.ring(-1).await }
@@ -95,7 +97,7 @@ async fn zorb_calls_back(orb: Foreign) {
     let error = bell.ring(1).await.unwrap_err();
     assert_eq!(raised(&error), "TRANSIENT COMPLETED_NO", "{error}");
 
-    // One that ends in order.
+    // A client that ends in an orderly way.
     let mut second = client().unwrap();
     assert_eq!(second.ask("keep").await, "kept");
     let bell = kept.lock().unwrap().clone().unwrap();
@@ -114,7 +116,7 @@ async fn zorb_calls_back(orb: Foreign) {
     cell(orb.name(), Role::Server, "1.2", "bidirectional", Outcome::Good);
 }
 
-/// What the counts of connections above would be if clients were dialled.
+/// The control experiment: the counts of connections if the servers connect to the clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_offer_or_rule_clients_are_dialled() {
     let Some(theirs) = Foreign::OmniOrb.serve("ties-peer", &["server"], START) else { return };

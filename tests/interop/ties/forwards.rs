@@ -1,4 +1,5 @@
-//! Clients of theirs that zorb sends elsewhere: by the reply of their first request, and by that of a LocateRequest before it.
+//! Clients of other ORBs that zorb forwards: by the reply to their first request, and by that to a preceding
+//! LocateRequest.
 
 use ::zorb::poa::ForwardRequest;
 use giop_codec::Version;
@@ -15,14 +16,14 @@ use crate::{dotted, transport};
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
-/// What a server answered about where an object is.
+/// A server's answer with the location of an object.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 enum Told {
     Reply(ReplyStatus),
     Locate(LocateStatus),
 }
 
-/// All such answers, with their versions.
+/// Returns all such answers, with their versions.
 fn told(traffic: &Traffic) -> Vec<(Version, Told)> {
     let mut found = Vec::new();
     for stream in traffic.of_servers() {
@@ -44,8 +45,8 @@ fn told(traffic: &Traffic) -> Vec<(Version, Told)> {
     found
 }
 
-/// A client that asks by a LocateRequest first, or does not, with references of every version to keys that lead elsewhere, behind
-/// a relay: what the relay does not see goes to the new place.
+/// A client, with or without a preceding LocateRequest, uses references of every version with keys that are
+/// forwarded. They lead through a relay, which does not see requests to the new location.
 async fn forwarded(orb: Foreign, locating: bool) {
     let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let lasting: LastingRef = server.activate(Lasting).unwrap();
@@ -87,7 +88,7 @@ async fn forwarded(orb: Foreign, locating: bool) {
             let perm = if for_good { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };
             [ReplyStatus::LocationForward, perm].map(Told::Reply)
         };
-        // Each reference asked once: the second call went where the first was sent.
+        // Each reference was queried once: the second call went directly to the new location.
         assert_eq!(of_version, expected, "{orb:?} {version:?} {told:?}");
         if locating {
             cell(orb.name(), Role::Server, &dotted(version), "locate forward", Outcome::Good);

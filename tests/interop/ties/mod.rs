@@ -1,5 +1,5 @@
-//! What holds over a connection and beyond it (`idl/ties.idl`): forwards, objects of clients that are called back over the connections
-//! that these clients opened, objects that outlive their server.
+//! State that lasts for a connection and beyond (`idl/ties.idl`): forwards, objects of clients that are
+//! called over the connections that these clients opened, objects that outlive their server.
 
 mod bidirectional;
 mod forwards;
@@ -20,7 +20,7 @@ mod types {
 
 use types::interop_ties::*;
 
-/// What no set of one octet a character has all of.
+/// Text that no single-byte code set can represent.
 const GREETING: &str = "Grüß dich €";
 
 /// An object of a client.
@@ -54,11 +54,11 @@ impl BellServant for Bell {
     }
 }
 
-/// What calls it; its caller keeps the bell too.
+/// An object that calls the bell; its caller keeps the bell too.
 #[derive(Default)]
 struct Tower(std::sync::Arc<Mutex<Option<BellRef>>>);
 
-/// The object that must be there.
+/// Returns the object, which must not be nil.
 fn there(target: Option<BellRef>) -> Result<BellRef, SystemException> {
     let nil =
         SystemException::new(SystemExceptionKind::BadParam, zorb::MinorCode::NONE, CompletionStatus::No);
@@ -111,7 +111,7 @@ impl TowerServant for Tower {
     }
 }
 
-/// An object that is there again when its server is.
+/// An object that exists again after its server's restart.
 struct Lasting;
 
 impl LastingServant for Lasting {
@@ -120,18 +120,18 @@ impl LastingServant for Lasting {
     }
 
     async fn stay(&self) -> Result<(), SystemException> {
-        // On a line of its own, whatever the test harness has begun.
+        // On a line of its own, because the test harness may have begun a line.
         println!("\nSTAYS");
         std::future::pending().await
     }
 }
 
-/// As the peers say it.
+/// Formats an exception like the peers.
 fn raised(error: &SystemException) -> String {
     format!("{} {}", error.kind.name(), error.completed.name())
 }
 
-/// A client of theirs that is told what to do. `None`: it is missing.
+/// Starts a client of the other ORB that receives commands. `None` if it is missing.
 fn their_client(orb: Foreign, arguments: &[&str], set: impl FnOnce(&mut Command)) -> Option<Talk> {
     let mut command = Command::new(orb.program("ties-peer")?);
     command.arg("client").args(arguments).args(["--seconds", "120"]);

@@ -1,4 +1,4 @@
-//! Servers that are killed in the middle of calls and come again: their persistent references go on.
+//! Servers that are killed during calls and restarted: their persistent references remain valid.
 
 use std::process::Command;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::{START, dotted, transport};
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
-/// Tells the process that is zorb's server its port and where its reference goes.
+/// The variable for the port of the process that is zorb's server.
 const PORT: &str = "ZORB_INTEROP_PORT";
 const IOR: &str = "ZORB_INTEROP_IOR";
 
-/// How long a server may live.
+/// Maximum lifetime of a server.
 const LIFE: Duration = Duration::from_secs(120);
 
-/// zorb's server, when this program is started as one.
+/// Runs zorb's server, if this program is started as one.
 #[test]
 fn server_process() {
     let (Ok(port), Ok(path)) = (std::env::var(PORT), std::env::var(IOR)) else { return };
@@ -39,13 +39,13 @@ fn server_process() {
     });
 }
 
-/// A port that nobody has now.
+/// Returns a port that is free now.
 fn port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// A server on that port, `None` for zorb's own, and the reference of its object that lasts.
+/// A running server, with the reference of its persistent object. The peer is `None` for zorb's own server.
 struct Server {
     process: Talk,
     reference: String,
@@ -75,7 +75,7 @@ impl Server {
         Some(Self { process, reference })
     }
 
-    /// The reference of the persistent POA, and the plain key in every version.
+    /// Returns the reference of the persistent POA, and the plain key in every version.
     fn references(&self, port: u16) -> Vec<String> {
         let plain =
             VERSIONS.map(|version| format!("corbaloc:iiop:{}@127.0.0.1:{port}/lasting", dotted(version)));
@@ -83,7 +83,7 @@ impl Server {
     }
 }
 
-/// zorb's server is killed while a client of theirs calls it by each of its references.
+/// zorb's server is killed while a client of the other ORB calls it by each of its references.
 async fn zorb_comes_again(orb: Foreign) {
     let port = port();
     let mut server = Server::start(None, port).unwrap();
@@ -113,7 +113,7 @@ async fn zorb_comes_again(orb: Foreign) {
     }
 }
 
-/// A server of theirs is killed while zorb calls it by each of its references, in each version.
+/// A server of the other ORB is killed while zorb calls it by each of its references, in each version.
 async fn their_server_comes_again(orb: Foreign) {
     let port = port();
     let Some(mut server) = Server::start(Some(orb), port) else { return };

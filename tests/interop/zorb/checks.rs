@@ -1,4 +1,4 @@
-//! The client's checks: what they share, which of them a peer or a GIOP version cannot pass, and the run.
+//! The client's checks: their common code, those that a peer or a GIOP version cannot pass, and the run.
 
 use std::fmt::{self, Debug};
 use std::future::Future;
@@ -16,10 +16,10 @@ use super::transform::{Transform, transformed};
 use super::types::interop::PeerRef;
 use crate::java_ee;
 
-/// Where a server is, and how to speak to it.
+/// The address of a server, and the GIOP version.
 #[derive(Debug, Clone)]
 pub enum Way {
-    /// The IOR in a file, and the highest version to speak.
+    /// The IOR in a file, and the highest version to use.
     Ior(std::path::PathBuf, Version),
     /// `corbaloc:iiop:VERSION@HOST:PORT`.
     Corbaloc(String, Version),
@@ -32,7 +32,8 @@ impl Way {
         }
     }
 
-    /// The URL of an object of the server; `interop` has the others beside it.
+    /// Returns the URL of an object of the server. For a file, the others' references are next to that of
+    /// `interop`.
     fn url(&self, key: &str) -> Option<String> {
         match self {
             Way::Corbaloc(address, version) => {
@@ -48,33 +49,33 @@ fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// What checks know.
+/// The context of the checks.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// The client's ORB, which listens for callbacks.
     pub orb: Orb,
     /// `Interop::Peer`.
     pub peer: PeerRef,
-    /// `None`: the server has none (JacORB).
+    /// `None` if the server has none (JacORB).
     pub extras: Option<ExtrasRef>,
-    /// `None`: the server has none (omniORB).
+    /// `None` if the server has none (omniORB).
     pub guard: Option<GuardRef>,
     /// An object that forwards to `peer`.
     pub forward: Option<PeerRef>,
-    /// The same, for good.
+    /// An object that forwards to `peer` permanently.
     pub moved: Option<PeerRef>,
     /// The server's name.
     pub server: String,
     /// The GIOP version of the calls.
     pub version: Version,
-    /// The reference names code sets.
+    /// Whether the reference names code sets.
     pub code_sets: bool,
 }
 
 /// Why a check did not pass.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something is wrong.
+    /// A result is wrong.
     Wrong(String),
     /// It cannot be passed, for this reason.
     Skipped(String),
@@ -103,10 +104,10 @@ impl From<zorb::NarrowError> for Failure {
     }
 }
 
-/// How a check ended.
+/// The result of a check.
 pub type Outcome = Result<(), Failure>;
 
-/// A check: its name as in the other peers' clients.
+/// A check, named as in the other peers' clients.
 pub struct Check {
     name: &'static str,
     run: Run,
@@ -115,7 +116,7 @@ pub struct Check {
 type Run = Box<dyn Fn(Context) -> Pin<Box<dyn Future<Output = Outcome>>>>;
 
 impl Check {
-    /// A check of that name.
+    /// Returns a check of that name.
     pub fn new<F, Fut>(name: &'static str, run: F) -> Self
     where
         F: Fn(Context) -> Fut + 'static,
@@ -125,12 +126,12 @@ impl Check {
     }
 }
 
-/// Fails where `ok` is not.
+/// Fails unless `ok`.
 pub fn expect(ok: bool, what: impl FnOnce() -> String) -> Outcome {
     if ok { Ok(()) } else { Err(Failure::Wrong(what())) }
 }
 
-/// Compares as text, so that -0.0 is not 0.0.
+/// Compares as text, so that -0.0 differs from 0.0.
 pub fn same<A: Debug + ?Sized, B: Debug + ?Sized>(got: &A, wanted: &B, what: &str) -> Outcome {
     let (got, wanted) = (format!("{got:?}"), format!("{wanted:?}"));
     expect(got == wanted, || format!("{what} is {}, should be {}", short(&got), short(&wanted)))
@@ -140,12 +141,12 @@ fn short(text: &str) -> String {
     text.chars().take(300).collect()
 }
 
-/// "BAD_PARAM 0x4f4d0001 COMPLETED_NO"
+/// Returns a text such as "BAD_PARAM 0x4f4d0001 COMPLETED_NO".
 pub fn describe(error: &SystemException) -> String {
     format!("{} 0x{:08x} {}", error.kind.name(), error.minor.0, error.completed.name())
 }
 
-/// The system exception that the call must raise, "nothing" if it does not.
+/// Returns the system exception that the call raises, or "nothing".
 pub async fn raised<T>(call: impl Future<Output = Result<T, SystemException>>) -> String {
     match call.await {
         Ok(_) => "nothing".to_owned(),
@@ -181,7 +182,7 @@ const WIDE: &[&str] = &[
     "echo_wide_choice",
 ];
 
-/// Runs a check as the version and the server allow.
+/// Runs a check, with the result that version and server allow.
 async fn run(check: &Check, x: &Context) -> Outcome {
     if check.name == "echo_wide_code" && x.extras.is_none() {
         return Err(Failure::Skipped("the server has no extras.idl".to_owned()));
@@ -221,21 +222,22 @@ async fn run(check: &Check, x: &Context) -> Outcome {
     }
 }
 
-/// A client's ORB that goes that way, and is called back by TCP.
+/// Returns a client's ORB for that way, which is called back by TCP.
 pub async fn client(way: &Way, builder: OrbBuilder) -> Orb {
     client_at(way, builder.listen("iiop://127.0.0.1:0")).await
 }
 
-/// The same where the builder says.
+/// Returns a client's ORB for that way, which listens as the builder is configured.
 pub async fn client_at(way: &Way, builder: OrbBuilder) -> Orb {
     let builder = builder.max_giop(way.version());
     builder.timeout(Duration::from_secs(30)).build().await.expect("a client on a free port")
 }
 
-/// Drives every operation of a server, and shuts the client's ORB down. Gives a line for each check that passed or was skipped.
+/// Calls every operation of a server, and shuts the client's ORB down. Returns a line for each check that
+/// passed or was skipped.
 ///
 /// # Panics
-/// When a check fails; with all failures.
+/// A check failed; the message contains all failures.
 pub async fn drive(way: &Way, orb: &Orb) -> Vec<String> {
     let x = match connect(way, orb.clone()).await {
         Ok(x) => x,
@@ -264,7 +266,7 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
     let peer: PeerRef = orb.resolve(&url).await?;
     let profile = peer.ior().iiop_profile().ok_or("the IOR has no IIOP profile")?;
     let server = peer.server_name().await?;
-    // A client that has only a URL asks zorb for them, and servers of Java EE forward it to their IORs.
+    // A client with only a URL queries the code sets from zorb; servers of Java EE forward it to their IORs.
     let tells = server == "zorb" || java_ee::SERVERS.contains(&server.as_str());
     let code_sets = (profile.code_sets().is_some() || tells) && version > Version::V1_0;
     Ok(Context {
@@ -280,13 +282,13 @@ async fn connect(way: &Way, orb: Orb) -> Result<Context, Box<dyn std::error::Err
     })
 }
 
-/// An object that is elsewhere, of which nothing is asked yet.
+/// Returns an object that is forwarded, without a request to it.
 async fn elsewhere(orb: &Orb, way: &Way, key: &str) -> Result<Option<PeerRef>, zorb::ResolveError> {
     let Some(url) = way.url(key) else { return Ok(None) };
     orb.resolve_unchecked(&url).await.map(Some)
 }
 
-/// An object that the server publishes beside its main one, if it has it.
+/// Returns an object that the server publishes in addition to its main one, if it has it.
 async fn companion<R: Reference>(
     orb: &Orb,
     way: &Way,

@@ -14,7 +14,7 @@ use super::guard::interop as guarding;
 use super::transform::{Transform, transformed};
 use super::types::interop::*;
 
-/// All of them.
+/// Returns these checks.
 pub fn checks() -> Vec<Check> {
     vec![
         Check::new("ping", |x| async move { Ok(x.peer.ping().await?) }),
@@ -45,8 +45,8 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// Those after which a reference may go elsewhere: JacORB answers a LocateRequest for a plain key by a forward to its IOR,
-/// which names code sets.
+/// Returns the checks after which a reference may be forwarded: JacORB answers a LocateRequest for a plain
+/// key by a forward to its IOR, which names code sets.
 pub fn last_checks() -> Vec<Check> {
     vec![
         Check::new("location_forward", location_forward),
@@ -112,7 +112,7 @@ async fn text(x: &Context, sent: &str, changed: &str) -> Outcome {
     same(&b, changed, "b")
 }
 
-/// Text that ISO 8859-1 can say travels in every GIOP version.
+/// Text that ISO 8859-1 can represent is sent in every GIOP version.
 // clause: giop.code_set.iso_8859_1
 async fn latin1_text(x: Context) -> Outcome {
     if x.server == "JacORB" && !x.code_sets {
@@ -133,7 +133,7 @@ async fn utf8_text(x: Context) -> Outcome {
     text(&x, sent, "€ 漢字 \u{1d11e} cLEF").await
 }
 
-/// Wide text that only the reply has.
+/// Wide text that only the reply contains.
 // clause: giop.code_set.utf_16, giop.code_sets.wide_1_0
 async fn wide_greeting(x: Context) -> Outcome {
     let omniorb = x.server == "omniORB";
@@ -157,7 +157,7 @@ async fn wide_greeting(x: Context) -> Outcome {
             return Err(Failure::Skipped(why.to_owned()));
         }
         _ if !x.code_sets => {
-            // zorb refuses to send it; JacORB does, and the client cannot know what it means.
+            // zorb refuses to send it; JacORB sends it, and the client cannot know its code set.
             let wanted = if x.server == "zorb" {
                 "BAD_PARAM 0x4f4d0017 COMPLETED_YES"
             } else {
@@ -174,7 +174,7 @@ async fn wide_greeting(x: Context) -> Outcome {
 
 // -------------------------------------------------------------------- sizes
 
-/// The reply is beyond omniORB's buffer of 8 KiB, so that it sends fragments in GIOP 1.1 and 1.2.
+/// The reply exceeds omniORB's buffer of 8 KiB, so that it sends fragments in GIOP 1.1 and 1.2.
 async fn large<T, F, Fut>(sent: T, call: F) -> Outcome
 where
     T: Clone + Debug + PartialEq + Transform,
@@ -208,7 +208,7 @@ async fn large_structs(x: Context) -> Outcome {
     large(structs, |a, b| async move { x.peer.echo_mixed_seq(&a, b).await }).await
 }
 
-/// Sequences that omniORB's buffers end in the middle of.
+/// Sequences in the middle of which omniORB's buffers end.
 async fn numbers_across_fragments(x: Context) -> Outcome {
     let peer = &x.peer;
     for n in [300, 340, 341, 400, 500, 507, 508, 600, 900, 1019, 1020, 1021] {
@@ -223,7 +223,7 @@ async fn numbers_across_fragments(x: Context) -> Outcome {
     Ok(())
 }
 
-/// The members of structs are aligned anew behind the joint of two fragments.
+/// The members of structs are realigned after the boundary of two fragments.
 // clause: giop.fragment.alignment_1_1
 async fn structs_across_fragments(x: Context) -> Outcome {
     let peer = &x.peer;
@@ -235,7 +235,7 @@ async fn structs_across_fragments(x: Context) -> Outcome {
     Ok(())
 }
 
-/// Sequences of arrays of numbers go over it without padding, as sequences of numbers do.
+/// Sequences of arrays of numbers cross it without padding, as sequences of numbers do.
 async fn matrices_across_fragments(x: Context) -> Outcome {
     let peer = &x.peer;
     for n in [56, 57, 84, 100, 113, 127, 150] {
@@ -246,7 +246,7 @@ async fn matrices_across_fragments(x: Context) -> Outcome {
     Ok(())
 }
 
-/// An odd number of octets in the middle: what follows them is aligned anew, across the fragments' boundaries.
+/// An odd number of bytes in the middle: the following data is realigned, across the fragments' boundaries.
 // clause: giop.fragment.alignment_1_1
 async fn odd_request(x: Context) -> Outcome {
     let octets: Bytes = (0..20_001_u32).map(|i| i as u8).collect();
@@ -292,7 +292,7 @@ async fn user_exceptions(x: Context) -> Outcome {
     same(&got, &Err::<(), _>(faults::FailNestedError::Nested(Nested { group, selection })), "fail_nested")
 }
 
-/// Not TRANSIENT and COMM_FAILURE with COMPLETED_NO, which clients may answer by a retry.
+/// Not TRANSIENT and COMM_FAILURE with COMPLETED_NO, after which clients may retry.
 // clause: giop.status.system_exception, exc.wire.minor
 async fn system_exceptions(x: Context) -> Outcome {
     for (kind, minor, completed) in [
@@ -318,7 +318,7 @@ async fn system_exceptions(x: Context) -> Outcome {
     Ok(())
 }
 
-/// What a servant throws that is no CORBA exception.
+/// A C++ or Java exception of a servant that is not a CORBA exception.
 // clause: exc.when.panic, exc.kind.unknown
 async fn unlisted_exception(x: Context) -> Outcome {
     let got = raised(x.peer.raise_unlisted()).await;
@@ -372,7 +372,7 @@ async fn attributes(x: Context) -> Outcome {
     same(&x.peer.counter().await?, &0, "counter after reset")
 }
 
-/// Oneways arrive; a server that promises it (zorb) has them all, in order, when the next call runs.
+/// Oneways arrive. With a server that guarantees it (zorb), all have run, in order, before the next call.
 async fn oneways(x: Context) -> Outcome {
     x.peer.reset().await?;
     let amounts: LongSeq = (0..10).collect();
@@ -392,7 +392,7 @@ async fn oneways(x: Context) -> Outcome {
     }
     same(&total, &900, "the total")?;
     if x.server != "zorb" {
-        // Their oneways may be overtaken.
+        // In other ORBs, oneways may overtake each other.
         lines.sort_by_key(|line| line.trim_start_matches("line ").parse::<u32>().unwrap_or(u32::MAX));
     }
     same(&lines, &wanted, "the lines")

@@ -7,7 +7,7 @@ use super::extras::interop::{FarLongLong, FarULong, FarULongLong, FarUShort};
 use super::types::interop::names::{self, Words};
 use super::types::interop::*;
 
-/// `by_value!(checks; op: samples...)`: `a` is passed as it is.
+/// `by_value!(checks; op: samples...)`: `a` is passed by value.
 macro_rules! by_value {
     ($checks:ident; $($op:ident: $($value:expr),+;)+) => {
         $($checks.push(Check::new(stringify!($op), |x: Context| async move {
@@ -25,7 +25,7 @@ macro_rules! by_reference {
     };
 }
 
-/// `extras!(checks; op: samples...)`: of `extras.idl`.
+/// `extras!(checks; op: samples...)`: operations of `extras.idl`.
 macro_rules! extras {
     ($checks:ident; $($op:ident: $($value:expr),+;)+) => {
         $($checks.push(Check::new(stringify!($op), |x: Context| async move {
@@ -37,7 +37,7 @@ macro_rules! extras {
     };
 }
 
-/// All of them.
+/// Returns these checks.
 pub fn checks() -> Vec<Check> {
     let mut checks = Vec::new();
     scalars(&mut checks);
@@ -197,7 +197,7 @@ fn decimals(checks: &mut Vec<Check>) {
     }
 }
 
-/// What JacORB cannot have.
+/// Adds the checks that JacORB does not support.
 fn extras(checks: &mut Vec<Check>) {
     extras! { checks;
         echo_wide_code: wide_code("8 wide €"), wide_code("Ab"), wide_code("");
@@ -208,7 +208,7 @@ fn extras(checks: &mut Vec<Check>) {
     }
 }
 
-/// Properties of a context: those that the clause lists, by name and by beginning.
+/// Properties of a context: those in the context clause, by name and by prefix.
 async fn properties(x: Context) -> Outcome {
     let Some(extras) = x.extras else {
         return Err(Failure::Skipped("the server has no extras.idl".to_owned()));
@@ -220,7 +220,7 @@ async fn properties(x: Context) -> Outcome {
     expect(some == ("net.host=h;net.port=7;user=ann;".to_owned(), 3), || format!("the properties: {some:?}"))
 }
 
-/// Discriminators that select the default, or no member, are values of their own.
+/// Discriminators that select the default, or no member, are distinct values.
 async fn discriminators(x: Context) -> Outcome {
     if x.server == "JacORB" || crate::java_ee::SERVERS.contains(&x.server.as_str()) {
         let why = "known defect of JacORB's IDL compiler, which makes the stubs of all Java peers: its unions forget \

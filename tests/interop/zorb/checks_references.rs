@@ -1,4 +1,4 @@
-//! Object references in every position, inheritance, callbacks, objects that are gone.
+//! Object references in every position, inheritance, callbacks, deactivated objects.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::checks::{Check, Context, Failure, Outcome, expect, raised, same};
 use super::servant_references::NodeServer;
 use super::types::interop::*;
 
-/// All of them.
+/// Returns these checks.
 pub fn checks() -> Vec<Check> {
     vec![
         Check::new("nodes", nodes),
@@ -21,7 +21,7 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// The reference that must be there.
+/// Returns the reference, which must not be nil.
 fn there<R>(reference: Option<R>, what: &str) -> Result<R, Failure> {
     reference.ok_or_else(|| Failure::Wrong(format!("{what} is nil")))
 }
@@ -41,7 +41,7 @@ async fn nodes(x: Context) -> Outcome {
     same(&x.peer.label_of(None).await?, "nil", "label_of nil")
 }
 
-/// Whether it is a reference to that node.
+/// Returns whether it is a reference to that node.
 fn is<R: Reference>(found: &Option<R>, node: &NodeRef) -> bool {
     found.as_ref().is_some_and(|found| found.is_equivalent(node))
 }
@@ -97,7 +97,7 @@ async fn inheritance(x: Context) -> Outcome {
     bottom.set_motto("Up").await?;
     same(&bottom.motto().await?, "Up", "motto")?;
 
-    // Through references of the bases, found again by narrowing.
+    // By references of the bases, and narrowed again.
     let base: BaseRef = (&bottom).into();
     same(&base.base_name().await?, "base of bottom", "base_name by Base")?;
     let left: LeftRef = base.narrow().await?;
@@ -166,7 +166,7 @@ async fn callbacks(x: Context) -> Outcome {
     same(&heard(), &["psst"], "the hint")?;
     x.orb.deactivate(&reference);
 
-    // An object of the client as an argument, and back again.
+    // An object of the client as an argument, and as a result.
     let mine: NodeRef = x.orb.activate(NodeServer::new("mine")).map_err(activate)?;
     same(&x.peer.label_of(&mine).await?, "mine", "label_of the client's node")?;
     let (back, ..) = x.peer.echo_node(&mine, None).await?;

@@ -1,5 +1,6 @@
-//! zorb's peer of the interoperability tests: the servants of `idl/*.idl`, and a client that drives every operation of
-//! any server of them. `../README.md` says what each operation does; `../omniorb` and `../jacorb` are its siblings.
+//! zorb's peer of the interoperability tests: the servants of `idl/*.idl`, and a client that calls every
+//! operation of any server of them. `../README.md` describes each operation; `../omniorb` and `../jacorb` are
+//! the other implementations.
 
 pub mod checks;
 pub mod checks_calls;
@@ -10,17 +11,17 @@ pub mod servant_echo;
 pub mod servant_references;
 pub mod transform;
 
-/// What `idl!` makes of `types.idl`.
+/// The code that `idl!` generates for `types.idl`.
 pub mod types {
     zorb::idl!("tests/interop/idl/types.idl");
 }
 
-/// Of `extras.idl`, which JacORB's compiler refuses.
+/// The code for `extras.idl`, which JacORB's compiler rejects.
 pub mod extras {
     zorb::idl!("tests/interop/idl/extras.idl");
 }
 
-/// Of `guard.idl`, which omniORB's compiler refuses.
+/// The code for `guard.idl`, which omniORB's compiler rejects.
 pub mod guard {
     zorb::idl!("tests/interop/idl/guard.idl");
 }

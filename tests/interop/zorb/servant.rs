@@ -1,4 +1,5 @@
-//! The servant of `Interop::Peer`: state, exceptions, and how to bring it up. The echoes and the references are beside it.
+//! The servant of `Interop::Peer`: state, exceptions, and its activation. The echoes and the references have
+//! separate modules.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -18,7 +19,7 @@ pub struct PeerServer {
     state: Mutex<PeerState>,
 }
 
-/// What `reset` sets to its default, but for `word`.
+/// The state that `reset` sets to its default, except `word`.
 pub struct PeerState {
     counter: i32,
     owner: Person,
@@ -38,7 +39,7 @@ impl Default for PeerState {
 }
 
 impl PeerServer {
-    /// The state, to itself.
+    /// Locks the state.
     pub fn state(&self) -> MutexGuard<'_, PeerState> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -208,13 +209,14 @@ impl guard::GuardServant for GuardServer {
     }
 }
 
-/// Brings up a server on a free port; gives the ORB and `host:port`. Its references stand in `path`, `path.extras`,
-/// `path.guard`, `path.forward` and `path.moved`; plain keys are `interop`, `extras`, `guard`, `forward` and `moved`.
+/// Starts a server on a free port, and returns the ORB and `host:port`. Its references are written to `path`,
+/// `path.extras`, `path.guard`, `path.forward` and `path.moved`; the plain keys are `interop`, `extras`,
+/// `guard`, `forward` and `moved`.
 pub async fn serve(path: &Path, builder: OrbBuilder) -> Result<(Orb, String), BuildError> {
     serve_at(path, builder.listen("iiop://127.0.0.1:0")).await
 }
 
-/// The same where the builder says.
+/// Starts a server that listens as the builder is configured, and returns the ORB and `host:port`.
 pub async fn serve_at(path: &Path, builder: OrbBuilder) -> Result<(Orb, String), BuildError> {
     let orb = builder.build().await?;
     let publish = |suffix: &str, reference: String| {

@@ -1,4 +1,4 @@
-//! The echo operations: the result and `c` are `a`; `b` comes back transformed.
+//! The echo operations: the result and `c` are `a`; `b` is returned transformed.
 
 use zorb::Context;
 use zorb::prelude::*;
@@ -9,7 +9,7 @@ use super::transform::Transform;
 use super::types::interop::names::Words;
 use super::types::interop::*;
 
-/// What every echo gives.
+/// The result of an echo.
 pub type Echo<T> = Result<(T, T, T), SystemException>;
 
 fn echo<T: Clone + Transform>(a: T, mut b: T) -> Echo<T> {
@@ -35,7 +35,7 @@ macro_rules! by_reference {
     };
 }
 
-/// The same of bounded types, in which `a` is the unbounded form.
+/// Like `by_reference!` for bounded types, with `a` in the unbounded form.
 macro_rules! bounded {
     ($($op:ident: $unbounded:ty => $t:ty),* $(,)?) => {
         $(async fn $op(&self, a: $unbounded, b: $t) -> Echo<$t> {

@@ -1,4 +1,4 @@
-//! Object references: objects made on demand, a diamond of interfaces, calls back to the client.
+//! Object references: objects created on demand, a diamond of interfaces, calls back to the client.
 
 use std::sync::Mutex;
 
@@ -15,13 +15,13 @@ pub struct NodeServer {
 }
 
 impl NodeServer {
-    /// A node with that label and the sum 0.
+    /// Returns a node with that label and the sum 0.
     pub fn new(label: &str) -> Self {
         Self { label: label.to_owned(), sum: Mutex::new(0) }
     }
 }
 
-/// A new node in the ORB that serves this request.
+/// Activates a new node in the ORB that serves this request.
 fn node(label: &str) -> Result<NodeRef, SystemException> {
     zorb::request().orb().activate(NodeServer::new(label)).system(SystemExceptionKind::ObjAdapter)
 }

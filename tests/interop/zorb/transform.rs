@@ -1,4 +1,4 @@
-//! What the servants do to the value of an `inout` parameter ("Transformation" in the README).
+//! The servants' transformation of an `inout` parameter ("Transformation" in the README).
 
 use zorb::prelude::*;
 use zorb::{BoundError, Fixed, FixedSeq};
@@ -7,13 +7,13 @@ use super::extras::interop as extras;
 use super::types::interop::names;
 use super::types::interop::*;
 
-/// Has a transformation of its own.
+/// A type with a transformation.
 pub trait Transform {
     /// Replaces the value by its transformation.
     fn transform(&mut self);
 }
 
-/// The transformation of a value.
+/// Returns the transformation of a value.
 pub fn transformed<T: Clone + Transform>(value: &T) -> T {
     let mut value = value.clone();
     value.transform();
@@ -55,7 +55,7 @@ scalars! {
     },
 }
 
-/// What a union without a member has in its place.
+/// Placeholder for a union without a member.
 impl Transform for () {
     fn transform(&mut self) {}
 }
@@ -105,7 +105,7 @@ impl Transform for Bytes {
     }
 }
 
-/// Sequences of fixed layout share their elements, so a changed one is another.
+/// Sequences of fixed layout share their elements, so a changed one is a new sequence.
 macro_rules! shared {
     ($($t:ty),*) => {
         $(impl Transform for Seq<$t> {
@@ -136,7 +136,7 @@ where
     }
 }
 
-/// References inside of constructed types stay.
+/// References within constructed types are unchanged.
 impl Transform for Option<NodeRef> {
     fn transform(&mut self) {}
 }
@@ -165,7 +165,7 @@ structs! {
     names::Words { r#type, r#fn, r#loop, class }
 }
 
-/// Unions: each variant with the member to change, `()` where there is none.
+/// Unions: each variant with the member to change, `()` if there is none.
 macro_rules! unions {
     ($($t:ty { $($variant:pat => $member:expr),* $(,)? })*) => {
         $(impl Transform for $t {
