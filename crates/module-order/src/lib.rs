@@ -1,7 +1,7 @@
 //! Checks that the modules of a crate use each other in one direction.
 //!
-//! A test of each crate lists its top-level modules from the ground up. A module may use the modules before it
-//! in the list, never one after it, so no two modules use each other:
+//! A test of each crate lists its top-level modules from the ground up. A module may use the modules before
+//! it in the list, and none after it. No two modules can then use each other:
 //!
 //! ```no_run
 //! module_order::check(env!("CARGO_MANIFEST_DIR"), &["error", "message", "connection"]);
@@ -48,11 +48,11 @@ pub fn violations(src: &Path, order: &[&str]) -> Vec<String> {
         found.push(format!("there is no module `{listed}`"));
     }
     let floor = |module: &str| order.iter().position(|listed| *listed == module);
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for Use { from, name, place } in &reader.uses {
         let to = reader.reexports.get(name).unwrap_or(name);
         let (Some(user), Some(used)) = (floor(from), floor(to)) else { continue };
-        if used > user && told.insert((from, to, place)) {
+        if used > user && reported.insert((from, to, place)) {
             found.push(format!("{place}: `{from}` uses `{to}`, which is above it"));
         }
     }

@@ -190,8 +190,7 @@ impl OrbBuilder {
     ///
     /// * `{hostname}`: the name of this machine
     /// * `{ip}`, `{ipv4}`, `{ipv6}`: the address from which this machine calls others
-    /// * `{env:NAME}` and `{env:NAME|DEFAULT}`: a variable of the environment, which [`build`](Self::build)
-    ///   reads
+    /// * `{env:NAME}` and `{env:NAME|DEFAULT}`: a variable that [`build`](Self::build) reads
     ///
     /// ```
     /// # use orb_runtime::Orb;
@@ -208,8 +207,7 @@ impl OrbBuilder {
         self
     }
 
-    /// Holds requests until [`Orb::accept`] or [`Orb::run_until`]. Every server with a fixed port should use
-    /// this.
+    /// Holds requests until [`Orb::accept`] or [`Orb::run_until`]. Use it for servers with a fixed port.
     ///
     /// Clients remember the address of a server and call it as soon as it listens again. Without `hold`, a
     /// request that arrives before its object is active gets OBJECT_NOT_EXIST, which means that the object is
@@ -373,8 +371,7 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets the highest GIOP version of outgoing calls (default 1.2), for peers that claim more than they
-    /// support.
+    /// Sets the highest GIOP version of outgoing calls (default 1.2), for peers that overstate theirs.
     pub fn max_giop(mut self, version: Version) -> Self {
         self.parts.config.max_version = version;
         self

@@ -23,8 +23,7 @@ use crate::serve::entry::Entry;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
-/// Cheap to clone; clones share the connection. Two references are equal if their IORs are equal byte for
-/// byte; see [`Reference::is_equivalent`].
+/// Clones are cheap. References are equal if the bytes of their IORs are: see [`Reference::is_equivalent`].
 #[derive(Clone)]
 pub struct ObjectRef {
     core: Opaque<RefCore>,
@@ -100,8 +99,7 @@ pub(crate) struct Binding {
     pub(crate) always: Vec<ServiceContext>,
     /// The server supports block lists.
     pub(crate) blocks: bool,
-    /// The server needs derived values in the form of
-    /// [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
+    /// See [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
     pub(crate) ends_bases: bool,
     /// The address form that the server asked for.
     pub(crate) addressing: AskedFor,
@@ -124,8 +122,7 @@ impl AskedFor {
         }
     }
 
-    /// Sets the form for this request and the following ones. Returns `false` if the server had asked for it
-    /// before.
+    /// Sets the form from this request on. Returns `false` if the server had asked for it before.
     pub(crate) fn set(&self, form: AddressingDisposition) -> bool {
         let number = match form {
             AddressingDisposition::Profile => 1,
@@ -143,8 +140,7 @@ pub enum Retry {
     /// Repeats only requests that were certainly not executed (COMPLETED_NO), once for each address.
     #[default]
     NotExecuted,
-    /// The operations may be executed twice: after a lost connection, calls are repeated up to that many
-    /// times.
+    /// The operations may run twice: after a lost connection, a call is repeated up to that many times.
     Idempotent(u32),
     /// Never repeats.
     Never,
@@ -281,8 +277,7 @@ impl ObjectRef {
         object
     }
 
-    /// Returns whether the server is to be asked for the reference of the object, because only a URL is
-    /// known.
+    /// Returns whether to ask the server for the object's reference, because only a URL is known.
     pub(crate) fn asks(&self) -> bool {
         self.core.asks.load(Ordering::Relaxed)
     }
@@ -292,8 +287,7 @@ impl ObjectRef {
         self.core.asks.store(false, Ordering::Relaxed);
     }
 
-    /// Updates the reference with the answer of a server that was asked. Returns `false` if the server
-    /// forwards to another object.
+    /// Updates the reference with the server's answer. Returns `false` if that forwards to another object.
     pub(crate) fn learn(&self, called: &IiopProfile, reference: &Ior) -> bool {
         let raises = self.core.url == Some(Url::Unversioned);
         let Some(profile) = crate::invoke::told(called, reference, raises) else { return false };
@@ -303,8 +297,7 @@ impl ObjectRef {
         true
     }
 
-    /// Returns another reference to the same object, with a binding of its own and the credentials of this
-    /// one.
+    /// Returns a reference to the same object, with this one's credentials and its own binding.
     fn anew(&self, demand: Option<Demand>) -> Self {
         let own = self.core.own.as_ref().map(|own| Own::new(own.key.clone(), None));
         #[cfg_attr(
@@ -366,8 +359,7 @@ impl ObjectRef {
         &self.core.orb
     }
 
-    /// Returns the entry that serves the object while it is active in this ORB. A deactivated object's own
-    /// requests get its entry until they are done.
+    /// Returns the object's entry while it is active in this ORB, and to its requests until they are done.
     #[inline]
     pub(crate) fn home(&self) -> Option<Arc<Entry>> {
         let own = self.core.own.as_ref()?;

@@ -10,8 +10,7 @@
 //!
 //! Memory that a servant lends (`DepositTarget`) is obtained by a method that borrows the target for as long
 //! as the memory is used. A target can observe the end of that borrow only when it is used again or dropped.
-//! Neither happens before the completion, so its memory stays exclusive until then, as if it were still
-//! borrowed.
+//! Neither happens before the completion, so the memory stays exclusively borrowed until then.
 //!
 //! The queues have a lock of their own, which is held during system calls. The lock of the connections is
 //! taken inside it, for short times. A thread that queues an operation therefore never waits for the kernel.
@@ -76,8 +75,7 @@ pub(super) struct Ring {
     ended: bool,
     /// Wakers of the connections whose completions were seen.
     pub(super) wakers: Vec<Waker>,
-    /// Memory of servants that is no longer used. It must be dropped outside of the lock, because that may
-    /// run their code.
+    /// Unused memory of servants. It is dropped outside of the lock, because that may run their code.
     #[expect(clippy::vec_box, reason = "the boxes go round")]
     pub(super) dead: Vec<Box<Loan>>,
 }
@@ -129,8 +127,7 @@ impl Queues {
         self.io.as_raw_fd()
     }
 
-    /// Takes completions and submits waiting entries. With `least` > 0, waits for that many completions, for
-    /// up to `wait`.
+    /// Takes completions and submits entries. If `least` > 0, waits at most `wait` for that many completions.
     ///
     /// # Errors
     /// The ring is lost. The caller must call [`Ring::end`].
@@ -171,8 +168,7 @@ impl Queues {
                 }
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
-                    // The kernel wanted completions to be taken first, which was done, has no memory at
-                    // present, or the wait timed out.
+                    // Completions had to be taken first (done), memory is short, or the wait timed out.
                     Some(libc::EBUSY | libc::EAGAIN | libc::EINTR | libc::ETIME) => {}
                     _ => return Err(error),
                 },
@@ -430,8 +426,7 @@ impl Ring {
         }
     }
 
-    /// Closes the connection. Pending operations are cancelled and keep their memory until they have
-    /// completed.
+    /// Closes the connection. Cancelled operations keep their memory until they have completed.
     pub(super) fn release(&mut self, index: Index) {
         let Some(conn) = self.conn(index) else { return };
         if mem::replace(&mut conn.released, true) {
@@ -500,8 +495,7 @@ impl Ring {
         }
     }
 
-    /// Moves entries into the submission queue. Linked entries are moved together, because a chain ends where
-    /// a submission ends.
+    /// Moves entries into the submission queue. Linked ones move together: a chain ends with its submission.
     fn queue_waiting(&mut self, io: &mut IoUring) {
         let mut queue = io.submission();
         loop {
