@@ -1,25 +1,9 @@
-//! Conversions of the ORB's errors to exceptions that servants raise: `orb.activate(x)?` in a servant.
+//! Exceptions that all modules raise, and the trait of errors that become exceptions.
 
 use std::error::Error;
+use std::time::Duration;
 
-use giop_codec::EncodeError;
-use giop_codec::any::AnyError;
-use giop_codec::cdr::{BitsError, BoundError, CharConversionError, FixedError, FixedLengthError, RangeError};
-use giop_codec::code_set::CodeSetError;
-use giop_codec::dynamic::DynError;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_codec::ior::ParseIorError;
-use giop_codec::typecode::{CreateError, TypeCodeError};
-use giop_codec::url::{NameTextError, UrlError};
-use giop_proto::LimitsError;
-
-use crate::dynamic::DynamicException;
-use crate::orb::{ActivateError, ArgsError, BuildError};
-use crate::poa::{
-    AdapterInactive, InvalidPolicy, InvalidPolicyValue, ManagerAlreadyExists, PoaError, Refusal,
-};
-use crate::reference::{InvalidName, NarrowError, ResolveError};
-use crate::serve::{DepositError, unknown_user_exception};
 
 /// An error of the ORB that converts to the error type `E` of an operation, as a system exception. Generated
 /// code has `impl<X: OrbError<E>> From<X> for E` for each error enum `E`, so that `?` converts it in one
@@ -35,7 +19,7 @@ use crate::serve::{DepositError, unknown_user_exception};
 pub trait OrbError<E>: Into<SystemException> {}
 
 /// Returns a COMPLETED_NO exception with the error as its source.
-fn not_done(
+pub(crate) fn not_done(
     kind: SystemExceptionKind,
     minor: MinorCode,
     error: impl Error + Send + Sync + 'static,
@@ -53,253 +37,23 @@ pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 
     if says_all { exception.because(text) } else { exception.with_source(error) }
 }
 
-/// `OBJ_ADAPTER` if the name is in use or the root POA is destroyed, `BAD_PARAM` minor OMG 14 if the name is
-/// reserved, `BAD_INV_ORDER` minor OMG 4 if the ORB shuts down. COMPLETED_NO.
-impl From<ActivateError> for SystemException {
-    fn from(error: ActivateError) -> Self {
-        let (kind, minor) = match error {
-            ActivateError::KeyInUse(_) | ActivateError::Destroyed => {
-                (SystemExceptionKind::ObjAdapter, MinorCode::NONE)
-            }
-            ActivateError::ReservedKey(_) => (SystemExceptionKind::BadParam, minor::BAD_PARAM_OBJECT_ID),
-            ActivateError::Closed => (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN),
-        };
-        not_done(kind, minor, error)
-    }
+/// Returns the exception of a call after the shutdown.
+pub(crate) fn closed() -> SystemException {
+    SystemException::new(
+        SystemExceptionKind::BadInvOrder,
+        minor::BAD_INV_ORDER_SHUTDOWN,
+        CompletionStatus::No,
+    )
+    .because("the ORB has shut down")
 }
 
-/// `INV_POLICY` for policies that contradict each other. A system exception stays the same. All others are
-/// `OBJ_ADAPTER`, with minor OMG 3 if there is no default servant. COMPLETED_NO.
-impl From<PoaError> for SystemException {
-    fn from(error: PoaError) -> Self {
-        let minor = match error {
-            PoaError::System(exception) => return exception,
-            PoaError::InvalidPolicy(error) => return error.into(),
-            PoaError::NoServant => minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT,
-            _ => MinorCode::NONE,
-        };
-        not_done(SystemExceptionKind::ObjAdapter, minor, error)
-    }
+/// Returns the exception of a call without a runtime.
+pub(crate) fn no_runtime() -> SystemException {
+    SystemException::new(SystemExceptionKind::Initialize, MinorCode::NONE, CompletionStatus::No)
+        .because("calls need a tokio runtime; from a plain thread use zorb::blocking::wait")
 }
 
-/// `BAD_PARAM`, COMPLETED_NO, if the object has another interface, as in the Java mapping. Otherwise the
-/// exception of the failed call.
-impl From<NarrowError> for SystemException {
-    fn from(error: NarrowError) -> Self {
-        match &error {
-            NarrowError::WrongInterface { .. } => {
-                not_done(SystemExceptionKind::BadParam, MinorCode::NONE, error)
-            }
-            NarrowError::Call { source, .. } => because_of(bare(source), error),
-        }
-    }
-}
-
-/// `BAD_PARAM` with the OMG's minor codes 7 to 10 for a malformed or unusable text, `INV_OBJREF` for a nil
-/// reference, COMPLETED_NO. Otherwise the exception of the failed call.
-impl From<ResolveError> for SystemException {
-    fn from(error: ResolveError) -> Self {
-        use SystemExceptionKind::{BadParam, InvObjref};
-        match error {
-            ResolveError::Url(error) => error.into(),
-            ResolveError::Nil(_) => not_done(InvObjref, MinorCode::NONE, error),
-            ResolveError::File { .. } | ResolveError::Nesting => {
-                not_done(BadParam, minor::BAD_PARAM_URL_OTHER, error)
-            }
-            ResolveError::InvalidName(error) => error.into(),
-            ResolveError::Narrow(error) => error.into(),
-            ResolveError::Naming { ref source, .. } => because_of(bare(source), error),
-        }
-    }
-}
-
-/// The system exception of a dynamic call or servant. An exception of IDL is `UNKNOWN` minor OMG 1,
-/// COMPLETED_MAYBE, like one that generated code passes on although the operation does not raise it.
-impl From<DynamicException> for SystemException {
-    fn from(error: DynamicException) -> Self {
-        match error {
-            DynamicException::System(exception) => exception,
-            DynamicException::User(_) => unknown_user_exception(error),
-        }
-    }
-}
-
-/// Returns an exception with kind, minor code and completion status only.
-fn bare(exception: &SystemException) -> SystemException {
-    SystemException::new(exception.kind, exception.minor, exception.completed)
-}
-
-/// Converts errors to COMPLETED_NO exceptions with the error as their source.
-macro_rules! not_done {
-    ($($(#[$on:meta])* $error:ty => $kind:ident, $minor:expr, $doc:literal;)+) => {
-        $(
-            #[doc = $doc]
-            $(#[$on])*
-            impl From<$error> for SystemException {
-                fn from(error: $error) -> Self {
-                    not_done(SystemExceptionKind::$kind, $minor, error)
-                }
-            }
-        )+
-    };
-}
-
-not_done! {
-    AdapterInactive => ObjAdapter, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER, "`OBJ_ADAPTER` minor OMG 1, COMPLETED_NO.";
-    ArgsError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
-    BuildError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
-    InvalidName => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
-    InvalidPolicy => InvPolicy, MinorCode::NONE, "`INV_POLICY`, COMPLETED_NO.";
-    InvalidPolicyValue => InvPolicy, MinorCode::NONE, "`INV_POLICY`, COMPLETED_NO.";
-    ManagerAlreadyExists => ObjAdapter, MinorCode::NONE, "`OBJ_ADAPTER`, COMPLETED_NO.";
-    #[cfg(feature = "csi")] crate::csi::LoginRefused => NoPermission, minor::NO_PERMISSION_NOT_BELIEVED,
-        "`NO_PERMISSION` minor zorb 2, COMPLETED_NO.";
-    #[cfg(feature = "csi")] crate::csi::RulesError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
-    #[cfg(feature = "csi")] crate::csi::UsersError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
-    #[cfg(feature = "tls")] crate::tls::TlsError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
-}
-
-/// Registers the errors that become system exceptions in servants of every kind: with generated code, dynamic
-/// ones, and servant managers.
-macro_rules! orb_errors {
-    ($($(#[$on:meta])* $error:ty;)+) => {
-        $(
-            $(#[$on])*
-            impl<E> OrbError<E> for $error {}
-
-            $(#[$on])*
-            impl From<$error> for DynamicException {
-                fn from(error: $error) -> Self {
-                    Self::System(error.into())
-                }
-            }
-        )+
-    };
-}
-
-orb_errors! {
-    ActivateError;
-    AdapterInactive;
-    AnyError;
-    ArgsError;
-    BitsError;
-    BoundError;
-    BuildError;
-    CharConversionError;
-    CodeSetError;
-    CreateError;
-    DynError;
-    EncodeError;
-    FixedError;
-    FixedLengthError;
-    InvalidName;
-    InvalidPolicy;
-    InvalidPolicyValue;
-    LimitsError;
-    ManagerAlreadyExists;
-    NameTextError;
-    NarrowError;
-    ParseIorError;
-    PoaError;
-    RangeError;
-    ResolveError;
-    SystemExceptionKind;
-    TypeCodeError;
-    UrlError;
-    #[cfg(feature = "csi")] crate::csi::LoginRefused;
-    #[cfg(feature = "csi")] crate::csi::RulesError;
-    #[cfg(feature = "csi")] crate::csi::UsersError;
-    #[cfg(feature = "tls")] crate::tls::TlsError;
-}
-
-impl<E> OrbError<E> for DynamicException {}
-
-impl<T, E> OrbError<E> for DepositError<T> {}
-
-impl<T> From<DepositError<T>> for DynamicException {
-    fn from(error: DepositError<T>) -> Self {
-        Self::System(error.into())
-    }
-}
-
-/// The error of a servant manager ends the request with a system exception.
-impl<X: OrbError<Refusal>> From<X> for Refusal {
-    fn from(error: X) -> Self {
-        Self::System(error.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-
-    use super::*;
-
-    fn call_error() -> SystemException {
-        SystemException::transient(minor::TRANSIENT_NO_USABLE_PROFILE).because("connection refused by h:1")
-    }
-
-    #[test]
-    fn kinds_and_minor_codes_tell_what_failed() {
-        use SystemExceptionKind::*;
-        let name = || "x".to_owned();
-        let cases: [(SystemException, SystemExceptionKind, MinorCode); 13] = [
-            (ActivateError::KeyInUse(name()).into(), ObjAdapter, MinorCode::NONE),
-            (ActivateError::ReservedKey(name()).into(), BadParam, minor::BAD_PARAM_OBJECT_ID),
-            (ActivateError::Closed.into(), BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN),
-            (PoaError::shut_down().into(), BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN),
-            (PoaError::ObjectAlreadyActive.into(), ObjAdapter, MinorCode::NONE),
-            (PoaError::NoServant.into(), ObjAdapter, minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT),
-            (AdapterInactive.into(), ObjAdapter, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER),
-            (InvalidPolicyValue { id: 16, value: 9 }.into(), InvPolicy, MinorCode::NONE),
-            (ResolveError::Nil(name()).into(), InvObjref, MinorCode::NONE),
-            (ResolveError::Nesting.into(), BadParam, minor::BAD_PARAM_URL_OTHER),
-            (InvalidName(name()).into(), BadParam, MinorCode::NONE),
-            (ArgsError::NoValue(name()).into(), BadParam, MinorCode::NONE),
-            (BuildError::NoRuntime.into(), Initialize, MinorCode::NONE),
-        ];
-        for (raised, kind, minor) in cases {
-            assert_eq!(raised, SystemException::new(kind, minor, CompletionStatus::No), "{raised}");
-            assert!(raised.source().is_some(), "{raised}");
-        }
-    }
-
-    #[test]
-    fn failed_call_keeps_its_kind_minor_code_and_status() {
-        let wanted = "IDL:X:1.0";
-        let asked = NarrowError::Call { wanted, source: call_error() };
-        let looked_up = ResolveError::Naming { name: "a".into(), context: "h".into(), source: call_error() };
-        for raised in
-            [SystemException::from(asked.clone()), ResolveError::from(asked).into(), looked_up.into()]
-        {
-            assert_eq!(raised, call_error());
-            assert_eq!(raised.to_string().matches("connection refused by h:1").count(), 1, "{raised}");
-        }
-        let wrong = NarrowError::WrongInterface { wanted, found: "IDL:Y:1.0".into() };
-        assert_eq!(SystemException::from(wrong), SystemException::bad_param(MinorCode::NONE));
-    }
-
-    #[test]
-    fn reason_is_said_once() {
-        let source = io::Error::other("address in use");
-        let raised: SystemException = BuildError::Listen { endpoint: "iiop://h:1".into(), source }.into();
-        assert_eq!(
-            raised.to_string(),
-            "INITIALIZE, COMPLETED_NO: cannot listen on `iiop://h:1`: address in use"
-        );
-        // A source that the text does not include follows.
-        let raised = SystemException::from(PoaError::wrong_policy("x", "RETAIN"));
-        assert_eq!(raised.to_string(), "OBJ_ADAPTER, COMPLETED_NO: `x` needs a POA with RETAIN");
-        assert!(raised.source().is_some_and(|cause| cause.is::<PoaError>()));
-    }
-
-    #[test]
-    fn dynamic_servants_and_servant_managers_raise_the_same() {
-        let closed: DynamicException = ActivateError::Closed.into();
-        assert_eq!(SystemException::from(closed), ActivateError::Closed.into());
-        let Refusal::System(refused) = Refusal::from(PoaError::ServantNotActive) else {
-            panic!("it is no forward");
-        };
-        assert_eq!(refused, SystemException::obj_adapter());
-    }
+/// Formats a duration for people.
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{duration:?}")
 }

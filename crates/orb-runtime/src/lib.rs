@@ -1,64 +1,77 @@
 //! References, invocation, connections, transports and dispatch of the zorb ORB, on tokio.
 //!
-//! The path of a request: a generated stub calls [`private::invoke`]. Module `invoke` binds the reference to
-//! a connection and encodes. `link` queues, writes and reads. The state machine of `giop-proto` frames.
-//! `serve` finds the object and polls the generated skeleton in place. The reply takes the same path back.
+//! The path of a request: a generated stub calls [`private::invoke`]. Module `client` binds the reference to
+//! a connection and encodes. `connection` queues, writes and reads. The state machine of `giop-proto` frames.
+//! `server` finds the object in `poa`, and polls the future of its generated skeleton in place. The reply
+//! takes the same path back.
+//!
+//! The modules have an order: each names only modules below it (`tests/architecture.rs`). State that modules
+//! share is in `runtime`.
 #![deny(unsafe_code)]
 
 #[cfg(feature = "admin")]
 mod admin;
-pub mod blocking;
-mod context;
+mod client;
+mod config;
+mod connection;
+mod conversions;
 #[cfg(feature = "csi")]
 pub mod csi;
 pub mod dynamic;
+mod endpoint;
 mod errors;
-mod invoke;
-mod link;
+mod experiments;
 #[doc(hidden)]
 pub mod lossy;
-mod naming;
+#[cfg(any(feature = "admin", feature = "metrics"))]
+mod metrics;
+mod object_key;
 mod opaque;
 mod orb;
 pub mod poa;
 mod quirks;
 mod reference;
-mod serve;
+mod runtime;
+mod servant;
+mod server;
 pub mod signal;
-mod source;
+mod stream;
 #[cfg(feature = "tracing")]
 pub mod telemetry;
 #[cfg(not(feature = "tracing"))]
-#[path = "telemetry/absent.rs"]
+#[path = "telemetry/disabled.rs"]
 mod telemetry;
 pub mod testing;
 #[cfg(feature = "tls")]
 pub mod tls;
 #[cfg(not(feature = "tls"))]
-#[path = "tls/absent.rs"]
+#[path = "tls/disabled.rs"]
 mod tls;
 mod trace;
 mod transport;
-pub mod values;
 
-pub use context::Context;
 pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 pub use giop_codec::{OneLine, Printable};
-pub use giop_proto::DepositTarget;
 pub use giop_proto::pool::PoolStats;
-pub use giop_proto::{CallError, CallErrorKind, Limit, LimitHits, Limits, LimitsError, ProtocolError, Stats};
-pub use invoke::{Answer, Defer, Deferred, FanOut, RaisedBy, fan_out};
-pub use orb::{ActivateError, Activation, ArgsError, BuildError, Latency, Orb, OrbBuilder, ShutdownReport};
+pub use giop_proto::{
+    CallError, CallErrorKind, DepositTarget, Limit, LimitHits, Limits, LimitsError, ProtocolError, Stats,
+};
+
+pub use client::{Answer, Defer, Deferred, FanOut, RaisedBy, fan_out};
+pub use config::{BuildError, Latency};
+pub use connection::blocking;
+pub use experiments::{Demux, ObjectDemux, OperationDemux, PathDemux};
+pub use orb::{ActivateError, Activation, ArgsError, Orb, OrbBuilder, ShutdownReport};
 pub use poa::ObjectId;
+pub use reference::context::Context;
 pub use reference::{
-    InvalidName, LocalReference, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry,
-    ServesLocally, SyncScope,
+    InvalidName, LocalReference, NarrowError, ObjectRef, Reference, ReplyInfo, ResolveError, Retry, Serves,
+    ServesLocally, SyncScope, abstract_value as values,
 };
-pub use serve::{
-    ByteStream, Demux, DepositError, ItemStream, ObjectDemux, OperationDemux, PathDemux, Request, SeqStream,
-    Servant, ServantFuture, Serves, request, try_request,
+pub use servant::{
+    ByteStream, DepositError, ItemStream, Request, SeqStream, Servant, ServantFuture, request, try_request,
 };
-pub use source::{ByteSource, ItemSource, SeqSource};
+pub use stream::{ByteSource, ItemSource, SeqSource};
 pub use transport::{Peer, Transport, TransportStats};
 
 /// Types of the IDL mapping that Rust itself does not have.
@@ -110,9 +123,9 @@ where
 /// Internals for fuzz targets. They are not part of the API.
 #[doc(hidden)]
 pub mod inside {
-    pub use crate::poa::key::*;
+    pub use crate::object_key::*;
     #[cfg(feature = "tls")]
-    pub use crate::tls::inside::TlsEnd;
+    pub use crate::testing::tls_end::TlsEnd;
 }
 
 /// Items for generated code. They are not part of the API.
@@ -139,19 +152,23 @@ pub mod private {
         __zerocopy as zerocopy, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine,
     };
 
-    pub use crate::context::Context;
+    pub use crate::client::{
+        LocalServant, boxed_array, invoke, invoke_from, invoke_into, local, send_oneway, send_oneway_from,
+        sendc,
+    };
     pub use crate::errors::{OrbError, because_of};
-    pub use crate::invoke::{
-        LocalFuture, LocalServant, Operation, boxed_array, invoke, invoke_from, invoke_into, local,
-        send_oneway, send_oneway_from, sendc,
-    };
+    pub use crate::experiments::{Interface, Operations};
+    pub use crate::reference::abstract_value::{Abstract, AbstractReference};
+    pub use crate::reference::context::Context;
+    pub use crate::reference::operation::Operation;
     pub use crate::reference::{
-        LocalObject, LocalReference, Native, ObjectRef, Reference, ServesLocally, not_received, not_sent,
+        LocalObject, LocalReference, Native, ObjectRef, Reference, Serves, ServesLocally, not_received,
+        not_sent,
     };
-    pub use crate::serve::{
-        ByteStream, DispatchSlot, Interface, ItemStream, OpTable, Operations, Outcome, SeqStart, SeqStream,
-        ServantFuture, ServerRequest, Serves, Skeleton, StreamStart, UserException, unknown_user_exception,
+    pub use crate::servant::{
+        ByteStream, DispatchSlot, ItemStream, LocalFuture, OpTable, Outcome, ResultSource, SeqStart,
+        SeqStream, ServantFuture, ServerRequest, Skeleton, StreamStart, UserException,
+        unknown_user_exception,
     };
-    pub use crate::source::{ByteSource, ItemSource, LastArgument, LastResult, ResultSource, SeqSource};
-    pub use crate::values::{Abstract, AbstractReference};
+    pub use crate::stream::{ByteSource, ItemSource, LastArgument, LastResult, SeqSource};
 }

@@ -13,7 +13,7 @@ pub(crate) struct Opaque<T: 'static>(Arc<T>);
 
 #[expect(unsafe_code, reason = "a proof that is made once, not for each stub")]
 mod proved {
-    use super::Opaque;
+    use crate::opaque::Opaque;
 
     // SAFETY: an `Opaque` can only be created from an `Arc` of a type that is `Send` and `Sync`, so its `Arc`
     // is both.

@@ -195,7 +195,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("TRUE and a nil reference"),
         does: "sends a nil object where the text has a null value",
         done: "both are nil",
-        test: "crates/orb-runtime/src/values.rs::a_boolean_tells_references_from_values",
+        test: "crates/orb-runtime/src/reference/abstract_value.rs::a_boolean_tells_references_from_values",
     },
     Quirk {
         name: "visibilities the wrong way round",

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::orb::OrbCore;
-use crate::poa::core::PoaCore;
 use crate::poa::{PoaManagerState, Policies};
+use crate::runtime::Shared;
+use crate::servant::poa_gate::PoaGate;
 
 /// Maximum number of listed POAs. Adapter activators may create many, with names that come from peers.
 const MOST: usize = 256;
 
 /// Returns the first POAs, parents before their children and siblings by name, and whether there are more.
-pub(super) fn adapters(core: &OrbCore) -> (Vec<Value>, bool) {
+pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
     let adapter = core.adapter();
     let (mut listed, mut left) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);
     // Objects of `Orb::activate_named` belong to an internal POA.
@@ -23,17 +23,17 @@ pub(super) fn adapters(core: &OrbCore) -> (Vec<Value>, bool) {
         if listed.len() == MOST {
             return (listed, true);
         }
-        path.push(poa.name.to_string());
+        path.push(poa.node().name.to_string());
         listed.push(described(&path, &poa));
         let mut children: Vec<_> = poa.family().children.values().map(Arc::clone).collect();
-        children.sort_by(|a, b| b.name.cmp(&a.name));
+        children.sort_by(|a, b| b.node().name.cmp(&a.node().name));
         left.extend(children.into_iter().map(|child| (path.clone(), child)));
     }
     (listed, false)
 }
 
-fn described(path: &[String], poa: &PoaCore) -> Value {
-    let state = match poa.manager.state() {
+fn described(path: &[String], poa: &PoaGate) -> Value {
+    let state = match poa.node().manager.state() {
         PoaManagerState::Holding => "holding",
         PoaManagerState::Active => "active",
         PoaManagerState::Discarding => "discarding",
@@ -41,10 +41,10 @@ fn described(path: &[String], poa: &PoaCore) -> Value {
     };
     let of_others = Policies::default().to_list();
     let policies =
-        poa.policies.to_list().into_iter().zip(of_others).filter(|(policy, other)| policy != other);
+        poa.node().policies.to_list().into_iter().zip(of_others).filter(|(policy, other)| policy != other);
     json!({
         "path": path,
-        "manager": poa.manager.id(),
+        "manager": poa.node().manager.id(),
         "state": state,
         "objects": poa.active_objects(),
         "policies": policies.map(|(policy, _)| policy.to_string()).collect::<Vec<_>>(),

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::calls::{Calls, Side, Totals};
-use crate::orb::OrbCore;
+use crate::runtime::Shared;
+use crate::telemetry::operation_stats::{Calls, Side, Totals};
 
 /// The time between two samples.
-pub(super) const INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Number of samples that are kept: ten minutes, in about 10 KiB.
 const POINTS: usize = 120;
@@ -57,7 +57,7 @@ struct Happened {
 
 impl History {
     /// Takes a sample. The first one includes everything before it.
-    pub(super) fn sample(&mut self, core: &OrbCore) {
+    pub(crate) fn sample(&mut self, core: &Shared) {
         let Some(calls) = core.calls() else { return };
         let now = core.counted();
         self.add(core.uptime(), calls, now.connections, (now.stats.octets_in, now.stats.octets_out));
@@ -84,7 +84,7 @@ impl History {
 
     /// Returns columns with one value for each sample, oldest first. The values are counts since the previous
     /// sample, not rates.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let column = |of: fn(&Point) -> Value| self.points.iter().map(of).collect::<Vec<_>>();
         json!({
             "since_ms": self.since.as_millis() as u64,
@@ -122,7 +122,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::admin::calls::{Ending, Tally};
+    use crate::telemetry::operation_stats::{Ending, Tally};
 
     fn call(calls: &Arc<Calls>, side: Side, ending: Ending) {
         let tally = Tally::begin(calls, side, "I", "op");

@@ -21,10 +21,9 @@
 //! request head. If there is none, the new connection is closed at once.
 
 mod adapters;
-pub(crate) mod calls;
-pub(crate) mod history;
-mod latency;
+mod history;
 mod seats;
+mod snapshot;
 mod status;
 mod text;
 
@@ -43,8 +42,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::seats::{Seat, Seats};
-use crate::orb::{BuildError, OrbCore};
+use crate::admin::seats::{Seat, Seats};
+use crate::config::{AdminConfig, BuildError};
+use crate::runtime::Shared;
 
 /// Connections that are served concurrently.
 const MOST: usize = 16;
@@ -62,20 +62,13 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// The configured address of the endpoint.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    pub(crate) address: String,
-    pub(crate) anywhere: bool,
-}
-
 /// A listener that is not served yet.
 pub(crate) struct Opened {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Wanted {
+impl AdminConfig {
     /// Opens the listener.
     ///
     /// # Errors
@@ -102,7 +95,7 @@ impl Opened {
     }
 
     /// Serves until the ORB closes.
-    pub(crate) fn serve(self, core: &Arc<OrbCore>) {
+    pub(crate) fn serve(self, core: &Arc<Shared>) {
         let served = Arc::downgrade(core);
         core.spawn_until_closed(async move {
             let seats = Seats::new(MOST);
@@ -138,7 +131,7 @@ impl Opened {
     }
 }
 
-async fn connection(core: Weak<OrbCore>, stream: TcpStream, seat: &Seat) {
+async fn connection(core: Weak<Shared>, stream: TcpStream, seat: &Seat) {
     let answer = service_fn(|request: Request<Incoming>| {
         seat.has_asked();
         let answer = core.upgrade().map_or_else(gone, |core| answer(&core, &request));
@@ -156,7 +149,7 @@ async fn connection(core: Weak<OrbCore>, stream: TcpStream, seat: &Seat) {
     }
 }
 
-fn answer<B>(core: &OrbCore, request: &Request<B>) -> Response<String> {
+fn answer<B>(core: &Shared, request: &Request<B>) -> Response<String> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD alone\n");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));

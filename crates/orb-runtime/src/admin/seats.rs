@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// The slots of connections. A slot is released when its connection ends.
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(crate) struct Seats {
     most: usize,
     /// In the order of arrival.
     taken: Mutex<VecDeque<Arc<Place>>>,
@@ -23,19 +23,19 @@ struct Place {
 
 /// The slot of a connection, released on drop.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     seats: Arc<Seats>,
     place: Arc<Place>,
 }
 
 impl Seats {
-    pub(super) fn new(most: usize) -> Arc<Self> {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, taken: Mutex::default() })
     }
 
     /// Takes a slot. If all are taken, the oldest connection without a complete request head is evicted.
     /// Returns `None` if there is none.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Seat> {
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Seat> {
         let mut taken = self.lock();
         if taken.len() >= self.most {
             let oldest = taken.iter().position(|place| !place.asked.load(Ordering::Relaxed))?;
@@ -53,12 +53,12 @@ impl Seats {
 
 impl Seat {
     /// Records that a complete request head has arrived.
-    pub(super) fn has_asked(&self) {
+    pub(crate) fn has_asked(&self) {
         self.place.asked.store(true, Ordering::Relaxed);
     }
 
     /// Completes when the connection is evicted.
-    pub(super) async fn displaced(&self) {
+    pub(crate) async fn displaced(&self) {
         self.place.displaced.notified().await;
     }
 }

@@ -6,17 +6,17 @@ use std::time::UNIX_EPOCH;
 use giop_proto::Limit;
 use serde_json::{Value, json};
 
-use super::adapters::adapters;
-use super::calls::Side;
-use super::latency::{BOUNDS, bound_us};
-use crate::orb::OrbCore;
-use crate::orb::figures::Counted;
+use crate::admin::adapters::adapters;
+use crate::metrics::Counted;
+use crate::runtime::Shared;
+use crate::telemetry::latency::{BOUNDS, bound_us};
+use crate::telemetry::operation_stats::Side;
 
 /// Maximum number of connections that are listed.
 const MOST_CONNECTIONS: usize = 100;
 
 /// Returns the document that the page and `zorb top` show.
-pub(super) fn status(core: &OrbCore) -> Value {
+pub(crate) fn status(core: &Shared) -> Value {
     let Counted { stats, pool, transport, objects, failed_oneways, .. } = core.counted();
     let mut open: Vec<_> = core.links_now().iter().filter_map(Weak::upgrade).collect();
     let count = open.len();

@@ -4,13 +4,13 @@ use std::fmt::{self, Display, Write as _};
 
 use giop_proto::Limit;
 
-use super::calls::{Figures, Side};
-use crate::orb::OrbCore;
-use crate::orb::figures::{FIGURES, LIMIT_HITS};
+use crate::metrics::{FIGURES, LIMIT_HITS};
+use crate::runtime::Shared;
+use crate::telemetry::operation_stats::{Figures, Side};
 
 /// Returns all metrics in the text format, version 0.0.4: those that the feature `metrics` exports, and calls
 /// by operation.
-pub(super) fn metrics(core: &OrbCore) -> String {
+pub(crate) fn metrics(core: &Shared) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
     let now = core.counted();
     for figure in FIGURES {

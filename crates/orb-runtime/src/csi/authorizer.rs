@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::principal::Principal;
-use crate::poa::key::Path;
+use crate::csi::principal::Principal;
+use crate::object_key::Path;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 

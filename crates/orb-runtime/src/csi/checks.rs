@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, Semaphore};
 
-use super::throttle::of_site;
+use crate::csi::throttle::of_site;
 use crate::transport::Peer;
 
 /// Maximum size of queued requests, in bytes.

@@ -13,8 +13,8 @@ use giop_codec::giop::{ContextId, ServiceContext};
 use giop_codec::ior::IiopProfile;
 use giop_proto::Reply;
 
-use super::judge::no_permission;
-use super::security::Security;
+use crate::csi::judge::no_permission;
+use crate::csi::security::Security;
 
 /// Credentials of outgoing calls: [`OrbBuilder::credentials`](crate::OrbBuilder::credentials), or
 /// [`Reference::with_credentials`](crate::Reference::with_credentials) for one object.
@@ -238,7 +238,7 @@ impl Security {
         &self,
         own: Option<&Credentials>,
         profile: &IiopProfile,
-        link: &crate::link::Link,
+        link: &crate::connection::Link,
     ) -> Result<Option<ServiceContext>, SystemException> {
         // Without credentials the call is made as without this feature. The server responds with what it
         // requires.

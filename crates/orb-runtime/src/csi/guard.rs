@@ -10,9 +10,9 @@ use blake2::{Blake2b, Digest as _};
 use giop_codec::csi::SasContext;
 use giop_codec::giop::ServiceContext;
 
-use super::judge::Tried;
-use super::principal::{Principal, by_certificate};
-use super::security::Security;
+use crate::csi::judge::Tried;
+use crate::csi::principal::{Principal, by_certificate};
+use crate::csi::security::Security;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 

@@ -14,11 +14,11 @@ use giop_codec::{OneLine, Printable};
 use giop_proto::IncomingRequest;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::guard::{Caller, Fingerprint, Guard};
-use super::logins::{Login, LoginRefused, Logins, Required};
-use super::principal::{Principal, PrincipalKind};
-use super::{Access, Decision};
-use crate::orb::OrbCore;
+use crate::csi::authorizer::{Access, Decision};
+use crate::csi::guard::{Caller, Fingerprint, Guard};
+use crate::csi::logins::{Login, LoginRefused, Logins, Required};
+use crate::csi::principal::{Principal, PrincipalKind};
+use crate::runtime::Shared;
 
 /// The result of authenticating a request.
 pub(crate) enum Judged {
@@ -97,7 +97,7 @@ impl Future for Check {
 impl Guard {
     /// Authenticates the caller. A request whose login is checked must be passed again after the [`Check`]
     /// has completed.
-    pub(crate) fn identify(&mut self, orb: &OrbCore, incoming: &IncomingRequest) -> Judged {
+    pub(crate) fn identify(&mut self, orb: &Shared, incoming: &IncomingRequest) -> Judged {
         let Some(logins) = self.security.logins.clone() else { return Judged::As(self.certificate.clone()) };
         let contexts = incoming.contexts();
         let Some(context) = contexts.find(ContextId::SECURITY_ATTRIBUTE_SERVICE) else {
@@ -143,7 +143,7 @@ impl Guard {
 
     fn establish(
         &mut self,
-        orb: &OrbCore,
+        orb: &Shared,
         logins: &Arc<Logins>,
         epoch: u64,
         fingerprint: Fingerprint,
@@ -177,7 +177,7 @@ impl Guard {
     /// Authenticates the login in the token of a request with a size of `bytes`. An empty token has no login.
     fn log_in(
         &mut self,
-        orb: &OrbCore,
+        orb: &Shared,
         logins: &Arc<Logins>,
         epoch: u64,
         token: &Bytes,
@@ -204,7 +204,7 @@ impl Guard {
                 Some(Err(NotChecked::Crowded)) => return Ok(Found::Crowded),
                 Some(Err(NotChecked::Refused(refused))) => {
                     self.failures += 1;
-                    logins.throttle.failed(&self.peer, crate::link::now());
+                    logins.throttle.failed(&self.peer, crate::connection::now());
                     return Err(self.failed(LoginError::Unspecified, refused.to_string()));
                 }
                 None => {}
@@ -223,7 +223,7 @@ impl Guard {
             self.failures += 1;
             return Err(self.failed(LoginError::Unspecified, "name or password is no UTF-8"));
         }
-        if logins.throttle.refuses(&self.peer, crate::link::now()) {
+        if logins.throttle.refuses(&self.peer, crate::connection::now()) {
             self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
             return Err(self.failed(LoginError::Unspecified, THROTTLED));
         }
@@ -245,7 +245,7 @@ impl Guard {
             let Ok(_permit) = permit else { return };
             drop(waiting);
             // Checks that ran earlier may have exceeded the limit.
-            if logins.throttle.refuses(&peer, crate::link::now()) {
+            if logins.throttle.refuses(&peer, crate::connection::now()) {
                 counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
                 let _ = verdict.set(Err(NotChecked::Refused(LoginRefused::because(THROTTLED))));
                 return;
@@ -358,7 +358,11 @@ fn asserted(
     Ok(Some(Arc::new(Principal::asserted(kind, name, Principal::clone(&speaker)))))
 }
 
-fn check(logins: &Logins, login: &gssup::Login, peer: &crate::Peer) -> Result<Arc<Principal>, LoginRefused> {
+fn check(
+    logins: &Logins,
+    login: &gssup::Login,
+    peer: &crate::transport::Peer,
+) -> Result<Arc<Principal>, LoginRefused> {
     let text = |octets| std::str::from_utf8(octets).map_err(|error| LoginRefused::because(error.to_string()));
     let user = logins.local_user(text(&login.user)?);
     let refused = |refused: LoginRefused| {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use giop_codec::csi::ExportedName;
 
-use super::checks::Checks;
-use super::principal::{Principal, PrincipalKind};
-use super::throttle::Throttle;
+use crate::csi::checks::Checks;
+use crate::csi::principal::{Principal, PrincipalKind};
+use crate::csi::throttle::Throttle;
 use crate::transport::Peer;
 
 /// Default number of logins that may be queued for a check.

@@ -6,8 +6,8 @@ use giop_codec::csi::{
 };
 use giop_codec::ior::{SslSecTrans, TaggedComponent};
 
-use super::logins::{Logins, Required};
-use super::security::Security;
+use crate::csi::logins::{Logins, Required};
+use crate::csi::security::Security;
 
 impl Security {
     /// Returns the component of a profile. `tls` is for its port with TLS at `host`. `plain` is `Some` if the

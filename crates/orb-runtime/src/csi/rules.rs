@@ -9,8 +9,8 @@ use arc_swap::ArcSwap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::authorizer::{Access, Authorizer, Decision};
-use super::principal::{Principal, PrincipalKind};
+use crate::csi::authorizer::{Access, Authorizer, Decision};
+use crate::csi::principal::{Principal, PrincipalKind};
 use crate::transport::Peer;
 
 /// Rules for calls, of which the first that matches decides. Clones share them, so a reload through one of

@@ -4,17 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Authorizer, Credentials, Guard, Logins, Required};
-use crate::link::Link;
-use crate::orb::{Orb, OrbBuilder};
+use giop_codec::ior::TaggedComponent;
+
+use crate::connection::Link;
+use crate::csi::authorizer::Authorizer;
+use crate::csi::credentials::Credentials;
+use crate::csi::guard::Guard;
+use crate::csi::logins::{Logins, Required};
+use crate::runtime::Shared;
 use crate::transport::Peer;
 
 /// Authentication and authorization of callers, and the credentials of this ORB's own calls.
 #[derive(Clone, Default)]
 pub(crate) struct Security {
-    pub(super) logins: Option<Arc<Logins>>,
-    pub(super) credentials: Option<Credentials>,
-    pub(super) authorizer: Option<Arc<dyn Authorizer>>,
+    pub(crate) logins: Option<Arc<Logins>>,
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
     pub(super) counts: Arc<Counts>,
 }
 
@@ -91,43 +96,22 @@ impl fmt::Debug for Security {
     }
 }
 
-impl OrbBuilder {
-    /// Sets which logins this ORB requires of callers, and how they are checked: see [`csi`](crate::csi).
-    /// References of the ORB carry this. By default no login is required.
-    ///
-    /// [`build`](Self::build) fails if every caller must log in, but the ORB listens on plain TCP only and
-    /// passwords are not allowed there.
-    #[doc(alias = "CSIv2")]
-    pub fn logins(mut self, logins: Logins) -> Self {
-        self.parts.config.security.logins = Some(Arc::new(logins));
-        self
+impl Shared {
+    /// Returns access control and credentials.
+    pub(crate) fn security(&self) -> &Security {
+        self.extensions.security.get_or_default()
     }
 
-    /// Sets the credentials for servers whose references ask for a login, or accept an asserted identity: see
-    /// [`csi`](crate::csi). By default there are none.
-    /// [`Reference::with_credentials`](crate::Reference::with_credentials) sets others for one object.
-    pub fn credentials(mut self, credentials: Credentials) -> Self {
-        self.parts.config.security.credentials = Some(credentials);
-        self
-    }
-
-    /// Sets credentials with a user name and a password: [`Credentials::login`].
-    pub fn login(self, user: impl Into<String>, password: impl Into<String>) -> Self {
-        self.credentials(Credentials::login(user, password))
-    }
-
-    /// Sets the authorizer of requests that arrive over connections, such as [`Rules`](super::Rules) from a
-    /// file. By default all requests are allowed.
-    pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
-        self.parts.config.security.authorizer = Some(Arc::new(authorizer));
-        self
-    }
-}
-
-impl Orb {
-    /// Returns the counters of callers: logins, and requests that were refused.
-    #[must_use]
-    pub fn csi_stats(&self) -> CsiStats {
-        self.core().config.security.stats()
+    /// Returns what the server requires of callers on its TLS port, and on its addresses without TLS: see
+    /// `csi`.
+    pub(crate) fn csi_component(
+        &self,
+        host: &str,
+        port: Option<u16>,
+        plain: Option<bool>,
+    ) -> Option<TaggedComponent> {
+        let tls = self.config.tls.as_ref();
+        let ssl = port.and_then(|port| Some(tls?.component(port, plain.is_some())));
+        self.security().component(host, ssl, plain)
     }
 }

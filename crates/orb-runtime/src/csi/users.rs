@@ -14,7 +14,7 @@ use argon2::password_hash::{
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use giop_codec::cdr::mapped_size;
 
-use super::logins::{Authenticator, Login, LoginRefused};
+use crate::csi::logins::{Authenticator, Login, LoginRefused};
 use crate::transport::Peer;
 
 /// Users and the hashes of their passwords (Argon2). Clones share them, so a reload through one of them

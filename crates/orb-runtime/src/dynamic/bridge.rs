@@ -12,13 +12,19 @@ use giop_codec::giop::{ContextId, ReplyStatus, ResponseFlags, ServiceContext, Se
 use giop_codec::{EncodeError, Version};
 use giop_proto::{RawBody, Reply};
 
-use super::servant::Dynamic;
-use super::{DynServant, DynamicException, Request, ServerRequest};
-use crate::invoke::{self, Called, is_unlike};
+use crate::client as invoke;
+use crate::client::is_unlike;
+use crate::dynamic::error::DynamicException;
+use crate::dynamic::request::Request;
+use crate::dynamic::servant::{DynServant, Dynamic};
+use crate::dynamic::server_request::ServerRequest;
+use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, Reference, ReplyInfo};
-use crate::serve::entry::RunMode;
-use crate::serve::request::OBJECT_ID;
-use crate::serve::{DispatchSlot, Outcome, Request as Current, Servant, ServerRequest as Incoming, Skeleton};
+use crate::servant::active_object::RunMode;
+use crate::servant::request::OBJECT_ID;
+use crate::servant::{
+    DispatchSlot, Outcome, Request as Current, Servant, ServerRequest as Incoming, Skeleton,
+};
 
 /// The maximum number of cached references to the target, by required connection form.
 const WAYS: usize = 16;
@@ -201,7 +207,7 @@ struct Anew(ObjectRef);
 
 impl DynServant for Anew {
     async fn invoke(&self, request: ServerRequest) -> Result<ServerRequest, DynamicException> {
-        let current = crate::serve::request();
+        let current = crate::servant::request();
         let info = ReplyInfo::new();
         let target = with_contexts(&self.0, &current.contexts()).with_reply_info(&info);
         let answered = Request::again(&target, &request).invoke().await;

@@ -9,7 +9,7 @@ use giop_codec::cdr::CdrDecode;
 use giop_codec::exception::SystemException;
 use giop_codec::typecode::Typed;
 
-use crate::serve::UserException;
+use crate::servant::UserException;
 
 /// An exception of a dynamic call or servant.
 #[derive(Clone, Debug, PartialEq)]

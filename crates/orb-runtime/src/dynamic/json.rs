@@ -9,9 +9,11 @@ use giop_codec::dynamic::{DynError, DynErrorKind, Dynamic, Interface, Step, Valu
 use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::TypeCode;
 
-use super::offload::{is_large, offload};
-use super::request::{RESULT, is_nothing};
-use super::{Answered, DynamicException, NVList, Request, ServerRequest};
+use crate::dynamic::error::DynamicException;
+use crate::dynamic::named::NVList;
+use crate::dynamic::offload::{is_large, offload};
+use crate::dynamic::request::{Answered, RESULT, Request, is_nothing};
+use crate::dynamic::server_request::ServerRequest;
 use crate::reference::ObjectRef;
 
 impl ObjectRef {
@@ -67,7 +69,7 @@ impl Request {
         let inputs = self.arguments().iter().filter(|argument| argument.mode.goes_in());
         let members: Vec<(&str, &TypeCode)> =
             inputs.map(|argument| (&*argument.name, &argument.code)).collect();
-        let known = self.target().orb().known.value_types();
+        let known = self.target().orb().known().value_types();
         let values = Dynamic::members_from_json(&members, &known, arguments)?;
         let inputs = self.arguments_mut().iter_mut().filter(|argument| argument.mode.goes_in());
         for (argument, value) in inputs.zip(&values) {
@@ -239,8 +241,8 @@ mod tests {
     use giop_codec::cdr::{Char, Seq};
     use giop_codec::dynamic::Mode;
 
-    use super::super::NamedValue;
     use super::*;
+    use crate::dynamic::named::NamedValue;
 
     /// Nine bytes of text per character.
     fn list(characters: usize) -> NVList {

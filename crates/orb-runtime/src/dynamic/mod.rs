@@ -4,7 +4,7 @@
 //! Arguments and results are [`Any`]s. Their types come from an [`Interface`], or are passed with each call.
 
 mod bridge;
-pub(crate) mod cache;
+mod cache;
 mod error;
 #[cfg(feature = "serde")]
 mod json;
@@ -15,19 +15,19 @@ mod servant;
 mod server_request;
 pub(crate) mod source;
 
+use giop_codec::any::Any;
+pub use giop_codec::dynamic::*;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::typecode::{TcKind, TypeCode};
+pub use giop_codec::value::ValueTypes;
+
 pub use bridge::Bridge;
 pub use error::DynamicException;
-pub use giop_codec::dynamic::*;
-pub use giop_codec::value::ValueTypes;
 pub use named::{NVList, NamedValue};
 pub use request::{Answered, Request};
 pub use servant::DynServant;
 pub use server_request::ServerRequest;
 pub use source::InterfaceSource;
-
-use giop_codec::any::Any;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use giop_codec::typecode::{TcKind, TypeCode};
 
 /// Returns whether a value may be passed where the type `wanted` is expected. All references have the same
 /// encoding.

@@ -10,7 +10,7 @@ use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::{TypeCode, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-use super::bad_param;
+use crate::dynamic::bad_param;
 
 /// An argument: its name, direction and type, and its value if it has one.
 #[derive(Clone, Debug, PartialEq)]

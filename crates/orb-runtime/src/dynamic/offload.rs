@@ -10,7 +10,7 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use crate::orb::OrbCore;
+use crate::runtime::Shared;
 
 /// The size of values in bytes from which work on them runs on another thread. Work on smaller values takes a
 /// few milliseconds at most.
@@ -41,12 +41,12 @@ pub(super) fn is_large(bytes: usize) -> bool {
 /// # Cancel safety
 /// If the future is dropped, work that has begun runs to its end, and its result is dropped.
 pub(super) async fn offload<T: Send + 'static>(
-    orb: &OrbCore,
+    orb: &Shared,
     completed: CompletionStatus,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, SystemException> {
     let Some(runtime) = orb.home().cloned().or_else(|| Handle::try_current().ok()) else { return Ok(work()) };
-    let permit = Arc::clone(&orb.known.permits.0).acquire_owned().await.ok();
+    let permit = Arc::clone(&orb.known().permits.0).acquire_owned().await.ok();
     let done = runtime.spawn_blocking(move || {
         let _permit = permit;
         work()

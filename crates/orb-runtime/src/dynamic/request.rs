@@ -9,13 +9,16 @@ use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_codec::typecode::{TypeCode, Typed};
 use giop_proto::Reply;
 
-use super::named::{Aside, missing, received, taken, unknown};
-use super::offload::{is_large, offload};
-use super::{DynamicException, NVList, NamedValue, ServerRequest, check_type};
-use crate::context::Context;
-use crate::invoke::{self, Called};
-use crate::orb::OrbCore;
+use crate::client as invoke;
+use crate::dynamic::check_type;
+use crate::dynamic::error::DynamicException;
+use crate::dynamic::named::{Aside, NVList, NamedValue, missing, received, taken, unknown};
+use crate::dynamic::offload::{is_large, offload};
+use crate::dynamic::server_request::ServerRequest;
+use crate::reference::context::Context;
+use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, Reference};
+use crate::runtime::Shared;
 
 /// A call of an operation that is known at run time (the Dynamic Invocation Interface).
 ///
@@ -380,7 +383,7 @@ pub(super) const RESULT: &str = "$result";
 /// Creates the exception for a reply that does not decode. `found` is the error with its location.
 #[cold]
 fn bad_reply(
-    orb: &OrbCore,
+    orb: &Shared,
     found: Option<DynError>,
     error: DecodeError,
     operation: &str,

@@ -9,12 +9,13 @@ use giop_codec::dynamic::{DynError, Interface, OperationInfo};
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::typecode::TcKind;
 
-use super::named::Aside;
-use super::offload::{is_large, offload};
-use super::{DynamicException, ServerRequest};
-use crate::serve::entry::RunMode;
-use crate::serve::request::unlisted;
-use crate::serve::{DispatchSlot, Outcome, Servant, ServerRequest as Incoming, Skeleton};
+use crate::dynamic::error::DynamicException;
+use crate::dynamic::named::Aside;
+use crate::dynamic::offload::{is_large, offload};
+use crate::dynamic::server_request::ServerRequest;
+use crate::servant::active_object::RunMode;
+use crate::servant::request::unlisted;
+use crate::servant::{DispatchSlot, Outcome, Servant, ServerRequest as Incoming, Skeleton};
 
 /// A servant of any interface (the Dynamic Skeleton Interface). [`Servant::dynamic`] combines it with an
 /// interface.

@@ -8,10 +8,10 @@ use giop_codec::dynamic::{DynError, Mode, OperationInfo};
 use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::Typed;
 
-use super::named::{inside, missing, received, unknown};
-use super::request::{RESULT, is_nothing};
-use super::{Answered, NVList, NamedValue, bad_param, check_type};
-use crate::context::Context;
+use crate::dynamic::named::{NVList, NamedValue, inside, missing, received, unknown};
+use crate::dynamic::request::{Answered, RESULT, is_nothing};
+use crate::dynamic::{bad_param, check_type};
+use crate::reference::context::Context;
 
 /// A request that a [`DynServant`](super::DynServant) serves. [`zorb::request()`](crate::request) returns its
 /// other properties.

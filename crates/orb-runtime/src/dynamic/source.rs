@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use giop_codec::any::Any;
+use giop_codec::cdr::{DecodeContext, InvalidText, TypeCodeCache};
 use giop_codec::ior::Ior;
 use giop_codec::typecode::TypeCode;
-use giop_codec::value::ValueTypes;
+use giop_codec::value::{Factories, ValueTypes};
 
-use super::cache::TypeCodes;
-use super::offload::Permits;
+use crate::dynamic::cache::TypeCodes;
+use crate::dynamic::offload::Permits;
 use crate::orb::Orb;
+use crate::runtime::Shared;
 
 /// A source of interface descriptions for clients that ask the ORB's objects for them.
 pub trait InterfaceSource: Send + Sync + 'static {
@@ -56,13 +58,39 @@ impl fmt::Debug for Known {
     }
 }
 
+impl Shared {
+    /// Returns the types and interfaces that are known at run time.
+    pub(crate) fn known(&self) -> &Known {
+        self.extensions.interfaces.get_or_default()
+    }
+}
+
+/// Gives decoded references their ORB, and access to its registered value types.
+impl DecodeContext for Shared {
+    fn factories(&self) -> Option<&Factories> {
+        Some(&self.config.values)
+    }
+
+    fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        self.known().value_type(repository_id)
+    }
+
+    fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
+        Some(&self.known().type_codes)
+    }
+
+    fn invalid_text(&self) -> InvalidText {
+        self.config.invalid_text
+    }
+}
+
 impl Orb {
     /// Adds value types that are known only by their type codes, such as those of IDL that is read at run
     /// time. Dynamic calls and servants, and the JSON reader for them, accept values of these types where a
     /// base type is expected. A type that is also [registered](crate::OrbBuilder::value) is read as its Rust
     /// type.
     pub fn add_value_types(&self, types: &ValueTypes) {
-        let mut all = self.core().known.values.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.core().known().values.write().unwrap_or_else(PoisonError::into_inner);
         all.extend(types.into_iter().cloned());
     }
 
@@ -72,6 +100,6 @@ impl Orb {
     /// Without a source, they raise INTF_REPOS OMG 1 and BAD_OPERATION. For an interface that the source does
     /// not have, they raise INTF_REPOS OMG 2 and BAD_OPERATION.
     pub fn set_interface_source(&self, source: Arc<dyn InterfaceSource>) {
-        *self.core().known.source.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        *self.core().known().source.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 }

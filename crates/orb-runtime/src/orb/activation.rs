@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use giop_codec::giop::ObjectKey;
 
-use super::{Orb, OrbCore};
-use crate::poa::ForwardRequest;
-use crate::reference::{ObjectRef, Reference};
-use crate::serve::adapter::KeyRefused;
-use crate::serve::elsewhere::Elsewhere;
-use crate::serve::entry::{Entry, RunMode};
-use crate::serve::{Servant, Serves, Skeleton};
+use crate::orb::Orb;
+use crate::poa::forwarder::Elsewhere;
+use crate::poa::object_adapter::KeyRefused;
+use crate::reference::{ObjectRef, Reference, Serves};
+use crate::runtime::Shared;
+use crate::servant::active_object::{Entry, RunMode};
+use crate::servant::{ForwardRequest, Servant, Skeleton};
 
 /// The reason for which a servant could not be activated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum ActivateError {
 #[derive(Debug, Clone)]
 #[must_use = "it does nothing until `activate`"]
 pub struct Activation {
-    core: Arc<OrbCore>,
+    core: Arc<Shared>,
     name: Option<Vec<u8>>,
     mode: RunMode,
 }
@@ -78,7 +78,7 @@ impl Orb {
         name: impl AsRef<[u8]>,
         forward: ForwardRequest,
     ) -> Result<ObjectRef, ActivateError> {
-        let type_id = forward.to.ior().type_id.clone();
+        let type_id = forward.to.as_ref().map(|ior| ior.type_id.clone()).unwrap_or_default();
         let entry = self.activation().named(name).enter(Arc::new(Elsewhere(forward)))?;
         Ok(ObjectRef::of_key(&self.core, &type_id, ObjectKey::from(entry.key()), Some(entry)))
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use giop_codec::code_set::CodeSetId;
 
-use super::{Orb, OrbBuilder, args_endpoints};
+use crate::orb::builder::OrbBuilder;
+use crate::orb::{Orb, args_endpoints};
 
 /// An error in an `-ORB` argument or a `ZORB_` variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +46,7 @@ pub enum ArgsError {
 }
 
 impl ArgsError {
-    pub(super) fn value(name: &str, value: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn value(name: &str, value: &str, reason: impl Into<String>) -> Self {
         Self::Value { name: format!("-ORB{name}"), value: value.to_owned(), reason: reason.into() }
     }
 }
@@ -321,7 +322,7 @@ mod tests {
             parse(&["-ORBendPoint", "giop:tcp:127.0.0.1:", "-ORBendPointPublish", rules], &[]).unwrap();
         let endpoints = builder.build().await.unwrap().endpoints();
         assert_eq!(endpoints[0], "public.example:8080");
-        assert!(endpoints[1].starts_with(crate::orb::endpoint::this_machine()));
+        assert!(endpoints[1].starts_with(crate::endpoint::this_machine()));
         assert!(endpoints[2].starts_with("h:") && endpoints.len() == 3);
         let (builder, _) =
             parse(&["-ORBListenEndpoints", "iiop://127.0.0.1:0/hostname_in_ior=nat"], &[]).unwrap();
@@ -373,7 +374,7 @@ mod tests {
         ] {
             let (builder, _) = parse(&args, &[]).unwrap();
             assert_eq!(
-                (builder.listen, builder.publish),
+                (builder.listen.endpoints, builder.listen.publish),
                 (listens.into_iter().map(String::from).collect(), {
                     let publishes: Vec<&str> = publishes;
                     publishes.into_iter().map(String::from).collect()

@@ -1,13 +1,13 @@
 //! Listening addresses in the command-line syntax of TAO and omniORB.
 
-use super::OrbBuilder;
+use crate::orb::builder::OrbBuilder;
 
 /// Adds endpoints in TAO's form, several separated by semicolons:
 /// `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`, `ssliop://` likewise, `uiop://PATH`.
 ///
 /// # Errors
 /// A description of what is wrong.
-pub(super) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
+pub(crate) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     for endpoint in value.split(';').map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
         let Some((protocol, rest)) = endpoint.split_once("://").filter(|(name, _)| *name != "uiop") else {
             // The builder reports errors in other forms.
@@ -46,7 +46,7 @@ pub(super) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, St
 ///
 /// # Errors
 /// A description of what is wrong.
-pub(super) fn omni(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
+pub(crate) fn omni(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     let (protocol, address) = match value.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {
         Some(("unix", path)) if !path.is_empty() => return Ok(builder.listen(format!("uiop://{path}"))),
         Some(("tcp", address)) if !address.is_empty() => ("iiop", address),

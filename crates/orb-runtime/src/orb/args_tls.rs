@@ -1,14 +1,14 @@
 //! TLS on the conventional command line: `-ORBsslCAFile` and similar options.
 
-use super::OrbBuilder;
-use super::args::ArgsError;
+use crate::orb::args::ArgsError;
+use crate::orb::builder::OrbBuilder;
 use crate::tls::{
     ClientCertificates, Identity, Outgoing, RevocationCheck, RevocationList, ServerNames, Tls, Trust,
 };
 
 /// Configures TLS from options, whose names have no `-ORB`. Without options the builder is returned
 /// unchanged.
-pub(super) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result<OrbBuilder, ArgsError> {
+pub(crate) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result<OrbBuilder, ArgsError> {
     if options.is_empty() {
         return Ok(builder);
     }

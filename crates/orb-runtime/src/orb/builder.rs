@@ -1,25 +1,27 @@
 //! Building an ORB.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use giop_codec::Version;
 use giop_codec::cdr::InvalidText;
 use giop_codec::code_set::{CodeSetComponentInfo, CodeSetId};
 use giop_codec::value::{Factories, ValueType};
-use giop_proto::pool::BufferPool;
-use giop_proto::{Limits, Load};
-use tokio::sync::Notify;
-use tokio_util::task::TaskTracker;
+use giop_proto::Limits;
 
-use super::bind;
-use super::reverse::Rule;
-use super::{Config, Connections, Endpoint, Guard, Latency, Orb, OrbCore};
-use crate::serve::Demux;
-use crate::serve::adapter::Adapter;
-use crate::transport::{Peer, Sockets, Transport};
+#[cfg(feature = "admin")]
+use crate::config::AdminConfig;
+use crate::config::{BuildError, CallbackRule, Config, Latency};
+use crate::endpoint::Endpoint;
+use crate::experiments::Demux;
+use crate::orb::Orb;
+use crate::poa::object_adapter::Adapter;
+use crate::runtime::{Extension, Extensions, Guard, Init, Shared};
+#[cfg(feature = "csi")]
+use crate::server::listen::Bound;
+use crate::server::listen::{ListenConfig, open};
+use crate::transport::{Peer, Transport};
 
 /// Default capacity of the receive buffers of an ORB, in bytes.
 const POOL: usize = 256 << 20;
@@ -36,10 +38,7 @@ const POOL: usize = 256 << 20;
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct OrbBuilder {
-    pub(super) listen: Vec<String>,
-    pub(super) listeners: Vec<std::net::TcpListener>,
-    pub(super) publish: Vec<String>,
-    pub(super) unix_mode: Option<u32>,
+    pub(crate) listen: ListenConfig,
     pub(crate) parts: Parts,
 }
 
@@ -50,53 +49,12 @@ pub(crate) struct Parts {
     pool: usize,
     blocking_threads: usize,
     pub(crate) config: Config,
-}
-
-/// The reason for which an ORB could not be built.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The text of `listen` is no endpoint.
-    #[error(
-        "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0, as ssliop://HOST:PORT or as uiop://PATH"
-    )]
-    Endpoint {
-        /// The text.
-        endpoint: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The operating system refused the address.
-    #[error("cannot listen on `{endpoint}`: {source}")]
-    Listen {
-        /// The endpoint.
-        endpoint: String,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// A template of `publish` does not give an address.
-    #[error("cannot publish `{template}`: {reason}; write it as HOST, HOST:PORT or iiop://HOST:PORT")]
-    Publish {
-        /// The template.
-        template: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// No caller could ever log in (`OrbBuilder::logins`).
-    #[error("no caller could log in: {0}")]
-    Logins(&'static str),
-    /// This build cannot convert the code set.
-    #[error("code set {0} is not here: with the feature `encoding_rs` there are more")]
-    CodeSet(CodeSetId),
-    /// The admin endpoint would be reachable from other machines (`OrbBuilder::admin`).
-    #[cfg(feature = "admin")]
-    #[error(
-        "the admin endpoint `{0}` is not of loopback: OrbBuilder::admin_anywhere opens it to others, who need no password"
-    )]
-    Admin(String),
-    /// The current thread has no tokio runtime with I/O and time.
-    #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
-    NoRuntime,
+    /// Authentication and authorization of callers, and the credentials of this ORB's own calls.
+    #[cfg(feature = "csi")]
+    pub(crate) security: crate::csi::Security,
+    /// The source of trace and span ids, if it is not zorb.
+    #[cfg(feature = "tracing")]
+    propagator: Option<crate::telemetry::Propagator>,
 }
 
 impl OrbBuilder {
@@ -123,24 +81,26 @@ impl OrbBuilder {
             low_water: true,
             deposit: true,
             fragment_size: None,
-            ways_back: Rule::default(),
+            ways_back: CallbackRule::default(),
             offers_ways_back: false,
             demux: Demux::default(),
             values: Factories::default(),
             tls: None,
-            #[cfg(feature = "csi")]
-            security: Default::default(),
             #[cfg(feature = "admin")]
             admin: None,
-            #[cfg(feature = "tracing")]
-            propagate: None,
         };
         Self {
-            listen: Vec::new(),
-            listeners: Vec::new(),
-            publish: Vec::new(),
-            unix_mode: None,
-            parts: Parts { hold: false, pool: POOL, blocking_threads: 64, config },
+            listen: ListenConfig::default(),
+            parts: Parts {
+                hold: false,
+                pool: POOL,
+                blocking_threads: 64,
+                config,
+                #[cfg(feature = "csi")]
+                security: Default::default(),
+                #[cfg(feature = "tracing")]
+                propagator: None,
+            },
         }
     }
 
@@ -155,13 +115,13 @@ impl OrbBuilder {
     /// is replaced. Clients on the same machine that support such sockets prefer them to TCP: zorb, omniORB
     /// (`giop:unix`) and TAO (UIOP).
     pub fn listen(mut self, endpoint: impl Into<String>) -> Self {
-        self.listen.push(endpoint.into());
+        self.listen.endpoints.push(endpoint.into());
         self
     }
 
     /// Listens on an inherited socket, for example from socket activation or from a test.
     pub fn listener(mut self, listener: std::net::TcpListener) -> Self {
-        self.listeners.push(listener);
+        self.listen.listeners.push(listener);
         self
     }
 
@@ -169,7 +129,7 @@ impl OrbBuilder {
     /// may write to the file may connect. By default the file mode creation mask of the process decides. The
     /// directory is not changed.
     pub fn unix_mode(mut self, mode: u32) -> Self {
-        self.unix_mode = Some(mode & 0o777);
+        self.listen.unix_mode = Some(mode & 0o777);
         self
     }
 
@@ -203,7 +163,7 @@ impl OrbBuilder {
     /// [`build`](Self::build) logs a warning for each address that clients may not reach: unspecified,
     /// loopback and link-local addresses, and names of containers.
     pub fn publish(mut self, address: impl Into<String>) -> Self {
-        self.publish.push(address.into());
+        self.listen.publish.push(address.into());
         self
     }
 
@@ -337,7 +297,7 @@ impl OrbBuilder {
     /// [`BuildError::Listen`] if the system refuses it.
     #[cfg(feature = "admin")]
     pub fn admin(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.admin = Some(crate::admin::Wanted { address: address.into(), anywhere: false });
+        self.parts.config.admin = Some(AdminConfig { address: address.into(), anywhere: false });
         self
     }
 
@@ -345,7 +305,7 @@ impl OrbBuilder {
     /// is meant for networks where all hosts may read it.
     #[cfg(feature = "admin")]
     pub fn admin_anywhere(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.admin = Some(crate::admin::Wanted { address: address.into(), anywhere: true });
+        self.parts.config.admin = Some(AdminConfig { address: address.into(), anywhere: true });
         self
     }
 
@@ -353,7 +313,7 @@ impl OrbBuilder {
     /// generating them: see [`Propagate`](crate::telemetry::Propagate).
     #[cfg(feature = "tracing")]
     pub fn propagate(mut self, ids: impl crate::telemetry::Propagate) -> Self {
-        self.parts.config.propagate = Some(crate::telemetry::Propagator(Arc::new(ids)));
+        self.parts.propagator = Some(crate::telemetry::Propagator(Arc::new(ids)));
         self
     }
 
@@ -440,7 +400,7 @@ impl OrbBuilder {
     /// own and are not sent back.
     #[doc(alias = "BiDirPolicy")]
     pub fn call_back_over(mut self, rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static) -> Self {
-        self.parts.config.ways_back = Rule::new(rule);
+        self.parts.config.ways_back = CallbackRule::new(rule);
         self
     }
 
@@ -499,15 +459,11 @@ impl OrbBuilder {
     /// Dropping the future opens nothing.
     pub async fn build(mut self) -> Result<Orb, BuildError> {
         self.parts.config.check_code_sets()?;
-        let listeners = self.bind()?;
+        let listeners = self.listen.bind(&self.parts.config)?;
         #[cfg(feature = "csi")]
         {
-            let alone = !listeners.is_empty() && listeners.iter().all(bind::Bound::is_plain);
-            self.parts
-                .config
-                .security
-                .unusable(alone)
-                .map_or(Ok(()), |reason| Err(BuildError::Logins(reason)))?;
+            let alone = !listeners.is_empty() && listeners.iter().all(Bound::is_plain);
+            self.parts.security.unusable(alone).map_or(Ok(()), |reason| Err(BuildError::Logins(reason)))?;
         }
         if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
             return Err(BuildError::NoRuntime);
@@ -518,7 +474,7 @@ impl OrbBuilder {
             Some(wanted) => Some(wanted.open()?),
             None => None,
         };
-        let (endpoints, sockets) = bind::open(listeners, &self.publish)?;
+        let (endpoints, sockets) = open(listeners, &self.listen.publish)?;
         let core = self.parts.core(endpoints);
         for socket in sockets {
             core.serve(socket);
@@ -543,54 +499,30 @@ fn boot_stamp() -> [u8; 8] {
 }
 
 impl Parts {
-    pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<OrbCore> {
+    pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<Shared> {
         let boot = boot_stamp();
         if self.config.offers_ways_back
             && !endpoints.iter().any(|at| matches!(at, Endpoint::Iiop { .. } | Endpoint::Ssl { .. }))
         {
             endpoints.push(Endpoint::nowhere(boot));
         }
-        Arc::new(OrbCore {
-            #[cfg(feature = "tls")]
-            handshakes: {
-                let most = self.config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
-                crate::tls::handshakes::Handshakes::new(most, self.config.newcomers_displace)
-            },
-            #[cfg(feature = "admin")]
-            shown: super::shown::Shown::new(self.config.admin.is_some()),
-            sockets: Sockets::new(self.config.transport),
-            adapter: Arc::new(Adapter::new(boot, self.blocking_threads, self.config.demux)),
-            connections: Connections::default(),
-            load: Arc::new(Load::new(self.config.limits.max_total_requests)),
-            hits: Default::default(),
-            config: self.config,
-            pool: Arc::new(BufferPool::new(self.pool)),
-            endpoints,
-            links: Mutex::default(),
-            next_number: AtomicU64::new(0),
-            ended: Mutex::default(),
-            tasks: TaskTracker::new(),
-            serving: TaskTracker::new(),
-            discarded_oneways: Default::default(),
-            listening: TaskTracker::new(),
-            home: tokio::runtime::Handle::try_current().ok(),
-            pauses: AtomicU8::new(if self.hold { super::HELD } else { 0 }),
-            backpressure: Default::default(),
-            trimming: Default::default(),
-            held: Mutex::default(),
-            closing: AtomicBool::new(false),
-            ending: AtomicBool::new(false),
-            closed: Notify::new(),
-            failed_oneways: AtomicU64::new(0),
-            known: Default::default(),
-            #[cfg(feature = "metrics")]
-            metrics: Default::default(),
-            guard: Mutex::new(Weak::new()),
-        })
+        let extensions = Extensions {
+            adapter: Extension::new(Arc::new(Adapter::new(boot, self.blocking_threads, self.config.demux))),
+            #[cfg(feature = "csi")]
+            security: Extension::new(self.security),
+            #[cfg(feature = "tracing")]
+            propagator: self.propagator.map(Extension::new).unwrap_or_default(),
+            ..Extensions::default()
+        };
+        let Self { hold, pool, config, .. } = self;
+        let core = Shared::new(Init { config, extensions, endpoints, pool, hold });
+        #[cfg(feature = "admin")]
+        core.start_counting();
+        core
     }
 }
 
-impl OrbCore {
+impl Shared {
     /// Returns the handle whose last clone closes the ORB.
     pub(crate) fn open(self: Arc<Self>) -> Orb {
         let guard = Arc::new(Guard(Arc::downgrade(&self)));

@@ -6,7 +6,8 @@ use giop_codec::Version;
 use giop_codec::cdr::{CodeSets, InvalidText, WCharSet};
 use giop_codec::code_set::{CodeSetComponent, CodeSetId};
 
-use super::{BuildError, Config, OrbBuilder};
+use crate::config::{BuildError, Config};
+use crate::orb::builder::OrbBuilder;
 
 impl OrbBuilder {
     /// Sets the code sets of `char` and `string`, of this ORB as a client and as a server: the native one,
@@ -58,7 +59,7 @@ impl OrbBuilder {
 
 impl Config {
     /// Returns an error for the first configured code set that is not supported.
-    pub(super) fn check_code_sets(&self) -> Result<(), BuildError> {
+    pub(crate) fn check_code_sets(&self) -> Result<(), BuildError> {
         let assumed = Some(self.assumed_wide);
         let assumed = assumed.filter(|id| *id != CodeSetId::NONE && WCharSet::from_id(*id).is_none());
         match self.code_sets.unsupported().or(assumed) {

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use giop_proto::{CloseReason, later};
 
-use super::{Guard, Orb, OrbCore};
-use crate::link::{Link, now};
+use crate::connection::now;
+use crate::orb::Orb;
 use crate::poa::manager::would_deadlock;
+use crate::runtime::{Guard, Shared};
 
 /// Time for closing connections that were aborted after the drain timeout.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -30,10 +31,7 @@ pub struct ShutdownReport {
 impl Orb {
     /// Serves the requests that `OrbBuilder::hold` held, and all following ones.
     pub fn accept(&self) {
-        self.core.set_pause(super::HELD, false);
-        let held =
-            std::mem::take(&mut *self.core.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        held.into_values().for_each(std::task::Waker::wake);
+        self.core.resume();
     }
 
     /// Serves until `end` is ready, then shuts down. Requests of POAs with
@@ -75,13 +73,13 @@ impl Orb {
     }
 }
 
-impl OrbCore {
+impl Shared {
     async fn shutdown(self: &Arc<Self>) -> ShutdownReport {
         self.begin_closing();
         let until = later(now(), self.config.drain_timeout).into();
         // Stop listening before connections are closed, so that a client that reconnects is refused.
-        self.listening.close();
-        let _ = tokio::time::timeout_at(until, self.listening.wait()).await;
+        self.tasks.listening.close();
+        let _ = tokio::time::timeout_at(until, self.tasks.listening.wait()).await;
         let links = self.open_links();
         let connections = links.len();
         // Do not keep the links: a socket stays open while a link exists, and its peer may wait for the end
@@ -90,14 +88,14 @@ impl OrbCore {
             if link.serves_others() { link.close() } else { link.rouse() }
         }
         // Running servants may make calls until they finish.
-        self.serving.close();
-        let served = tokio::time::timeout_at(until, self.serving.wait()).await.is_ok();
-        self.ending.store(true, Ordering::Release);
+        self.tasks.serving.close();
+        let served = tokio::time::timeout_at(until, self.tasks.serving.wait()).await.is_ok();
+        self.end_serving();
         for link in self.open_links() {
             link.close();
         }
-        self.tasks.close();
-        let drained = served && tokio::time::timeout_at(until, self.tasks.wait()).await.is_ok();
+        self.tasks.other.close();
+        let drained = served && tokio::time::timeout_at(until, self.tasks.other.wait()).await.is_ok();
         let left = if drained { Vec::new() } else { self.open_links() };
         for link in &left {
             link.abort(CloseReason::Local);
@@ -106,7 +104,7 @@ impl OrbCore {
         drop(left);
         if cut > 0 {
             tracing::warn!(target: "zorb", cut, "requests were not done in time (OrbBuilder::drain_timeout)");
-            let ended = async { tokio::join!(self.serving.wait(), self.tasks.wait()) };
+            let ended = async { tokio::join!(self.tasks.serving.wait(), self.tasks.other.wait()) };
             let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         }
         let ended = self.adapter().root().destroy(self, true);
@@ -124,22 +122,11 @@ impl OrbCore {
         }
         self.adapter().main.end();
         crate::trace::written().await;
-        let discarded_oneways = self.discarded_oneways.load(Ordering::Relaxed);
+        let discarded_oneways = self.counters.discarded_oneways.load(Ordering::Relaxed);
         if discarded_oneways > 0 {
             tracing::warn!(target: "zorb", discarded_oneways, "oneways that were kept from starting are not executed");
         }
         ShutdownReport { connections, cut, discarded_oneways }
-    }
-
-    fn begin_closing(&self) -> bool {
-        let first = !self.closing.swap(true, Ordering::AcqRel);
-        self.closed.notify_waiters();
-        self.stop_waiting_for_memory();
-        first
-    }
-
-    pub(super) fn open_links(&self) -> Vec<Arc<Link>> {
-        self.links().values().filter_map(std::sync::Weak::upgrade).collect()
     }
 }
 
@@ -147,7 +134,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let Some(core) = self.0.upgrade() else { return };
         // Nothing is awaited here. A connection that is being made is closed as soon as it exists.
-        core.ending.store(true, Ordering::Release);
+        core.end_serving();
         if core.begin_closing() {
             let links = core.open_links();
             if !links.is_empty() {

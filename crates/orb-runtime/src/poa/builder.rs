@@ -3,17 +3,17 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::core::Awaited;
-use super::error::PoaError;
-use super::handle::Poa;
-use super::manager::PoaManager;
-use super::policies::Policies;
-use super::policy::{
+use crate::poa::core::Awaited;
+use crate::poa::error::PoaError;
+use crate::poa::handle::Poa;
+use crate::poa::manager::PoaManager;
+use crate::poa::policies::Policies;
+use crate::poa::policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
     RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel,
 };
-use super::servants::{ServantActivator, ServantLocator};
-use crate::serve::Servant;
+use crate::poa::servants::{ServantActivator, ServantLocator};
+use crate::servant::Servant;
 
 /// Types for the id assignment: see [`PoaBuilder`].
 pub mod ids {

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use futures_util::FutureExt;
-use futures_util::future::Shared;
+use futures_util::future::Shared as SharedFuture;
 use giop_codec::exception::SystemException;
 use tokio::runtime::Handle;
 
-use super::core::PoaCore;
-use super::handle::Poa;
-use super::manager::would_deadlock;
-use super::servants::Boxed;
-use crate::orb::OrbCore;
+use crate::poa::handle::Poa;
+use crate::poa::manager::would_deadlock;
+use crate::poa::servants::Boxed;
+use crate::runtime::Shared;
+use crate::servant::poa_gate::PoaGate;
 
 /// The destruction of a POA. It continues whether this is awaited or dropped.
 #[derive(Clone)]
 pub struct Destruction {
-    orb: Arc<OrbCore>,
+    orb: Arc<Shared>,
     done: Ending,
 }
 
 /// A shared future that completes when a POA is destroyed.
-pub(crate) type Ending = Shared<Boxed<'static, ()>>;
+pub(crate) type Ending = SharedFuture<Boxed<'static, ()>>;
 
 impl Poa {
     /// Destroys the POA and those below it.
@@ -59,14 +59,14 @@ impl Destruction {
     }
 }
 
-impl PoaCore {
-    pub(crate) fn destroy(self: &Arc<Self>, orb: &Arc<OrbCore>, etherealize: bool) -> Ending {
+impl PoaGate {
+    pub(crate) fn destroy(self: &Arc<Self>, orb: &Arc<Shared>, etherealize: bool) -> Ending {
         let mut family = self.family();
         if let Some(ending) = &family.ending {
             return ending.clone();
         }
         // The family is locked: from here on, no request starts and no child can be created.
-        self.manager.lose(self);
+        self.node().manager.lose(self);
         let children: Vec<_> =
             family.children.values().map(|child| child.destroy(orb, etherealize)).collect();
         let poa = Arc::clone(self);
@@ -85,10 +85,10 @@ impl PoaCore {
         ending
     }
 
-    async fn end(self: &Arc<Self>, orb: &Arc<OrbCore>, etherealize: bool) {
+    async fn end(self: &Arc<Self>, orb: &Arc<Shared>, etherealize: bool) {
         orb.adapter().idle(self).await;
         // Running steps of the servant activator finish first.
-        self.makers.steps.over().await;
+        self.node().makers.steps.over().await;
         // Pairs with the fence in `Poa::put`: an activation after this point sees that the POA is destroyed,
         // and reverts itself.
         fence(Ordering::SeqCst);
@@ -107,10 +107,10 @@ impl PoaCore {
         }
         self.let_go();
         orb.adapter().forget_poa(self);
-        if let Some(parent) = self.parent.upgrade() {
+        if let Some(parent) = self.node().parent.upgrade() {
             let mut family = parent.family();
-            if family.children.get(&self.name).is_some_and(|child| Arc::ptr_eq(child, self)) {
-                family.children.remove(&self.name);
+            if family.children.get(&self.node().name).is_some_and(|child| Arc::ptr_eq(child, self)) {
+                family.children.remove(&self.node().name);
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 
-use super::key::{NoKey, NoName};
-use super::policies::InvalidPolicy;
+use crate::object_key::{NoKey, NoName};
+use crate::poa::policies::InvalidPolicy;
 
 /// An error of a POA operation.
 ///

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use giop_codec::giop::ObjectKey;
 
-use super::core::PoaCore;
-use super::error::PoaError;
-use super::manager::{ManagerCore, PoaManager, PoaManagerState};
-use super::policies::Policies;
-use super::policy::Policy;
-use crate::orb::{Orb, OrbCore};
+use crate::poa::error::PoaError;
+use crate::poa::manager::{ManagerCore, PoaManager, PoaManagerState};
+use crate::poa::policies::Policies;
+use crate::poa::policy::Policy;
 use crate::reference::ObjectRef;
+use crate::runtime::Shared;
+use crate::servant::Request;
+use crate::servant::poa_gate::PoaGate;
 
 /// A Portable Object Adapter: holds objects and decides how requests find them.
 ///
@@ -26,54 +27,8 @@ use crate::reference::ObjectRef;
 #[doc(alias = "PortableServer::POA")]
 #[derive(Clone)]
 pub struct Poa {
-    pub(super) core: Arc<PoaCore>,
-    pub(super) orb: Arc<OrbCore>,
-}
-
-impl Orb {
-    /// Returns the root POA, in which [`activate`](Self::activate) activates. Its manager, `RootPOAManager`,
-    /// is active.
-    #[doc(alias = "resolve_initial_references")]
-    #[must_use]
-    pub fn root_poa(&self) -> Poa {
-        Poa::new(Arc::clone(self.core().adapter().root()), self.core())
-    }
-
-    /// Creates a POA manager, initially holding. Pass it to the POAs that it is to manage when they are
-    /// created.
-    ///
-    /// # Errors
-    /// [`ManagerAlreadyExists`]: a manager has the id.
-    #[doc(alias = "create_POAManager")]
-    pub fn create_poa_manager(&self, id: &str) -> Result<PoaManager, ManagerAlreadyExists> {
-        let orb = self.core();
-        let mut managers = orb.adapter().managers();
-        if managers.contains_key(id) {
-            return Err(ManagerAlreadyExists(id.to_owned()));
-        }
-        let core = ManagerCore::new(id, PoaManagerState::Holding, false);
-        managers.insert(id.into(), Arc::clone(&core));
-        Ok(PoaManager::new(core, Arc::clone(orb)))
-    }
-
-    /// Returns the POA manager of that id.
-    #[doc(alias = "PortableServer::POAManagerFactory::find")]
-    #[must_use]
-    pub fn find_poa_manager(&self, id: &str) -> Option<PoaManager> {
-        let orb = self.core();
-        let core = orb.adapter().managers().get(id).map(Arc::clone);
-        core.map(|core| PoaManager::new(core, Arc::clone(orb)))
-    }
-
-    /// Returns all POA managers, sorted by id.
-    #[doc(alias = "PortableServer::POAManagerFactory::list")]
-    #[must_use]
-    pub fn poa_managers(&self) -> Vec<PoaManager> {
-        let orb = self.core();
-        let mut all: Vec<_> = orb.adapter().managers().values().map(Arc::clone).collect();
-        all.sort_by(|a, b| a.id().cmp(b.id()));
-        all.into_iter().map(|core| PoaManager::new(core, Arc::clone(orb))).collect()
-    }
+    pub(crate) core: Arc<PoaGate>,
+    pub(crate) orb: Arc<Shared>,
 }
 
 /// A POA manager has the id already.
@@ -84,8 +39,18 @@ impl Orb {
 #[error("there is a POA manager `{0}` already: take another id, or find it")]
 pub struct ManagerAlreadyExists(pub String);
 
+impl Request {
+    /// Returns the POA of the object. `None` if no request is being served.
+    #[must_use]
+    #[doc(alias = "get_POA")]
+    pub fn poa(&self) -> Option<Poa> {
+        let entry = self.entry()?;
+        Some(Poa::new(Arc::clone(&entry.poa), self.core()))
+    }
+}
+
 impl Poa {
-    pub(crate) fn new(core: Arc<PoaCore>, orb: &Arc<OrbCore>) -> Self {
+    pub(crate) fn new(core: Arc<PoaGate>, orb: &Arc<Shared>) -> Self {
         Self { core, orb: Arc::clone(orb) }
     }
 
@@ -93,20 +58,20 @@ impl Poa {
     #[must_use]
     #[doc(alias = "the_name")]
     pub fn name(&self) -> &str {
-        &self.core.name
+        &self.core.node().name
     }
 
     /// Returns the bytes that identify the POA within its ORB while it exists.
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
-        [self.core.path.as_path().as_slice(), &[0], &*self.core.prefix].concat()
+        [self.core.node().path.as_path().as_slice(), &[0], &*self.core.node().prefix].concat()
     }
 
     /// Returns the POA below which it was created; `None` for the root.
     #[must_use]
     #[doc(alias = "the_parent")]
     pub fn parent(&self) -> Option<Self> {
-        self.core.parent.upgrade().map(|core| self.of(core))
+        self.core.node().parent.upgrade().map(|core| self.of(core))
     }
 
     /// Returns its children, sorted by name.
@@ -114,7 +79,7 @@ impl Poa {
     #[doc(alias = "the_children")]
     pub fn children(&self) -> Vec<Self> {
         let mut children: Vec<_> = self.core.family().children.values().map(Arc::clone).collect();
-        children.sort_by(|a, b| a.name.cmp(&b.name));
+        children.sort_by(|a, b| a.node().name.cmp(&b.node().name));
         children.into_iter().map(|core| self.of(core)).collect()
     }
 
@@ -122,13 +87,13 @@ impl Poa {
     #[must_use]
     #[doc(alias = "the_POAManager")]
     pub fn manager(&self) -> PoaManager {
-        PoaManager::new(Arc::clone(&self.core.manager), Arc::clone(&self.orb))
+        PoaManager::new(Arc::clone(&self.core.node().manager), Arc::clone(&self.orb))
     }
 
     /// Returns its policies.
     #[must_use]
     pub fn policies(&self) -> &Policies {
-        &self.core.policies
+        &self.core.node().policies
     }
 
     /// Returns the child of that name.
@@ -164,7 +129,7 @@ impl Poa {
         self.create(name, policies, manager.map(PoaManager::core))
     }
 
-    pub(super) fn create(
+    pub(crate) fn create(
         &self,
         name: &str,
         policies: Policies,
@@ -185,18 +150,18 @@ impl Poa {
         created.map(|core| self.of(core))
     }
 
-    pub(super) fn of(&self, core: Arc<PoaCore>) -> Self {
+    pub(crate) fn of(&self, core: Arc<PoaGate>) -> Self {
         Self::new(core, &self.orb)
     }
 
     /// Returns the reference of an object that has, or will have, the id.
-    pub(super) fn reference(&self, type_id: &str, id: &[u8]) -> ObjectRef {
+    pub(crate) fn reference(&self, type_id: &str, id: &[u8]) -> ObjectRef {
         ObjectRef::of_key(&self.orb, type_id, ObjectKey::from(self.core.key(id).as_slice()), None)
     }
 }
 
 /// Creates a manager for one POA.
-fn own_manager(orb: &OrbCore, name: &str) -> Arc<ManagerCore> {
+fn own_manager(orb: &Shared, name: &str) -> Arc<ManagerCore> {
     let mut managers = orb.adapter().managers();
     let mut id = format!("{name}-manager");
     let mut number = 1_u64;

@@ -8,14 +8,14 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 
-use super::ObjectId;
-use super::servants::{Refusal, ServantLocator};
-use crate::serve::request::{OBJECT_ID, Outcome, panicked};
-use crate::serve::{DispatchSlot, ServerRequest, Skeleton};
+use crate::object_key::ObjectId;
+use crate::poa::servants::ServantLocator;
+use crate::servant::request::{OBJECT_ID, panicked};
+use crate::servant::{DispatchSlot, Outcome, Refusal, ServerRequest, Skeleton};
 
 /// Serves each request with the servant that the locator returns for it. A request needs two more boxes than
 /// one of an active object.
-pub(super) struct Located<L>(pub(super) L);
+pub(crate) struct Located<L>(pub(crate) L);
 
 impl<L: ServantLocator> Skeleton for Located<L> {
     fn repository_ids(&self) -> &'static [&'static str] {

@@ -9,9 +9,10 @@ use std::task::{Context, Waker};
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_proto::Limits;
 
-use super::core::{Gate, PoaCore};
-use super::steps::{self, Making};
-use crate::orb::OrbCore;
+use crate::poa::step_queue as steps;
+use crate::poa::step_queue::Making;
+use crate::runtime::Shared;
+use crate::servant::poa_gate::{Gate, PoaGate};
 
 /// The state of a POA manager, which decides about the requests of its POAs.
 ///
@@ -48,7 +49,7 @@ pub struct AdapterInactive;
 #[derive(Clone)]
 pub struct PoaManager {
     core: Arc<ManagerCore>,
-    orb: Arc<OrbCore>,
+    orb: Arc<Shared>,
 }
 
 /// The requests that were running when a manager changed its state. Dropping it has no effect.
@@ -71,7 +72,7 @@ pub(crate) struct ManagerCore {
 
 struct Inner {
     state: PoaManagerState,
-    poas: Vec<Weak<PoaCore>>,
+    poas: Vec<Weak<PoaGate>>,
     /// Wakers of held requests, by number. Woken when the state changes.
     waiting: HashMap<u64, Waker>,
     next: u64,
@@ -79,7 +80,7 @@ struct Inner {
 
 /// A held request, and its share of the manager's limits.
 pub(crate) struct Held {
-    poa: Arc<PoaCore>,
+    poa: Arc<PoaGate>,
     number: u64,
     octets: usize,
 }
@@ -96,11 +97,11 @@ impl PoaManagerState {
 }
 
 impl PoaManager {
-    pub(crate) fn new(core: Arc<ManagerCore>, orb: Arc<OrbCore>) -> Self {
+    pub(crate) fn new(core: Arc<ManagerCore>, orb: Arc<Shared>) -> Self {
         Self { core, orb }
     }
 
-    pub(super) fn core(&self) -> &Arc<ManagerCore> {
+    pub(crate) fn core(&self) -> &Arc<ManagerCore> {
         &self.core
     }
 
@@ -150,7 +151,7 @@ impl PoaManager {
     pub fn deactivate(&self, etherealize: bool) -> Result<Completion, AdapterInactive> {
         let mut completion = self.change(PoaManagerState::Inactive)?;
         if etherealize {
-            for poa in self.core.poas().into_iter().filter(|poa| poa.makers.are_there()) {
+            for poa in self.core.poas().into_iter().filter(|poa| poa.node().makers.are_there()) {
                 for entry in self.orb.adapter().objects_of(&poa) {
                     self.orb.deactivate(&entry, true);
                     completion.endings.extend(poa.ending(&entry));
@@ -188,8 +189,8 @@ impl Completion {
 
 /// Returns an error if the caller is in a request or a servant manager's step of this ORB, and would
 /// therefore wait for itself.
-pub(crate) fn would_deadlock(orb: &Arc<OrbCore>) -> Result<(), SystemException> {
-    let in_request = crate::serve::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
+pub(crate) fn would_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
+    let in_request = crate::servant::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
     if !in_request && !steps::is_step_of(orb) {
         return Ok(());
     }
@@ -230,7 +231,7 @@ impl ManagerCore {
     }
 
     /// Removes a POA that is being destroyed. Its requests are rejected, including held ones.
-    pub(super) fn lose(&self, poa: &Arc<PoaCore>) {
+    pub(crate) fn lose(&self, poa: &Arc<PoaGate>) {
         let mut inner = self.lock();
         poa.set_gate(Gate::Destroyed);
         inner.poas.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(poa)));
@@ -240,19 +241,19 @@ impl ManagerCore {
     }
 
     /// Adds a POA, and sets its gate from now on.
-    pub(super) fn adopt(&self, poa: &Arc<PoaCore>) {
+    pub(crate) fn adopt(&self, poa: &Arc<PoaGate>) {
         let mut inner = self.lock();
         poa.set_gate(inner.state.gate());
         inner.poas.retain(|poa| poa.strong_count() > 0);
         inner.poas.push(Arc::downgrade(poa));
     }
 
-    pub(super) fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.state() == PoaManagerState::Active
     }
 
     /// Applies a change to a POA that affects its gate, and updates the gate.
-    pub(super) fn takes_up(&self, poa: &PoaCore, change: impl FnOnce()) {
+    pub(crate) fn takes_up(&self, poa: &PoaGate, change: impl FnOnce()) {
         let mut inner = self.lock();
         change();
         poa.set_gate(inner.state.gate());
@@ -262,7 +263,7 @@ impl ManagerCore {
     }
 
     /// Returns the POAs that it manages.
-    pub(super) fn poas(&self) -> Vec<Arc<PoaCore>> {
+    pub(crate) fn poas(&self) -> Vec<Arc<PoaGate>> {
         self.lock().poas.iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -284,8 +285,8 @@ impl ManagerCore {
 
 impl Held {
     /// Counts a request as held. Returns `None` if a limit is exceeded.
-    pub(crate) fn new(poa: &Arc<PoaCore>, octets: usize, limits: &Limits) -> Option<Self> {
-        let manager = &poa.manager;
+    pub(crate) fn new(poa: &Arc<PoaGate>, octets: usize, limits: &Limits) -> Option<Self> {
+        let manager = &poa.node().manager;
         let requests = manager.held.fetch_add(1, Ordering::Relaxed);
         let before = manager.held_octets.fetch_add(octets, Ordering::Relaxed);
         let number = {
@@ -299,13 +300,13 @@ impl Held {
         fits.then_some(held)
     }
 
-    pub(crate) fn poa(&self) -> &Arc<PoaCore> {
+    pub(crate) fn poa(&self) -> &Arc<PoaGate> {
         &self.poa
     }
 
     /// Returns the POA's gate. If it is holding, registers the task to be woken on a change.
     pub(crate) fn poll_gate(&self, cx: &mut Context<'_>) -> Gate {
-        let mut inner = self.poa.manager.lock();
+        let mut inner = self.poa.node().manager.lock();
         let gate = self.poa.gate();
         if gate == Gate::Holding {
             inner.waiting.insert(self.number, cx.waker().clone());
@@ -316,7 +317,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let manager = &self.poa.manager;
+        let manager = &self.poa.node().manager;
         manager.held.fetch_sub(1, Ordering::Relaxed);
         manager.held_octets.fetch_sub(self.octets, Ordering::Relaxed);
         manager.lock().waiting.remove(&self.number);

@@ -1,31 +1,33 @@
 //! The Portable Object Adapter: objects, their ids and keys, and the policies of adapters.
 
-mod births;
+mod active_object_map;
+mod adapter_activation;
 mod builder;
 pub(crate) mod core;
+mod delayered_table;
 mod destroy;
 mod error;
+pub(crate) mod forwarder;
 mod handle;
-pub(crate) mod key;
 mod locator;
-pub(crate) mod making;
+mod lookup;
 pub(crate) mod manager;
-pub(crate) mod map;
-mod object_id;
+pub(crate) mod object_adapter;
 mod objects;
+mod places;
 mod policies;
 mod policy;
-pub(crate) mod servants;
-pub(crate) mod steps;
+mod servant_activation;
+mod servants;
+pub(crate) mod step_queue;
 mod template;
 
-pub use births::AdapterActivator;
+pub use adapter_activation::AdapterActivator;
 pub use builder::{PoaBuilder, ids, serving};
 pub use destroy::Destruction;
 pub use error::PoaError;
 pub use handle::{ManagerAlreadyExists, Poa};
 pub use manager::{AdapterInactive, Completion, PoaManager, PoaManagerState};
-pub use object_id::ObjectId;
 pub use objects::Deactivation;
 pub use policies::{InvalidPolicy, Policies};
 pub use policy::{
@@ -33,5 +35,8 @@ pub use policy::{
     InvalidPolicyValue, LifespanPolicy, Policy, RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel,
     policy_id,
 };
-pub use servants::{ForwardRequest, Refusal, ServantActivator, ServantLocator};
+pub use servants::{ServantActivator, ServantLocator};
 pub use template::IorTemplate;
+
+pub use crate::object_key::ObjectId;
+pub use crate::servant::{ForwardRequest, Refusal};

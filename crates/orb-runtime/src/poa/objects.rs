@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use super::ObjectId;
-use super::error::PoaError;
-use super::handle::Poa;
-use super::key::Place;
-use super::locator::Located;
-use super::policy::{ImplicitActivationPolicy, LifespanPolicy, RequestProcessingPolicy};
-use super::servants::{ServantActivator, ServantLocator};
-use super::steps::Making;
-use crate::reference::{ObjectRef, Reference};
-use crate::serve::entry::{Entry, RunMode};
-use crate::serve::{Servant, Serves};
+use crate::object_key::{ObjectId, Place};
+use crate::poa::error::PoaError;
+use crate::poa::handle::Poa;
+use crate::poa::locator::Located;
+use crate::poa::policy::{ImplicitActivationPolicy, LifespanPolicy, RequestProcessingPolicy};
+use crate::poa::servants::{ServantActivator, ServantLocator};
+use crate::poa::step_queue::Making;
+use crate::reference::{ObjectRef, Reference, Serves};
+use crate::servant::Servant;
+use crate::servant::active_object::{Entry, RunMode};
 
 /// The deactivation of an object. It is out of the map, and its running requests continue. Dropping this has
 /// no effect.
@@ -186,9 +185,9 @@ impl Poa {
     pub fn reference_to_id<R: Reference>(&self, reference: &R) -> Result<ObjectId, PoaError> {
         let object = reference.as_object();
         let key = object.own_key().filter(|_| Arc::ptr_eq(object.orb(), &self.orb));
-        let id = key.and_then(|key| key.strip_prefix(&*self.core.prefix)).map(ObjectId::from);
+        let id = key.and_then(|key| key.strip_prefix(&*self.core.node().prefix)).map(ObjectId::from);
         let id = id.filter(|id| !self.core.is_indexed() || self.check_id(id).is_ok());
-        id.filter(|_| !self.core.prefix.is_empty()).ok_or(PoaError::WrongAdapter)
+        id.filter(|_| !self.core.node().prefix.is_empty()).ok_or(PoaError::WrongAdapter)
     }
 
     /// Returns the servant of the object, or the default servant if the object is not active.
@@ -245,11 +244,11 @@ impl Poa {
         if !self.retains() {
             return Err(PoaError::wrong_manager("a POA with NON_RETAIN takes a servant locator"));
         }
-        if !self.core.makers.set(Arc::new(activator)) {
+        if !self.core.node().makers.set(Arc::new(activator)) {
             return Err(PoaError::manager_is_set());
         }
         if self.core.is_destroyed() {
-            self.core.makers.let_go();
+            self.core.node().makers.let_go();
             return Err(PoaError::gone());
         }
         Ok(())
@@ -269,7 +268,7 @@ impl Poa {
             return Err(PoaError::wrong_manager("a POA with RETAIN takes a servant activator"));
         }
         let _one_at_a_time = self.core.family();
-        if self.core.default.load().is_some() {
+        if self.core.node().default.load().is_some() {
             return Err(PoaError::manager_is_set());
         }
         let skeleton = Arc::new(Located(locator));
@@ -283,11 +282,11 @@ impl Poa {
     #[doc(alias = "get_servant_manager")]
     pub fn has_servant_manager(&self) -> Result<bool, PoaError> {
         self.needs(self.uses_manager(), "get_servant_manager", "USE_SERVANT_MANAGER")?;
-        Ok(self.core.makers.are_there() || self.core.default.load().is_some())
+        Ok(self.core.node().makers.are_there() || self.core.node().default.load().is_some())
     }
 
     fn uses_manager(&self) -> bool {
-        self.core.policies.request_processing == RequestProcessingPolicy::ServantManager
+        self.core.node().policies.request_processing == RequestProcessingPolicy::ServantManager
     }
 
     fn needs(&self, has: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {
@@ -295,15 +294,15 @@ impl Poa {
     }
 
     fn retains(&self) -> bool {
-        self.core.policies.retains()
+        self.core.node().policies.retains()
     }
 
     fn uses_default(&self) -> bool {
-        self.core.policies.request_processing == RequestProcessingPolicy::DefaultServant
+        self.core.node().policies.request_processing == RequestProcessingPolicy::DefaultServant
     }
 
     fn activates(&self) -> bool {
-        self.core.policies.implicit_activation == ImplicitActivationPolicy::Implicit
+        self.core.node().policies.implicit_activation == ImplicitActivationPolicy::Implicit
     }
 
     fn finds_servants(&self) -> bool {
@@ -311,7 +310,7 @@ impl Poa {
     }
 
     fn lasts(&self) -> bool {
-        self.core.policies.lifespan == LifespanPolicy::Persistent
+        self.core.node().policies.lifespan == LifespanPolicy::Persistent
     }
 
     /// Returns the object of that id, if it is active.
@@ -319,7 +318,7 @@ impl Poa {
         let found = if self.core.is_indexed() {
             self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
         } else {
-            self.core.objects.get(id)
+            self.core.node().objects.get(id)
         };
         found.filter(|entry| !entry.is_gone())
     }
@@ -335,7 +334,7 @@ impl Poa {
     }
 
     /// Checks whether an object of the POA can have the id.
-    pub(super) fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
+    pub(crate) fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
         let octets = id.as_slice();
         let adapter = self.orb.adapter();
         let chosen = if self.core.is_indexed() {
@@ -346,8 +345,12 @@ impl Poa {
         if !chosen {
             return Err(PoaError::foreign_id());
         }
-        let len = self.core.prefix.len() + octets.len();
-        if len > super::key::MAX_KEY { Err(super::key::NoKey::TooLong(len).into()) } else { Ok(()) }
+        let len = self.core.node().prefix.len() + octets.len();
+        if len > crate::object_key::MAX_KEY {
+            Err(crate::object_key::NoKey::TooLong(len).into())
+        } else {
+            Ok(())
+        }
     }
 
     fn put(&self, id: Option<&ObjectId>, servant: Servant) -> Result<Arc<Entry>, PoaError> {
@@ -375,7 +378,7 @@ impl Poa {
             Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant.skeleton, mode),
         };
         let entry = entry.ok_or(PoaError::ObjectAlreadyActive)?;
-        // Pairs with the fence in `PoaCore::end`: either the destruction finds this object, or the check
+        // Pairs with the fence in `PoaGate::end`: either the destruction finds this object, or the check
         // below sees the destruction.
         fence(Ordering::SeqCst);
         if poa.is_destroyed() {
@@ -391,7 +394,7 @@ impl Poa {
 
     /// Returns the id of the current request, if that servant serves it for this POA.
     fn current_id(&self, servant: &Servant) -> Option<ObjectId> {
-        let request = crate::serve::try_request()?;
+        let request = crate::servant::try_request()?;
         let entry = request.entry().filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))?;
         (entry.servant() == servant.identity()).then(|| request.object_id().into())
     }
@@ -440,7 +443,7 @@ impl Poa {
     }
 
     fn default_servant(&self) -> Option<Servant> {
-        let entry = self.core.default.load_full()?;
+        let entry = self.core.node().default.load_full()?;
         Some(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
     }
 }

@@ -1,6 +1,6 @@
 //! The set of policies of a POA: defaults and valid combinations.
 
-use super::policy::{
+use crate::poa::policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,
     Policy, RequestProcessingPolicy, ServantRetentionPolicy, ThreadModel, policy_id,
 };
@@ -177,7 +177,7 @@ impl Policies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poa::InvalidPolicyValue;
+    use crate::poa::policy::InvalidPolicyValue;
 
     /// The expected verdicts of all combinations, written by hand: a line for each retention and processing.
     /// In a line, USER_ID and SYSTEM_ID; in each, UNIQUE_ID and MULTIPLE_ID; first for IMPLICIT_ACTIVATION,

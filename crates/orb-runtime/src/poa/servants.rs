@@ -7,58 +7,9 @@ use std::sync::Arc;
 
 use giop_codec::exception::SystemException;
 
-use super::ObjectId;
-use super::handle::Poa;
-use crate::reference::{ObjectRef, Reference};
-use crate::serve::Servant;
-
-/// Another location of the object. The caller sends this request there and, while that location responds, the
-/// following ones too.
-///
-/// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`PortableServer::ForwardRequest`).
-#[doc(alias = "PortableServer::ForwardRequest")]
-#[derive(Debug, Clone)]
-pub struct ForwardRequest {
-    pub(crate) to: ObjectRef,
-    pub(crate) permanent: bool,
-}
-
-impl ForwardRequest {
-    /// Forwards to the object of that reference.
-    #[must_use]
-    pub fn to<R: Reference>(reference: &R) -> Self {
-        Self { to: reference.as_object().clone(), permanent: false }
-    }
-
-    /// Makes the forward permanent: the caller discards the reference that it had (LOCATION_FORWARD_PERM, to
-    /// callers with GIOP 1.2).
-    #[must_use]
-    pub fn permanently(mut self) -> Self {
-        self.permanent = true;
-        self
-    }
-}
-
-/// The reason why a servant manager returns no servant.
-#[derive(Debug, Clone)]
-pub enum Refusal {
-    /// The object is at another location.
-    Forward(ForwardRequest),
-    /// The request ends with that exception.
-    System(SystemException),
-}
-
-impl From<SystemException> for Refusal {
-    fn from(exception: SystemException) -> Self {
-        Self::System(exception)
-    }
-}
-
-impl From<ForwardRequest> for Refusal {
-    fn from(forward: ForwardRequest) -> Self {
-        Self::Forward(forward)
-    }
-}
+use crate::object_key::ObjectId;
+use crate::poa::handle::Poa;
+use crate::servant::{Refusal, Servant};
 
 /// Creates the servants of a POA with RETAIN when their first request arrives, and etherealizes them.
 ///

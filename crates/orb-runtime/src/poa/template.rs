@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 
-use super::ObjectId;
-use super::error::PoaError;
-use super::handle::Poa;
+use crate::experiments::OperationDemux;
+use crate::object_key::ObjectId;
+use crate::poa::error::PoaError;
+use crate::poa::handle::Poa;
 use crate::reference::{ObjectRef, Reference};
-use crate::serve::demux::OperationDemux;
 
 /// A template for references to objects of one POA as one interface. Everything except the object's id is
 /// encoded once.

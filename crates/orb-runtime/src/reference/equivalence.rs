@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use giop_codec::ior::IiopProfile;
 
-use super::ObjectRef;
+use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
     /// Returns whether both certainly refer to the same object: the keys of their first profiles are equal,
@@ -75,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::orb::Orb;
+    use crate::Orb;
     use crate::reference::Reference;
 
     fn reference(orb: &Orb, profiles: &[IiopProfile]) -> ObjectRef {

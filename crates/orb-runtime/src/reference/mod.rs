@@ -1,27 +1,32 @@
-//! Object references.
+//! Object references: typed and untyped ones, their options, their equivalence and their form as text.
+//!
+//! A reference keeps the state of its ORB alive. Calls through references are in `client`.
 
+pub mod abstract_value;
+pub(crate) mod context;
 mod equivalence;
 mod local;
-mod object;
-mod operations;
+pub(crate) mod object;
+pub(crate) mod operation;
 mod persist;
-mod resolve;
+pub(crate) mod resolve;
+mod servants;
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{ContextId, ServiceContext};
 use giop_codec::ior::{Ior, RebindMode};
 
-use bytes::Bytes;
-
 pub use local::{LocalObject, LocalReference, Native, ServesLocally, not_received, not_sent};
-pub(crate) use object::{AskedFor, Binding, Demand};
+pub(crate) use object::Demand;
 pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
+pub use servants::Serves;
 
 /// The methods of every typed reference. Operations of an interface take precedence over methods of the same
 /// name.
@@ -132,7 +137,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     /// Source clause: "Validating Connection" (`validate_connection`).
     #[doc(alias = "_validate_connection")]
     fn validate_connection(&self) -> impl Future<Output = Result<(), SystemException>> + Send {
-        operations::validate_connection(self.as_object())
+        self.as_object().bind_now()
     }
 
     /// Returns a reference for a server that does not accept longer messages. Its connection sends all GIOP
@@ -179,7 +184,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     /// # Errors
     /// Errors of the call.
     fn is_a(&self, repository_id: &str) -> impl Future<Output = Result<bool, SystemException>> + Send {
-        operations::is_a(self.as_object(), repository_id)
+        self.as_object().call_is_a(repository_id)
     }
 
     /// Asks whether the object is permanently gone (`_non_existent`).
@@ -187,7 +192,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     /// # Errors
     /// Errors of the call, except OBJECT_NOT_EXIST, which gives `true`.
     fn non_existent(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
-        operations::non_existent(self.as_object())
+        self.as_object().call_non_existent()
     }
 
     /// Asks the server for the location of the object (LocateRequest), following forwards. Returns `true` if
@@ -196,7 +201,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     /// # Errors
     /// Errors of the call.
     fn locate(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
-        operations::locate(self.as_object())
+        self.as_object().call_locate()
     }
 
     /// Waits until the operating system has accepted all oneways sent so far over the connection of this
@@ -216,7 +221,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     /// # Cancel safety
     /// If the future is dropped, the connection continues writing.
     fn flush(&self) -> impl Future<Output = Result<(), SystemException>> + Send {
-        operations::flush(self.as_object())
+        self.as_object().flush_oneways()
     }
 
     /// Returns whether both certainly refer to the same object: the keys of their first profiles are equal,

@@ -2,24 +2,23 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable};
-use giop_codec::giop::{AddressingDisposition, ObjectKey, ServiceContext};
-use giop_codec::ior::RebindMode;
-use giop_codec::ior::{IiopProfile, Ior};
+use giop_codec::giop::{ObjectKey, ServiceContext};
+use giop_codec::ior::{ComponentTag, IiopProfile, Ior, RebindMode};
 use giop_codec::typecode::{TypeDesc, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Printable, Version};
 
-use super::{CallOptions, Reference};
-use crate::link::Link;
+use crate::connection::Binding;
+use crate::endpoint::{Host, profiles};
 use crate::opaque::Opaque;
-use crate::orb::OrbCore;
-use crate::orb::endpoint::{Host, profiles};
-use crate::serve::ending_behind_us;
-use crate::serve::entry::Entry;
+use crate::reference::{CallOptions, Reference};
+use crate::runtime::Shared;
+use crate::servant::active_object::Entry;
+use crate::servant::ending_behind_us;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
@@ -33,7 +32,7 @@ pub struct ObjectRef {
 
 struct RefCore {
     ior: Ior,
-    orb: Arc<OrbCore>,
+    orb: Arc<Shared>,
     /// Set for an object of this ORB.
     own: Option<Own>,
     profiles: OnceLock<Vec<IiopProfile>>,
@@ -59,7 +58,7 @@ struct RefCore {
 
 /// Whether the URL of a reference contains a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Url {
+pub(crate) enum Url {
     /// It has no version: the server may choose any.
     Unversioned,
     /// It has a version, which is kept.
@@ -77,60 +76,6 @@ pub(crate) struct Demand {
 struct Own {
     key: ObjectKey,
     entry: ArcSwapOption<Entry>,
-}
-
-/// The connection of a reference, and the parameters of its requests.
-#[derive(Debug)]
-pub(crate) struct Binding {
-    /// Weak, so that the socket of a connection that ended is closed while references still have the binding.
-    pub(crate) link: Weak<Link>,
-    /// Set when the link is dropped and oneways may be lost.
-    pub(crate) loss: Arc<AtomicBool>,
-    /// A flush has reported the loss.
-    pub(crate) loss_reported: AtomicBool,
-    pub(crate) runtime: tokio::runtime::Id,
-    pub(crate) version: Version,
-    pub(crate) key: ObjectKey,
-    pub(crate) profile: IiopProfile,
-    pub(crate) code_sets: CodeSets,
-    /// Contexts that announce the code sets and the support of block lists, sent until the first reply.
-    pub(crate) announce: Vec<ServiceContext>,
-    /// Contexts of every request: the caller's identity.
-    pub(crate) always: Vec<ServiceContext>,
-    /// The server supports block lists.
-    pub(crate) blocks: bool,
-    /// See [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
-    pub(crate) ends_bases: bool,
-    /// The address form that the server asked for.
-    pub(crate) addressing: AskedFor,
-    /// Requests ask the server for the reference of the object while [`ObjectRef::asks`] returns `true`.
-    pub(crate) asks: bool,
-}
-
-/// The address form that a server asked for. Initially the object key.
-#[derive(Debug, Default)]
-pub(crate) struct AskedFor(AtomicU8);
-
-impl AskedFor {
-    #[inline]
-    pub(crate) fn get(&self) -> Option<AddressingDisposition> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => None,
-            1 => Some(AddressingDisposition::Profile),
-            2 => Some(AddressingDisposition::Reference),
-            _ => Some(AddressingDisposition::Key),
-        }
-    }
-
-    /// Sets the form from this request on. Returns `false` if the server had asked for it before.
-    pub(crate) fn set(&self, form: AddressingDisposition) -> bool {
-        let number = match form {
-            AddressingDisposition::Profile => 1,
-            AddressingDisposition::Reference => 2,
-            AddressingDisposition::Key => 3,
-        };
-        self.0.swap(number, Ordering::Relaxed) != number
-    }
 }
 
 /// The rule for repeating failed calls.
@@ -209,20 +154,20 @@ static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
 
 impl ObjectRef {
     /// Creates a reference to the object of the IOR. An object of this ORB is called directly.
-    pub(crate) fn new(orb: &Arc<OrbCore>, ior: Ior) -> Self {
+    pub(crate) fn new(orb: &Arc<Shared>, ior: Ior) -> Self {
         let own = profiles(&ior).next().filter(|profile| orb.is_own(profile));
         let own = own.map(|profile| Own::new(profile.object_key, None));
         Self::with_own(orb, ior, own)
     }
 
     /// Creates a reference to the object of this ORB with that key. The entry may serve several objects.
-    pub(crate) fn local(orb: &Arc<OrbCore>, entry: &Arc<Entry>, key: &[u8]) -> Self {
+    pub(crate) fn local(orb: &Arc<Shared>, entry: &Arc<Entry>, key: &[u8]) -> Self {
         Self::of_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
     }
 
     /// Creates a reference to an object of this ORB that may not be active.
     pub(crate) fn of_key(
-        orb: &Arc<OrbCore>,
+        orb: &Arc<Shared>,
         type_id: &str,
         key: ObjectKey,
         entry: Option<Arc<Entry>>,
@@ -234,20 +179,20 @@ impl ObjectRef {
     }
 
     /// Creates a reference to an object of this ORB whose IOR is known.
-    pub(crate) fn of_own(orb: &Arc<OrbCore>, ior: Ior, key: ObjectKey) -> Self {
+    pub(crate) fn of_own(orb: &Arc<Shared>, ior: Ior, key: ObjectKey) -> Self {
         Self::with_own(orb, ior, Some(Own::new(key, None)))
     }
 
     /// Creates a nil reference.
-    pub(crate) fn nowhere(orb: &Arc<OrbCore>) -> Self {
+    pub(crate) fn nowhere(orb: &Arc<Shared>) -> Self {
         Self::with_own(orb, Ior::nil(), None)
     }
 
-    fn with_own(orb: &Arc<OrbCore>, ior: Ior, own: Option<Own>) -> Self {
+    fn with_own(orb: &Arc<Shared>, ior: Ior, own: Option<Own>) -> Self {
         Self::new_core(orb, ior, own, None)
     }
 
-    fn new_core(orb: &Arc<OrbCore>, ior: Ior, own: Option<Own>, demand: Option<Demand>) -> Self {
+    fn new_core(orb: &Arc<Shared>, ior: Ior, own: Option<Own>, demand: Option<Demand>) -> Self {
         let core = RefCore {
             ior,
             orb: Arc::clone(orb),
@@ -268,7 +213,7 @@ impl ObjectRef {
     }
 
     /// Creates a reference from a URL.
-    pub(super) fn of_url(orb: &Arc<OrbCore>, ior: Ior, url: Url) -> Self {
+    pub(crate) fn of_url(orb: &Arc<Shared>, ior: Ior, url: Url) -> Self {
         let mut object = Self::new(orb, ior);
         if let Some(core) = object.core.get_mut() {
             core.url = Some(url);
@@ -290,7 +235,7 @@ impl ObjectRef {
     /// Updates the reference with the server's answer. Returns `false` if that forwards to another object.
     pub(crate) fn learn(&self, called: &IiopProfile, reference: &Ior) -> bool {
         let raises = self.core.url == Some(Url::Unversioned);
-        let Some(profile) = crate::invoke::told(called, reference, raises) else { return false };
+        let Some(profile) = told(called, reference, raises) else { return false };
         self.core.forward.store(Some(Arc::new(vec![profile])));
         self.set_asked();
         self.leave_binding(None);
@@ -355,7 +300,7 @@ impl ObjectRef {
     }
 
     #[inline]
-    pub(crate) fn orb(&self) -> &Arc<OrbCore> {
+    pub(crate) fn orb(&self) -> &Arc<Shared> {
         &self.core.orb
     }
 
@@ -390,6 +335,16 @@ impl ObjectRef {
         &self.core.ior
     }
 
+    /// Returns the interoperable reference, or `None` for an object of an ORB that does not listen.
+    pub(crate) fn address(&self) -> Option<Arc<Ior>> {
+        (!self.has_no_address()).then(|| Arc::new(self.core.ior.clone()))
+    }
+
+    /// Returns whether this is an object of an ORB that does not listen.
+    fn has_no_address(&self) -> bool {
+        self.core.own.is_some() && self.core.ior.is_nil()
+    }
+
     /// Returns the profiles to call: those of the forward, or else the reference's own.
     pub(crate) fn profiles(&self) -> Vec<IiopProfile> {
         match self.core.forward.load_full() {
@@ -399,7 +354,7 @@ impl ObjectRef {
     }
 
     /// Returns the reference's own profiles.
-    pub(super) fn own_profiles(&self) -> &[IiopProfile] {
+    pub(crate) fn own_profiles(&self) -> &[IiopProfile] {
         self.core.profiles.get_or_init(|| profiles(&self.core.ior).collect())
     }
 
@@ -477,18 +432,8 @@ impl ObjectRef {
     }
 
     /// Returns whether oneways over an earlier connection may be lost. Clears the flag.
-    pub(super) fn take_lost_oneways(&self) -> bool {
+    pub(crate) fn take_lost_oneways(&self) -> bool {
         self.core.lost_oneways.swap(false, Ordering::Relaxed)
-    }
-}
-
-impl Binding {
-    /// Returns whether its connection ended and oneways may be lost.
-    pub(super) fn lost_oneways(&self) -> bool {
-        match self.link.upgrade() {
-            Some(link) => link.lost_oneways(),
-            None => self.loss.load(Ordering::Acquire),
-        }
     }
 }
 
@@ -498,7 +443,7 @@ impl Own {
     }
 
     #[cold]
-    fn find(&self, orb: &OrbCore) -> Option<Arc<Entry>> {
+    fn find(&self, orb: &Shared) -> Option<Arc<Entry>> {
         let found = orb.adapter().find(self.key.as_slice()).filter(|entry| !entry.is_gone())?;
         self.entry.store(Some(Arc::clone(&found)));
         Some(found)
@@ -506,7 +451,7 @@ impl Own {
 }
 
 impl Reference for ObjectRef {
-    const REPOSITORY_ID: &'static str = crate::serve::request::OBJECT_ID;
+    const REPOSITORY_ID: &'static str = crate::servant::request::OBJECT_ID;
 
     fn from_object(object: ObjectRef) -> Self {
         object
@@ -556,7 +501,7 @@ impl Hash for ObjectRef {
 impl CdrEncode for ObjectRef {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.note_context(self.orb());
-        if self.core.own.is_some() && self.core.ior.is_nil() {
+        if self.has_no_address() {
             return Err(EncodeErrorKind::NoEndpoint.into());
         }
         self.core.ior.encode(e)
@@ -594,7 +539,29 @@ impl Nilable for ObjectRef {
             return Ok(None);
         }
         // Decoders of an ORB's messages have it as context. Decoding other bytes cannot create references.
-        let orb = d.context::<Arc<OrbCore>>().ok_or_else(|| DecodeError::new(DecodeErrorKind::NoOrb, at))?;
+        let orb = d.context::<Arc<Shared>>().ok_or_else(|| DecodeError::new(DecodeErrorKind::NoOrb, at))?;
         Ok(Some(Self::new(orb, ior)))
     }
+}
+
+/// Merges the called profile with the reference that the server returned. Returns `None` if that reference is
+/// of another object.
+///
+/// The address stays that of the URL, because a published address may not be reachable through a tunnel or an
+/// address translation. `raises`: the version may become newer.
+pub(crate) fn told(called: &IiopProfile, reference: &Ior, raises: bool) -> Option<IiopProfile> {
+    const TOLD: [ComponentTag; 4] = [
+        ComponentTag::ORB_TYPE,
+        ComponentTag::CODE_SETS,
+        ComponentTag::ZORB_BLOCKS,
+        ComponentTag::ZORB_OPERATIONS,
+    ];
+    let told = profiles(reference).find(|told| told.object_key == called.object_key)?;
+    let mut profile = called.clone();
+    if raises {
+        profile.version = profile.version.max(told.version);
+    }
+    profile.components.retain(|component| !TOLD.contains(&component.tag));
+    profile.components.extend(told.components.into_iter().filter(|component| TOLD.contains(&component.tag)));
+    Some(profile)
 }

@@ -3,7 +3,7 @@
 use giop_codec::ior::MAX_PROFILES;
 use giop_codec::url::{Corbaloc, IiopAddress};
 
-use super::ObjectRef;
+use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
     /// Returns the URL of the first profile's key, with all addresses of that key.
@@ -39,7 +39,7 @@ mod tests {
     use giop_codec::url::ObjectUrl;
 
     use super::*;
-    use crate::orb::Orb;
+    use crate::Orb;
     use crate::reference::Reference;
 
     fn reference(orb: &Orb, profiles: &[IiopProfile]) -> ObjectRef {

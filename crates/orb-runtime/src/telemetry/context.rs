@@ -125,12 +125,12 @@ impl TraceContext {
     }
 
     /// Begins a new trace.
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: 1, state: None }
     }
 
     /// Begins a new span in the same trace.
-    pub(super) fn child(&self) -> Self {
+    pub(crate) fn child(&self) -> Self {
         Self { span: fastrand::u64(1..), ..self.clone() }
     }
 }

@@ -7,10 +7,11 @@ use giop_codec::giop::ServiceContexts;
 use tracing::Span;
 use tracing::field::display;
 
-use super::{TraceContext, call_span, is_wanted, show};
+use crate::runtime::Shared;
+use crate::telemetry::context::TraceContext;
 #[cfg(feature = "admin")]
-use crate::admin::calls::{Ending, Side, Tally};
-use crate::orb::OrbCore;
+use crate::telemetry::operation_stats::{Ending, Side, Tally};
+use crate::telemetry::{call_span, is_wanted, show};
 use crate::transport::Peer;
 
 /// The telemetry of a request that is being served.
@@ -25,7 +26,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new(span: Span, context: Option<TraceContext>) -> Self {
+    pub(crate) fn new(span: Span, context: Option<TraceContext>) -> Self {
         let span = (!span.is_disabled()).then_some(span);
         Self {
             span,
@@ -38,7 +39,7 @@ impl Seen {
     /// Counts the request for the admin endpoint, if there is one.
     #[cfg(feature = "admin")]
     #[inline]
-    pub(crate) fn counted(mut self, orb: &OrbCore, interface: &str, operation: &str) -> Self {
+    pub(crate) fn counted(mut self, orb: &Shared, interface: &str, operation: &str) -> Self {
         self.tally = orb.calls().map(|calls| Tally::begin(calls, Side::Served, interface, operation));
         self
     }
@@ -46,7 +47,7 @@ impl Seen {
     /// Begins the telemetry of a request that is about to be dispatched to its servant.
     #[inline]
     pub(crate) fn begin<'a>(
-        orb: &OrbCore,
+        orb: &Shared,
         contexts: &ServiceContexts<'_>,
         peer: &Peer,
         interface: impl FnOnce() -> &'a str,
@@ -61,7 +62,7 @@ impl Seen {
 
     #[cold]
     fn begun(
-        orb: &OrbCore,
+        orb: &Shared,
         trace: Option<TraceContext>,
         peer: &Peer,
         interface: &str,
@@ -70,7 +71,7 @@ impl Seen {
         // The current span of the reading task is unrelated to the caller, so the span has no parent.
         let span = call_span!(true, "zorb.server", "server", None, interface, operation);
         span.record("network.peer.address", display(peer));
-        let context = match (&orb.config.propagate, trace) {
+        let context = match (orb.propagator(), trace) {
             (_, trace) if span.is_disabled() => trace,
             (Some(ids), Some(trace)) => {
                 ids.0.extract(&span, &trace);
@@ -117,7 +118,7 @@ impl Seen {
             _ => Ending::Failure,
         });
         if let Some(span) = &self.span {
-            super::client::raised(span, exception);
+            raised(span, exception);
         }
     }
 
@@ -203,4 +204,13 @@ pub(crate) fn within<R>(span: Kept, f: impl FnOnce() -> R) -> R {
         Some(span) => span.in_scope(f),
         None => f(),
     }
+}
+
+/// Records a system exception as the outcome.
+#[cold]
+pub(crate) fn raised(span: &Span, exception: &SystemException) {
+    span.record("rpc.response.status_code", "SYSTEM_EXCEPTION");
+    span.record("error.type", exception.kind.name());
+    span.record("corba.completed", display(exception.completed));
+    span.record("otel.status_code", "ERROR");
 }

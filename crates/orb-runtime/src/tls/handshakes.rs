@@ -94,12 +94,12 @@ impl Handshakes {
 
 impl Handshake {
     /// Records that the client has sent a complete ClientHello.
-    pub(super) fn begun(&self) {
+    pub(crate) fn begun(&self) {
         self.place.begun.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the handshake is evicted.
-    pub(super) async fn displaced(&self) {
+    pub(crate) async fn displaced(&self) {
         self.place.displaced.notified().await;
     }
 }

@@ -26,10 +26,8 @@
 //! specification of SSLIOP lists, are not supported. Sessions are never resumed: each connection begins with
 //! a handshake that checks the certificates.
 
-mod connect;
 pub(crate) mod failure;
 pub(crate) mod handshakes;
-pub(crate) mod inside;
 mod pem;
 mod revocation;
 mod session;
@@ -47,11 +45,11 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
 
-pub(crate) use connect::exception_of;
 pub use pem::{Identity, Trust};
-use revocation::Revocations;
 pub use revocation::{RevocationCheck, RevocationList};
 pub use session::TlsSession;
+
+use crate::tls::revocation::Revocations;
 
 /// A version of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

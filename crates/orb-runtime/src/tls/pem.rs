@@ -1,20 +1,18 @@
 //! Certificates and keys in PEM, from files or memory.
 
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, fs};
 
-use rustls::RootCertStore;
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
-use rustls::{SignatureScheme, sign::SigningKey};
+use rustls::sign::{CertifiedKey, SigningKey};
+use rustls::{RootCertStore, SignatureScheme};
 
-use super::TlsError;
+use crate::tls::TlsError;
 
 /// A certificate with its key. It is read by [`TlsBuilder::build`](super::TlsBuilder::build), which reports
 /// errors.

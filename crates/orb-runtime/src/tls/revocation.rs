@@ -9,8 +9,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateRevocationListDer;
 use rustls::server::ClientCertVerifierBuilder;
 
-use super::TlsError;
-use super::pem::Source;
+use crate::tls::TlsError;
+use crate::tls::pem::Source;
 
 /// A list of certificates that a CA has revoked (CRL, RFC 5280). It is read like an
 /// [`Identity`](super::Identity).

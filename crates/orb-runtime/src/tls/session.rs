@@ -7,8 +7,8 @@ use rustls::pki_types::CertificateDer;
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
-use super::TlsVersion;
-use super::verify::fingerprint;
+use crate::tls::TlsVersion;
+use crate::tls::verify::fingerprint;
 
 /// The TLS session of a connection: the authenticated identity of the peer. Servants get it from
 /// `Request::tls`.

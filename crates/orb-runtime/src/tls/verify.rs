@@ -11,8 +11,8 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use super::revocation::Revocations;
-use super::{ServerNames, TlsError};
+use crate::tls::revocation::Revocations;
+use crate::tls::{ServerNames, TlsError};
 
 /// Returns the SHA-256 digest of a certificate.
 pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {

@@ -66,7 +66,7 @@ pub(crate) fn let_nobody_come(_: &TcpListener) -> bool {
 
 #[cfg(all(test, any(target_os = "linux", target_os = "android")))]
 mod tests {
-    use super::{is_being_made, makes_connections};
+    use crate::transport::last::{is_being_made, makes_connections};
 
     #[tokio::test]
     async fn a_connection_that_is_being_made_is_seen_in_the_systems_table() {

@@ -1,15 +1,17 @@
 //! Byte streams between two GIOP machines: TCP, Unix sockets, and an in-memory pipe for tests.
 //!
 //! Sockets and the pipe are read and written when they are ready. A ring ([`uring`]) takes ownership of
-//! buffers and reports completions later: see `link::ring`.
+//! buffers and reports completions later: see `connection::ring`.
 
 #[cfg(not(windows))]
 mod calls;
 #[cfg(windows)]
 #[path = "calls_windows.rs"]
 mod calls;
+pub(crate) mod faults;
 pub(crate) mod last;
 #[cfg(unix)]
+pub(crate) mod loans;
 mod low_water;
 pub(crate) mod pipe;
 mod tcp;
@@ -17,27 +19,26 @@ pub(crate) mod threads;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 #[cfg(not(feature = "tls"))]
-#[path = "tls_absent.rs"]
+#[path = "tls_disabled.rs"]
 pub(crate) mod tls;
 #[cfg(unix)]
 pub(crate) mod unix;
 #[cfg(not(unix))]
-#[path = "unix_absent.rs"]
+#[path = "unix_disabled.rs"]
 pub(crate) mod unix;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 pub(crate) mod uring;
 #[cfg(not(all(feature = "uring", target_os = "linux")))]
-#[path = "uring/absent.rs"]
+#[path = "uring/disabled.rs"]
 pub(crate) mod uring;
 
-use std::fmt;
-use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, io};
 
 use giop_codec::Printable;
 use giop_proto::outbox::Transmit;
@@ -45,12 +46,12 @@ use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
 #[cfg(unix)]
 use rustix::fd::AsFd;
-use threads::{IoThread, IoThreads};
-use tls::TlsSocket;
 use tokio::net::TcpStream;
-use uring::{RingHandle, UringSocket};
 
 use crate::tls::TlsSession;
+use crate::transport::threads::{IoThread, IoThreads};
+use crate::transport::tls::TlsSocket;
+use crate::transport::uring::{RingHandle, UringSocket};
 
 /// The peer of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -12,8 +12,8 @@ use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::receive::ReadBuf;
 use tokio::time::{Instant, Sleep};
 
-use super::Progress;
-use crate::testing::faults::Random;
+use crate::transport::Progress;
+use crate::transport::faults::Random;
 
 /// Simulated faults of one direction of an in-memory pipe.
 ///

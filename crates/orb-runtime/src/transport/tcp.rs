@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::{Progress, calls};
+use crate::transport::{Progress, calls};
 
 /// One `read`, or `readv` while a message is deposited. See [`super::Socket::try_read`].
 pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Option<usize>> {

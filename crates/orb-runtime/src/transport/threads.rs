@@ -5,21 +5,19 @@
 //! serves in place. The first connection starts all threads, only if `Transport::IoUringThreads` is
 //! configured.
 
-use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
-use std::io;
-use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use std::{fmt, io, mem};
 
 use tokio::runtime::{Builder, Handle, Id, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 
-use super::uring::RingHandle;
+use crate::transport::uring::RingHandle;
 
 /// Timeout of a shutdown for the threads, after their connections have ended. The kernel has one second of it
 /// to release buffers.

@@ -23,9 +23,9 @@ use rustls::{Connection, Error};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::{Progress, calls, shut_down, tcp};
 use crate::tls::TlsSession;
 use crate::tls::failure::{Failure, refusal};
+use crate::transport::{Progress, calls, shut_down, tcp};
 
 /// The maximum number of bytes of one read.
 const STAGING: usize = 64 * 1024;

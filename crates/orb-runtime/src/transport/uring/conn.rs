@@ -3,13 +3,12 @@
 //! A buffer is moved into the connection before its address is taken, and leaves it after its completion was
 //! seen. `ring` explains why that is required.
 
-use std::io;
-use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use giop_proto::Loan;
 use giop_proto::outbox::Transmit;
@@ -17,7 +16,7 @@ use giop_proto::pool::BufferPool;
 use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
 use io_uring::{opcode, squeue, types};
 
-use super::ring::Vectors;
+use crate::transport::uring::ring::Vectors;
 
 /// The maximum number of slices of one vectored write.
 pub(super) const VECTORS: usize = 64;

@@ -13,9 +13,7 @@ mod ring;
 mod tests;
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
@@ -23,19 +21,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
-use conn::Index;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
 use giop_proto::receive::ReadBuf;
-use ring::{Queues, Ring, State};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::threads::IoThread;
-use super::{AtATime, RingRead, low_water};
-use crate::link::stream::drop_lent;
+use crate::transport::loans::drop_lent;
+use crate::transport::threads::IoThread;
+use crate::transport::uring::conn::Index;
+use crate::transport::uring::ring::{Queues, Ring, State};
+use crate::transport::{AtATime, RingRead, low_water};
 
 /// The steps in which the end of a runtime waits for the kernel to release buffers.
 const LAST_TURN: Duration = Duration::from_millis(20);

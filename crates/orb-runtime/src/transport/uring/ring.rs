@@ -16,14 +16,12 @@
 //! taken inside it, for short times. A thread that queues an operation therefore never waits for the kernel.
 
 use std::collections::VecDeque;
-use std::io;
-use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
+use std::{io, mem, ptr};
 
 use giop_proto::Loan;
 use giop_proto::outbox::Transmit;
@@ -31,11 +29,11 @@ use giop_proto::pool::BufferPool;
 use giop_proto::receive::{HEADER_LEN, PIECE_HEADER_LEN, ReadBuf};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 
-use super::conn::{
+use crate::transport::uring::conn::{
     CANCEL, CHAIN, Chain, Conn, HEADER, Header, Index, KIND_BITS, MAX_WRITE, POLL_FIRST, READ, Read, VECTORS,
     WRITE, Write, ZeroCopy, cancellation, gone, receive_header, user_data,
 };
-use super::lock;
+use crate::transport::uring::lock;
 use crate::transport::{AtATime, RingRead};
 
 /// The size of the submission queue. Entries that do not fit wait in [`Ring`].

@@ -10,7 +10,7 @@ use giop_proto::outbox::Outbox;
 use giop_proto::pool::WINDOW;
 use giop_proto::receive::{HEADER_LEN, Receiver};
 
-use super::*;
+use crate::transport::uring::*;
 
 /// One end of a socket pair on the ring, the blocking other end, and the receiver of the first one.
 struct End {

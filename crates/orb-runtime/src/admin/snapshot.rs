@@ -1,0 +1,122 @@
+//! The state that the admin endpoint shows of an ORB.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use crate::admin::history::History;
+use crate::connection::Link;
+use crate::orb::Orb;
+use crate::runtime::Shared;
+use crate::telemetry::operation_stats::Calls;
+
+/// A health check of a part of the program. Returns a description of its problem.
+type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// The state that is kept for the admin endpoint.
+pub(crate) struct Shown {
+    begun: Instant,
+    started: SystemTime,
+    address: OnceLock<SocketAddr>,
+    /// `None` if there is no such endpoint, so that nothing is counted for it.
+    calls: Option<Arc<Calls>>,
+    history: Mutex<History>,
+    /// The checks of `Orb::add_health_check`.
+    checks: Mutex<Vec<Check>>,
+}
+
+impl Shown {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self {
+            begun: Instant::now(),
+            started: SystemTime::now(),
+            address: OnceLock::new(),
+            calls: wanted.then(Arc::default),
+            history: Mutex::default(),
+            checks: Mutex::default(),
+        }
+    }
+}
+
+impl Shown {
+    fn checks(&self) -> MutexGuard<'_, Vec<Check>> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Orb {
+    /// Returns the address of the endpoint of [`OrbBuilder::admin`](crate::OrbBuilder::admin), or `None` if
+    /// there is none.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.core.shown().address.get().copied()
+    }
+
+    /// Adds a check to `/health` of the admin endpoint. If `check` returns a text, `/health` answers 503 with
+    /// it. The check is called for each request of `/health` and `/status.json`, so it must not block.
+    ///
+    /// The ORB keeps `check` as long as it exists. A check that holds an [`Orb`] would keep that open.
+    pub fn add_health_check(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.core.shown().checks().push(Box::new(check));
+    }
+}
+
+impl Shared {
+    #[inline]
+    #[expect(clippy::expect_used, reason = "`start_counting` always sets it")]
+    fn shown(&self) -> &Shown {
+        self.extensions.admin.get().expect("the builder starts the counters")
+    }
+
+    /// Starts the clock and the counters of the endpoint.
+    pub(crate) fn start_counting(&self) {
+        let wanted = self.config.admin.is_some();
+        self.extensions.admin.set(Shown::new(wanted));
+    }
+
+    pub(crate) fn serve_admin(self: &Arc<Self>, opened: crate::admin::Opened) {
+        let _ = self.shown().address.set(opened.address());
+        opened.serve(self);
+    }
+
+    /// Returns the counters of calls by operation, if they are counted.
+    #[inline]
+    pub(crate) fn calls(&self) -> Option<&Arc<Calls>> {
+        self.shown().calls.as_ref()
+    }
+
+    /// Runs the health checks. Returns the problems that they report.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.shown().checks().iter().filter_map(|check| check()).collect()
+    }
+
+    /// Returns whether requests are served now.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.is_closing() && !self.is_on_hold()
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.shown().begun.elapsed()
+    }
+
+    /// Returns the time at which the ORB was built, by the machine's clock.
+    pub(crate) fn started(&self) -> SystemTime {
+        self.shown().started
+    }
+
+    /// Returns the history of the last minutes.
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.shown().history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn endpoint_texts(&self) -> Vec<String> {
+        let endpoints = self.endpoints.iter().filter(|endpoint| !endpoint.is_nowhere());
+        endpoints.map(ToString::to_string).collect()
+    }
+
+    pub(crate) fn links_now(&self) -> Vec<Weak<Link>> {
+        self.links().values().cloned().collect()
+    }
+}

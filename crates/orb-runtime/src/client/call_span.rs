@@ -1,0 +1,197 @@
+//! Telemetry of a call at its client.
+
+use giop_codec::exception::SystemException;
+use giop_codec::giop::{ContextId, ReplyStatus, ServiceContext, ServiceContexts};
+use giop_proto::Reply;
+use tracing::Span;
+use tracing::field::display;
+
+use crate::reference::operation::Called;
+use crate::reference::{ObjectRef, Reference};
+use crate::runtime::Shared;
+use crate::servant::current_trace;
+use crate::telemetry::context::TraceContext;
+#[cfg(feature = "admin")]
+use crate::telemetry::operation_stats::{Ending, Side, Tally};
+use crate::telemetry::server::raised;
+use crate::telemetry::{Seen, call_span, is_wanted, show};
+use crate::transport::Peer;
+
+/// A call from its start to its outcome. Dropping it earlier records a cancellation.
+pub(crate) struct Outbound {
+    span: Span,
+    /// The service context with the trace, for the requests of the call.
+    context: Option<ServiceContext>,
+    over: bool,
+    #[cfg(feature = "admin")]
+    tally: Option<Tally>,
+}
+
+/// The telemetry of an attempt to make a call. May be absent.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch<'a>(Option<&'a Outbound>);
+
+impl<'a> Watch<'a> {
+    pub(crate) const NOBODY: Self = Self(None);
+
+    pub(crate) fn by(outbound: &'a Outbound) -> Self {
+        Self(Some(outbound))
+    }
+
+    /// Returns the trace context for the request.
+    #[inline]
+    pub(crate) fn context(self) -> Option<&'a ServiceContext> {
+        self.0?.context.as_ref()
+    }
+
+    /// Records the address of the server, when it becomes known or changes.
+    #[inline]
+    pub(crate) fn sent_to(self, peer: &Peer) {
+        if let Some(call) = self.0 {
+            call.span.record("network.peer.address", display(peer));
+        }
+    }
+}
+
+impl Outbound {
+    /// Begins a call. `None`: no subscriber or admin endpoint records it, and it belongs to no trace.
+    #[inline]
+    pub(crate) fn begin(target: &ObjectRef, operation: &Called<'_>) -> Option<Box<Self>> {
+        let (wanted, trace) = (is_wanted(), current_trace());
+        #[cfg(feature = "admin")]
+        let counted = target.orb().calls().is_some();
+        #[cfg(not(feature = "admin"))]
+        let counted = false;
+        if !wanted && trace.is_none() && !counted {
+            return None;
+        }
+        Self::begun(target, operation, wanted, trace)
+    }
+
+    #[cold]
+    fn begun(
+        target: &ObjectRef,
+        operation: &Called<'_>,
+        wanted: bool,
+        trace: Option<TraceContext>,
+    ) -> Option<Box<Self>> {
+        // The trace in the reference takes precedence over the current one: code that passes a call on sets
+        // the trace of that call.
+        let own = &target.options().contexts;
+        let given = own.iter().any(|context| context.id == ContextId::ZORB_TRACE);
+        let trace = if given && !wanted {
+            // The context of the reference is sent unchanged.
+            None
+        } else if given {
+            TraceContext::among(&ServiceContexts::from(&**own))
+        } else {
+            trace
+        };
+        let span = call_span!(
+            wanted,
+            "zorb.client",
+            "client",
+            Span::current(),
+            target.repository_id(),
+            operation.name
+        );
+        let context = context_of(&span, target.orb(), trace);
+        let context = context.and_then(|context| context.to_service_context().ok());
+        #[cfg(feature = "admin")]
+        let tally = |calls| Tally::begin(calls, Side::Made, target.repository_id(), operation.name);
+        Some(Box::new(Self {
+            span,
+            context,
+            over: false,
+            #[cfg(feature = "admin")]
+            tally: target.orb().calls().map(tally),
+        }))
+    }
+
+    /// Records the outcome: a reply, or an exception after which no reply can arrive.
+    pub(crate) fn replied(&mut self, outcome: Result<&Reply, &SystemException>) {
+        self.over = true;
+        match outcome {
+            Ok(reply) if reply.status() == ReplyStatus::UserException => {
+                #[cfg(feature = "admin")]
+                self.count(Ending::UserException);
+                self.span.record("rpc.response.status_code", "USER_EXCEPTION");
+                self.span.record("error.type", reply.body().read_str_ascii().unwrap_or("?"));
+                self.span.record("otel.status_code", "ERROR");
+            }
+            Ok(_) => {
+                #[cfg(feature = "admin")]
+                self.count(Ending::Results);
+                self.span.record("rpc.response.status_code", "NO_EXCEPTION");
+            }
+            Err(exception) => {
+                #[cfg(feature = "admin")]
+                self.count(Ending::Failure);
+                raised(&self.span, exception);
+            }
+        }
+    }
+
+    /// Counts the call for the admin endpoint.
+    #[cfg(feature = "admin")]
+    fn count(&self, ending: Ending) {
+        if let Some(tally) = &self.tally {
+            tally.ends(ending);
+            tally.count();
+        }
+    }
+
+    /// Records that a call without a reply was sent, or that sending failed.
+    pub(crate) fn sent(&mut self, outcome: Result<(), &SystemException>) {
+        self.over = true;
+        #[cfg(feature = "admin")]
+        self.count(if outcome.is_ok() { Ending::Results } else { Ending::Failure });
+        if let Err(exception) = outcome {
+            raised(&self.span, exception);
+        }
+    }
+}
+
+impl Drop for Outbound {
+    fn drop(&mut self) {
+        if !self.over {
+            #[cfg(feature = "admin")]
+            self.count(Ending::Failure);
+            self.span.record("error.type", "cancelled");
+            self.span.record("otel.status_code", "ERROR");
+        }
+    }
+}
+
+/// Begins a collocated call: its span, and the trace that the servant's calls continue.
+pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> Seen {
+    let (wanted, trace) = (is_wanted(), current_trace());
+    if !wanted && trace.is_none() {
+        #[cfg(feature = "admin")]
+        return Seen::default().counted(target.orb(), target.repository_id(), operation.name);
+        #[cfg(not(feature = "admin"))]
+        return Seen::default();
+    }
+    let span =
+        call_span!(wanted, "zorb.local", "internal", Span::current(), target.repository_id(), operation.name);
+    span.record("network.peer.address", display(Peer::Local));
+    let context = context_of(&span, target.orb(), trace);
+    let seen = Seen::new(span, context);
+    #[cfg(feature = "admin")]
+    let seen = seen.counted(target.orb(), target.repository_id(), operation.name);
+    seen
+}
+
+/// Returns the trace context for the calls in that span, if the running code belongs to `trace`.
+fn context_of(span: &Span, orb: &Shared, trace: Option<TraceContext>) -> Option<TraceContext> {
+    if span.is_disabled() {
+        // The callee continues the trace in which this code was called.
+        return trace;
+    }
+    if let Some(ids) = orb.propagator() {
+        return ids.0.inject(span).or(trace);
+    }
+    let context = trace.map_or_else(TraceContext::begin, |trace| trace.child());
+    show(span, &context);
+    Some(context)
+}

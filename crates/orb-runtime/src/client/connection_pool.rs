@@ -1,0 +1,516 @@
+//! Outgoing connections. Calls share one for each runtime that drives them, address, version and pair of code
+//! sets. Some calls have one of their own.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use futures_util::future::Shared as SharedFuture;
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_proto::{Limit, Role};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+
+use crate::client::bidirectional::WaysBack;
+use crate::client::dial;
+use crate::connection::Link;
+use crate::connection::exclusive::{IdleConnections, Key, Target};
+use crate::endpoint::{Endpoint, Family, interleaved};
+use crate::errors::{closed, no_runtime, seconds};
+use crate::runtime::Shared;
+use crate::transport::pipe::{PipeFaults, pipe};
+use crate::transport::threads::IoThread;
+use crate::transport::{Peer, Socket, unix};
+
+type Made = Result<Arc<Link>, SystemException>;
+
+/// A connection that is open or being opened.
+///
+/// Every caller that waits for it polls the shared future. Therefore a caller that stops polling, such as one
+/// that holds a deferred call, cannot stall the others.
+#[derive(Default)]
+struct Cell {
+    link: OnceLock<Arc<Link>>,
+    dialing: OnceLock<SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>>>,
+}
+
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cell").field("made", &self.link.get().is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Removes the entry of a shared connection when its driver ends.
+struct Entered {
+    core: Weak<Shared>,
+    key: Key,
+    cell: Weak<Cell>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // If dialling was abandoned, the entry stays for other callers that wait for it.
+        if let (Some(core), Some(cell)) = (self.core.upgrade(), self.cell.upgrade())
+            && cell.link.get().is_some()
+        {
+            core.connections().forget(&self.key, &cell);
+        }
+    }
+}
+
+/// A caller's interest in a connection that may not be open yet. The entry is removed if the last interested
+/// caller gives up before the connection is open.
+struct Interest<'a> {
+    connections: &'a Connections,
+    key: &'a Key,
+    cell: Option<Arc<Cell>>,
+}
+
+impl Drop for Interest<'_> {
+    fn drop(&mut self) {
+        let mut open = self.connections.lock();
+        let Some(cell) = self.cell.take() else { return };
+        // The remaining references are that of the entry and this one. Both change under the lock only.
+        let is_entered = || open.get(self.key).is_some_and(|entered| Arc::ptr_eq(entered, &cell));
+        if cell.link.get().is_none() && Arc::strong_count(&cell) == 2 && is_entered() {
+            open.remove(self.key);
+        }
+        drop(cell);
+        drop(open);
+    }
+}
+
+/// The connections of an ORB that calls use.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    open: Mutex<HashMap<Key, Arc<Cell>>>,
+    pub(crate) exclusive: Arc<IdleConnections>,
+    pub(crate) ways_back: WaysBack,
+}
+
+impl Shared {
+    /// Returns the connections to servers.
+    pub(crate) fn connections(&self) -> &Connections {
+        self.extensions.client.get_or_default()
+    }
+
+    /// Returns a usable connection to the target: an open one or a new one. Concurrent callers share it.
+    pub(crate) async fn connect(
+        self: &Arc<Self>,
+        target: &Target,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<Link>, SystemException> {
+        let (key, thread) = self.place(target)?;
+        loop {
+            if self.refuses_calls() {
+                return Err(closed());
+            }
+            // Declared before the other clone of the cell, so that it is dropped last and its count is right.
+            let mut interest = Interest { connections: self.connections(), key: &key, cell: None };
+            let cell = Arc::clone(self.connections().lock().entry(key.clone()).or_default());
+            interest.cell = Some(Arc::clone(&cell));
+            let made = match cell.link.get() {
+                Some(link) => Ok(Arc::clone(link)),
+                None => {
+                    let dialing =
+                        cell.dialing.get_or_init(|| self.dial_shared(&key, &cell, thread, deadline));
+                    // A caller whose deadline expires leaves the dialling to the other callers.
+                    self.in_time(&target.endpoint, deadline, dialing.clone()).await?
+                }
+            };
+            match made {
+                Ok(link) if link.is_usable() => return Ok(link),
+                Ok(_) => self.connections().forget(&key, &cell),
+                Err(error) => {
+                    self.connections().forget(&key, &cell);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Returns a usable connection to one of several addresses of a server: an open one if there is any,
+    /// otherwise the first that answers, see [`dial`].
+    pub(crate) async fn connect_any(
+        self: &Arc<Self>,
+        targets: &[Target],
+        deadline: Option<Instant>,
+    ) -> Result<Arc<Link>, SystemException> {
+        if let [target] = targets {
+            return self.connect(target, deadline).await;
+        }
+        for target in targets {
+            let (key, _) = self.place(target)?;
+            if let Some(link) = self.connections().usable(&key) {
+                return Ok(link);
+            }
+        }
+        let delay = dial::delay(targets.len(), deadline);
+        dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(none_of)
+    }
+
+    /// Returns the shared future that opens the connection of the cell.
+    fn dial_shared(
+        self: &Arc<Self>,
+        key: &Key,
+        cell: &Arc<Cell>,
+        thread: Option<&Arc<IoThread>>,
+        deadline: Option<Instant>,
+    ) -> SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>> {
+        let (core, thread) = (Arc::clone(self), thread.cloned());
+        let entered = Entered { core: Arc::downgrade(self), key: key.clone(), cell: Arc::downgrade(cell) };
+        let (target, cell) = (key.1.clone(), Arc::downgrade(cell));
+        let dialing = async move {
+            let link = core.make(&target, thread.as_ref(), entered, true, deadline).await?;
+            if let Some(cell) = cell.upgrade() {
+                let _ = cell.link.set(Arc::clone(&link));
+            }
+            Ok(link)
+        };
+        let dialing: Pin<Box<dyn Future<Output = Made> + Send>> = Box::pin(dialing);
+        dialing.shared()
+    }
+
+    /// Returns the key of the runtime that drives a connection for the caller, and its I/O thread if it has
+    /// one. Callers with the same key share the connection.
+    pub(crate) fn place(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
+        let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
+        let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
+        Ok(((runtime, target.clone()), thread))
+    }
+
+    /// Opens a new connection. `guest` is kept until it ends. `shared` means that no single call owns it, so
+    /// that the server may call back over it.
+    pub(crate) async fn dial(
+        self: &Arc<Self>,
+        target: &Target,
+        thread: Option<&Arc<IoThread>>,
+        guest: impl Send + 'static,
+        shared: bool,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<Link>, SystemException> {
+        let making = self.make(target, thread, guest, shared, deadline);
+        self.in_time(&target.endpoint, deadline, making).await?
+    }
+
+    /// Opens a new connection without a timeout. `deadline` is the time by which all addresses must have been
+    /// tried.
+    async fn make(
+        self: &Arc<Self>,
+        target: &Target,
+        thread: Option<&Arc<IoThread>>,
+        guest: impl Send + 'static,
+        shared: bool,
+        deadline: Option<Instant>,
+    ) -> Made {
+        let Target { endpoint, .. } = target;
+        let dialed = self.dial_endpoint(endpoint, thread, deadline).await;
+        let (socket, peer) = dialed.map_err(|error| unreachable(endpoint, &error))?;
+        let mut config = self.link_config(Role::Client);
+        config.max_version = target.version;
+        // A closing ORB accepts no requests on new connections.
+        config.accept_requests = shared && self.offers_ways_back(target.version) && !self.is_closing();
+        let called_back = config.accept_requests;
+        let link = Link::new(socket, peer, config, &self.config);
+        if called_back {
+            self.keep_quiet(&link);
+        }
+        link.set_code_sets(target.code_sets);
+        self.drive(&link, guest);
+        Ok(link)
+    }
+
+    /// Waits for a connection until the deadline of the call, but at most for the connect timeout.
+    async fn in_time(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Option<Instant>,
+        making: impl Future<Output = Made>,
+    ) -> Result<Made, SystemException> {
+        let limit = self.config.connect_timeout;
+        let left = deadline.map(|at| at.saturating_duration_since(crate::connection::now()));
+        let within = left.map_or(limit, |left| left.min(limit));
+        match tokio::time::timeout(within, making).await {
+            Ok(made) => Ok(made),
+            Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::new(
+                SystemExceptionKind::Timeout,
+                minor::TIMEOUT_REQUEST_END,
+                CompletionStatus::No,
+            )
+            .because(format!("no connection to {endpoint} before the call's deadline"))),
+            Err(_) => {
+                self.hit(Limit::ConnectTime);
+                Err(transient(format!(
+                    "no connection to {endpoint} within {} (OrbBuilder::connect_timeout)",
+                    seconds(limit)
+                )))
+            }
+        }
+    }
+
+    async fn dial_endpoint(
+        self: &Arc<Self>,
+        endpoint: &Endpoint,
+        thread: Option<&Arc<IoThread>>,
+        deadline: Option<Instant>,
+    ) -> std::io::Result<(Socket, Peer)> {
+        match endpoint {
+            Endpoint::Iiop { host, port } => self.dial_any(host, *port, thread, deadline).await,
+            Endpoint::Ssl { host, port } => {
+                let (stream, address) = self.dial_host(host, *port, deadline).await?;
+                Ok((self.secure(stream, host).await?, Peer::Tcp(address)))
+            }
+            Endpoint::Unix { path } => {
+                let stream = unix::connect(Path::new(path), self.config.socket_buffer).await?;
+                Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Unix(path.into())))
+            }
+            Endpoint::Itself => {
+                let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());
+                let config = self.link_config(Role::Server);
+                let link = Link::new(Socket::Pipe(far), Peer::Local, config, &self.config);
+                self.drive(&link, ());
+                Ok((Socket::Pipe(near), Peer::Local))
+            }
+        }
+    }
+
+    /// Connects to one of the addresses of the host, see [`dial`].
+    async fn dial_any(
+        &self,
+        host: &str,
+        port: u16,
+        thread: Option<&Arc<IoThread>>,
+        deadline: Option<Instant>,
+    ) -> std::io::Result<(Socket, Peer)> {
+        if let Some(network) = &self.config.memory {
+            return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
+        }
+        let (stream, address) = self.dial_host(host, port, deadline).await?;
+        Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Tcp(address)))
+    }
+
+    async fn dial_host(
+        &self,
+        host: &str,
+        port: u16,
+        deadline: Option<Instant>,
+    ) -> std::io::Result<(TcpStream, SocketAddr)> {
+        let addresses = tokio::net::lookup_host((host, port)).await?;
+        let addresses = interleaved(addresses, Family::of_address);
+        let delay = dial::delay(addresses.len(), deadline);
+        let dialed = dial::race(addresses, delay, |address| async move {
+            match self.dial_one(address).await {
+                Ok(stream) => Ok((stream, address)),
+                Err(error) => Err((address, error)),
+            }
+        });
+        dialed.await.map_err(none_answered)
+    }
+
+    async fn dial_one(&self, address: SocketAddr) -> std::io::Result<TcpStream> {
+        let socket = match address {
+            SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+        };
+        if let Some(octets) = self.config.socket_buffer {
+            let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+            socket.set_recv_buffer_size(octets)?;
+            socket.set_send_buffer_size(octets)?;
+        }
+        socket.set_nodelay(true)?;
+        let options = SockRef::from(&socket);
+        self.notice_silence(&options);
+        if self.offers_ways_back(self.config.max_version) {
+            self.keep_alive(&options)?;
+        }
+        socket.connect(address).await
+    }
+}
+
+impl Connections {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Cell>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the connection if it is open and usable.
+    fn usable(&self, key: &Key) -> Option<Arc<Link>> {
+        let open = self.lock();
+        open.get(key).and_then(|cell| cell.link.get()).filter(|link| link.is_usable()).cloned()
+    }
+
+    fn forget(&self, key: &Key, cell: &Arc<Cell>) {
+        let mut open = self.lock();
+        if open.get(key).is_some_and(|current| Arc::ptr_eq(current, cell)) {
+            open.remove(key);
+        }
+    }
+}
+
+fn unreachable(endpoint: &Endpoint, error: &std::io::Error) -> SystemException {
+    if let Some(exception) = crate::client::tls_handshake::exception_of(endpoint, error) {
+        return exception;
+    }
+    transient(format!("cannot connect to {endpoint}: {error}"))
+}
+
+/// Combines the errors of all addresses of a host.
+fn none_answered(mut errors: Vec<(SocketAddr, std::io::Error)>) -> std::io::Error {
+    let Some((_, last)) = errors.pop() else {
+        return std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
+    };
+    if errors.is_empty() {
+        return last;
+    }
+    let kind = last.kind();
+    let before = errors.iter().map(|(address, error)| format!("{address}: {error}; "));
+    std::io::Error::new(kind, before.collect::<String>() + &format!("and {last}"))
+}
+
+/// Combines the errors of all addresses of a server: the last exception with the texts of all.
+pub(crate) fn none_of(mut errors: Vec<SystemException>) -> SystemException {
+    let Some(last) = errors.pop() else { return transient("the server has no address".to_owned()) };
+    if errors.is_empty() {
+        return last;
+    }
+    let text = |error: &SystemException| match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    };
+    let before: String = errors.iter().map(|error| text(error) + "; ").collect();
+    let text = before + &text(&last);
+    SystemException::new(last.kind, last.minor, last.completed).because(text)
+}
+
+fn transient(text: String) -> SystemException {
+    SystemException::new(
+        SystemExceptionKind::Transient,
+        minor::TRANSIENT_NO_USABLE_PROFILE,
+        CompletionStatus::No,
+    )
+    .because(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::Orb;
+    use giop_codec::Version;
+    use giop_codec::cdr::CodeSets;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_connection_that_nobody_waits_for_any_more_is_forgotten() {
+        let crowd = Crowd::new("interest");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let entries = || core.connections().lock().len();
+        let mut one = Box::pin(core.connect(&target, None));
+        let mut other = Box::pin(core.connect(&target, None));
+        assert!(one.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
+        assert_eq!(entries(), 1);
+        drop(one);
+        assert_eq!(entries(), 1, "the other waits for it");
+        drop(other);
+        assert_eq!(entries(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_begins_a_connection_and_does_not_go_on_stalls_nobody() {
+        let mut crowd = Crowd::new("stalls");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let mut held = Box::pin(core.connect(&target, None));
+        assert!(held.as_mut().now_or_never().is_none());
+        // Its deadline fires although another caller began the connection.
+        let soon = Instant::now() + Duration::from_millis(20);
+        let error = core.connect(&target, Some(soon)).await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
+        crowd.let_in();
+        let link = core.connect(&target, None).await.unwrap();
+        assert!(Arc::ptr_eq(&held.await.unwrap(), &link), "both have the same one");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_made_while_the_orb_ends_is_closed() {
+        let mut crowd = Crowd::new("ends");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let mut late = Box::pin(core.connect(&target, None));
+        assert!(late.as_mut().now_or_never().is_none());
+        Orb::from_core(&core).shutdown().await;
+        crowd.let_in();
+        let error = late.await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+        let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.other.wait()).await;
+        assert!(ended.is_ok(), "its task goes on");
+        assert_eq!(core.links().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_made_when_the_last_orb_was_dropped_is_closed() {
+        let mut crowd = Crowd::new("dropped");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let orb = Arc::clone(&core).open();
+        let mut late = Box::pin(core.connect(&target, None));
+        assert!(late.as_mut().now_or_never().is_none());
+        drop(orb);
+        crowd.let_in();
+        let error = late.await.unwrap_err();
+        assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
+        core.tasks.other.close();
+        let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.other.wait()).await;
+        assert!(ended.is_ok(), "its task goes on");
+    }
+
+    /// A server whose backlog is full.
+    struct Crowd {
+        directory: std::path::PathBuf,
+        listener: UnixListener,
+        inside: Vec<TcpStream>,
+    }
+
+    impl Crowd {
+        fn new(name: &str) -> Crowd {
+            let directory = std::env::temp_dir().join(format!("zorb-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&directory).unwrap();
+            let path = directory.join("socket");
+            let listener = UnixListener::bind(&path).unwrap();
+            rustix::net::listen(&listener, 0).unwrap();
+            // Fill the backlog, so that further connections have to wait.
+            let mut inside = Vec::new();
+            while let Some(stream) = unix::connect(&path, None).now_or_never() {
+                inside.push(stream.unwrap());
+                assert!(inside.len() < 64);
+            }
+            Crowd { directory, listener, inside }
+        }
+
+        fn target(&self) -> Target {
+            Target {
+                endpoint: Endpoint::Unix { path: self.directory.join("socket").to_str().unwrap().to_owned() },
+                version: Version::V1_2,
+                code_sets: CodeSets::default_for(Version::V1_2),
+            }
+        }
+
+        /// Accepts those in the backlog, so that another connection can be made.
+        fn let_in(&mut self) {
+            for _ in 0..self.inside.len() {
+                self.listener.accept().unwrap();
+            }
+        }
+    }
+
+    impl Drop for Crowd {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}

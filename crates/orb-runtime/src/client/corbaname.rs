@@ -1,0 +1,48 @@
+//! The part of a naming service client that `corbaname:` needs.
+
+use giop_codec::cdr::Encoder;
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::url::{NameText, NameTextError};
+use giop_codec::{DecodeError, EncodeError, Printable};
+
+use crate::client::invoke;
+use crate::reference::ObjectRef;
+use crate::reference::operation::Operation;
+
+static RESOLVE: Operation = Operation::twoway("resolve");
+
+/// Resolves a stringified name (`a.kind/b`) in a naming context.
+pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<ObjectRef, SystemException> {
+    let NameText { components } = name.parse().map_err(bad_name)?;
+    let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
+        e.put_len(components.len())?;
+        components.iter().try_for_each(|(id, kind)| {
+            e.put_str(id)?;
+            e.put_str(kind)
+        })
+    };
+    let found = invoke(
+        context,
+        &RESOLVE,
+        encode,
+        <Option<ObjectRef> as giop_codec::cdr::CdrDecode>::decode,
+        |id, _| Some(Ok::<_, DecodeError>(refused(id))),
+    );
+    found.await?.ok_or_else(|| bad_param("the name is bound to nil"))
+}
+
+fn refused(id: &str) -> SystemException {
+    let short = id.rsplit('/').next().unwrap_or(id).split(':').next().unwrap_or(id);
+    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::Yes)
+        .because(format!("the naming context raised {}", Printable::new(short)))
+}
+
+fn bad_param(text: &'static str) -> SystemException {
+    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::No)
+        .because(text)
+}
+
+fn bad_name(error: NameTextError) -> SystemException {
+    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::No)
+        .with_source(error)
+}

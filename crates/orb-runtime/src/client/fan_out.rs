@@ -1,0 +1,301 @@
+//! One call to many objects, with one deadline for all.
+
+use std::fmt;
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_util::Stream;
+use futures_util::stream::FuturesUnordered;
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_proto::later;
+
+use crate::connection::now;
+use crate::reference::Reference;
+
+/// The default of [`FanOut::at_once`]: the maximum number of concurrent calls.
+const AT_ONCE: usize = 64;
+
+/// Calls many objects with one deadline for all of them, `timeout` from now.
+///
+/// `call` gets each reference with the remaining time as its timeout, or with its own timeout if that is
+/// shorter. At most 64 calls run concurrently ([`FanOut::at_once`]). Await the result for all answers in the
+/// order of the references, or take answers as they arrive ([`FanOut::next`], [`Stream`]). Nothing is sent
+/// before that.
+///
+/// No task is spawned. Dropping it cancels the calls that have no answer yet.
+///
+/// # Errors
+/// Each answer has its own result:
+///
+/// * the result of `call`;
+/// * TIMEOUT minor OMG 3, COMPLETED_MAYBE, if the call was running at the deadline;
+/// * TIMEOUT minor OMG 2, COMPLETED_NO, if the call had not started at the deadline.
+///
+/// ```
+/// # use orb_runtime::{ObjectRef, Reference, fan_out};
+/// # use std::time::Duration;
+/// # async fn ask(objects: Vec<ObjectRef>) {
+/// let answers = fan_out(&objects, Duration::from_millis(500), |object| async move { object.non_existent().await }).await;
+/// for answer in answers {
+///     match answer.result {
+///         Ok(gone) => println!("{:?}: {gone}", answer.reference),
+///         Err(error) => println!("{:?}: {error}", answer.reference),
+///     }
+/// }
+/// # }
+/// ```
+pub fn fan_out<'a, 'r, R, F, Fut, T, E>(
+    references: impl IntoIterator<Item = &'r R>,
+    timeout: Duration,
+    call: F,
+) -> FanOut<'a, R, T, E>
+where
+    R: Reference,
+    F: Fn(R) -> Fut + Send + 'a,
+    Fut: Future<Output = Result<T, E>> + Send + 'a,
+    E: From<SystemException>,
+{
+    FanOut {
+        references: references.into_iter().cloned().map(Some).collect(),
+        call: Box::new(move |reference| Box::pin(call(reference))),
+        running: FuturesUnordered::new(),
+        begun: 0,
+        given_up: 0,
+        at_once: AT_ONCE,
+        deadline: later(now(), timeout),
+        timer: None,
+        end: End::None,
+    }
+}
+
+/// The answer of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer<R, T, E> {
+    /// The index of the object among the references, from 0.
+    pub index: usize,
+    /// The reference that was passed in.
+    pub reference: R,
+    /// The result of the call.
+    pub result: Result<T, E>,
+}
+
+type Leg<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
+/// Calls to many objects: see [`fan_out`].
+#[must_use = "nothing is called before it is awaited"]
+pub struct FanOut<'a, R, T, E> {
+    /// `None` for a reference whose answer was returned.
+    references: Vec<Option<R>>,
+    call: Box<dyn Fn(R) -> Leg<'a, T, E> + Send + 'a>,
+    running: FuturesUnordered<Numbered<'a, T, E>>,
+    /// The number of calls that were started, in order.
+    begun: usize,
+    /// The number of references from the start that were given up at the deadline.
+    given_up: usize,
+    at_once: usize,
+    deadline: Instant,
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
+    end: End,
+}
+
+/// The state of the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    None,
+    /// The deadline has passed. The calls are polled once more, because their own errors are more specific.
+    Now,
+    Over,
+}
+
+struct Numbered<'a, T, E> {
+    index: usize,
+    leg: Leg<'a, T, E>,
+}
+
+impl<T, E> Future for Numbered<'_, T, E> {
+    type Output = (usize, Result<T, E>);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let index = self.index;
+        self.leg.as_mut().poll(cx).map(|result| (index, result))
+    }
+}
+
+impl<R, T, E> FanOut<'_, R, T, E>
+where
+    R: Reference,
+    E: From<SystemException>,
+{
+    /// Sets the maximum number of concurrent calls, at least one.
+    pub fn at_once(mut self, calls: usize) -> Self {
+        self.at_once = calls.max(1);
+        self
+    }
+
+    /// Returns the next answer of any object, and `None` after the last one.
+    ///
+    /// # Cancel safety
+    /// No answer is lost. The calls make progress while the next answer is awaited.
+    pub async fn next(&mut self) -> Option<Answer<R, T, E>> {
+        poll_fn(|cx| self.poll_answer(cx)).await
+    }
+
+    /// Returns all answers, in the order of the references.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the calls that have no answer yet.
+    pub async fn all(mut self) -> Vec<Answer<R, T, E>> {
+        let mut answers = Vec::with_capacity(self.references.len());
+        while let Some(answer) = self.next().await {
+            answers.push(answer);
+        }
+        answers.sort_unstable_by_key(|answer| answer.index);
+        answers
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer<R, T, E>>> {
+        loop {
+            let expired = self.end == End::None && self.poll_deadline(cx).is_ready();
+            if expired {
+                self.end = End::Now;
+            } else if self.end == End::None {
+                self.begin();
+            }
+            match Pin::new(&mut self.running).poll_next(cx) {
+                Poll::Ready(Some((index, result))) => {
+                    if let Some(answer) = self.answer(index, result) {
+                        return Poll::Ready(Some(answer));
+                    }
+                }
+                Poll::Ready(None) if self.end != End::Over && self.begun == self.references.len() => {
+                    return Poll::Ready(None);
+                }
+                Poll::Ready(None) | Poll::Pending => match self.end {
+                    End::None if self.running.is_empty() => {}
+                    End::None => return Poll::Pending,
+                    End::Now => {
+                        self.end = End::Over;
+                        if !self.running.is_empty() {
+                            cx.waker().wake_by_ref();
+                            return Poll::Pending;
+                        }
+                    }
+                    End::Over => return Poll::Ready(self.give_up()),
+                },
+            }
+        }
+    }
+
+    /// Starts the next calls, up to the limit.
+    fn begin(&mut self) {
+        while self.running.len() < self.at_once
+            && let Some(reference) = self.references.get(self.begun)
+        {
+            let index = self.begun;
+            self.begun += 1;
+            if let Some(reference) = reference {
+                let leg = (self.call)(limited(reference, self.deadline));
+                self.running.push(Numbered { index, leg });
+            }
+        }
+    }
+
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = self.deadline;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
+        timer.as_mut().poll(cx)
+    }
+
+    fn answer(&mut self, index: usize, result: Result<T, E>) -> Option<Answer<R, T, E>> {
+        let reference = self.references.get_mut(index)?.take()?;
+        Some(Answer { index, reference, result })
+    }
+
+    /// Cancels the running calls, and returns an error for the next reference without an answer.
+    #[cold]
+    fn give_up(&mut self) -> Option<Answer<R, T, E>> {
+        self.running.clear();
+        while self.given_up < self.references.len() {
+            let index = self.given_up;
+            self.given_up += 1;
+            let answer = self.answer(index, Err(late(index < self.begun).into()));
+            if answer.is_some() {
+                return answer;
+            }
+        }
+        None
+    }
+}
+
+/// Returns the reference with the remaining time as its timeout, unless its own is shorter.
+fn limited<R: Reference>(reference: &R, deadline: Instant) -> R {
+    let object = reference.as_object();
+    let left = deadline.saturating_duration_since(now());
+    match object.options().timeout.unwrap_or(object.orb().config.timeout) {
+        Some(own) if own <= left => reference.clone(),
+        _ => reference.with_timeout(left),
+    }
+}
+
+#[cold]
+fn late(begun: bool) -> SystemException {
+    let (minor, completed, text) = match begun {
+        true => (
+            minor::TIMEOUT_REPLY_END,
+            CompletionStatus::Maybe,
+            "it was not done at the deadline of the fan-out",
+        ),
+        false => (
+            minor::TIMEOUT_REQUEST_END,
+            CompletionStatus::No,
+            "its turn had not come at the deadline of the fan-out (FanOut::at_once)",
+        ),
+    };
+    SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(text)
+}
+
+impl<R, T, E> Stream for FanOut<'_, R, T, E>
+where
+    R: Reference,
+    E: From<SystemException>,
+{
+    type Item = Answer<R, T, E>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_answer(cx)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.references.iter().flatten().count();
+        (left, Some(left))
+    }
+}
+
+/// Each call is pinned by its own box.
+impl<R, T, E> Unpin for FanOut<'_, R, T, E> {}
+
+impl<'a, R, T, E> IntoFuture for FanOut<'a, R, T, E>
+where
+    R: Reference,
+    T: Send + 'a,
+    E: From<SystemException> + Send + 'a,
+{
+    type Output = Vec<Answer<R, T, E>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.all())
+    }
+}
+
+impl<R, T, E> fmt::Debug for FanOut<'_, R, T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FanOut")
+            .field("references", &self.references.len())
+            .field("under_way", &self.running.len())
+            .field("at_once", &self.at_once)
+            .finish_non_exhaustive()
+    }
+}

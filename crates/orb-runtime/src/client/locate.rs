@@ -1,0 +1,122 @@
+//! Asking servers where objects are.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use giop_codec::EncodeError;
+use giop_codec::cdr::CdrDecode as _;
+use giop_codec::exception::SystemException;
+use giop_codec::giop::{
+    AddressingDisposition, ContextId, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus,
+    finish_message, put_message_header,
+};
+use giop_codec::ior::Ior;
+use giop_proto::{CallError, Reply};
+
+use crate::client::bind::Bound;
+use crate::client::failure::{bad_direction, failed, not_executed, raised_by, transient};
+use crate::client::request::address_of;
+use crate::client::retry::Attempts;
+use crate::client::{MAX_HOPS, deadline, follow};
+use crate::connection::{Binding, Link, Started, now};
+use crate::reference::operation::Operation;
+use crate::reference::{ObjectRef, Reference};
+
+/// Asks the server for the reference of an object that is known by a URL, before a request that needs more
+/// information than the URL has.
+///
+/// Errors are ignored, because they do not concern that request.
+#[cold]
+pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    Box::pin(async move {
+        let _ = Reference::non_existent(target).await;
+    })
+}
+
+/// Returns the reference in the reply of a server that was asked for it.
+#[cold]
+pub(crate) fn told_by(reply: &Reply) -> Option<Ior> {
+    let tells = reply.status() == ReplyStatus::LocationForward
+        && reply.contexts().find(ContextId::ZORB_REFERENCE).is_some();
+    if tells { Ior::decode(&mut reply.body()).ok() } else { None }
+}
+
+/// Asks by LocateRequest whether the object exists.
+pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
+    find(target, false).await
+}
+
+/// Asks by LocateRequest whether the object exists. Follows forwards even if the reference's [`RebindMode`]
+/// forbids them.
+pub(crate) async fn bind_anew(target: &ObjectRef) -> Result<bool, SystemException> {
+    find(target, true).await
+}
+
+async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
+    static LOCATE: Operation = Operation::twoway("LocateRequest");
+    let mut begun = now();
+    let deadline = deadline(target, begun);
+    let mut attempts = Attempts::new(target);
+    let mut hops = 0;
+    loop {
+        let Bound { binding, link } = target.bound(|| deadline).await?;
+        let outcome = ask(target, &link, &binding, deadline, begun).await?;
+        let reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => {
+                target.unbind(&binding);
+                if attempts.again(&error) {
+                    begun = now();
+                    continue;
+                }
+                return Err(not_executed(failed(error, &LOCATE, &link)));
+            }
+        };
+        match reply.locate_status() {
+            Some(LocateStatus::ObjectHere) => return Ok(true),
+            Some(LocateStatus::UnknownObject) => return Ok(false),
+            Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
+                hops += 1;
+                follow(target, &mut reply.body(), hops, &LOCATE, anew)?;
+            }
+            Some(LocateStatus::SystemException) => {
+                let raised = SystemException::decode(&mut reply.body())
+                    .unwrap_or_else(|error| bad_direction(target.orb(), error, &LOCATE));
+                return Err(raised_by(raised, &LOCATE, &link));
+            }
+            Some(LocateStatus::NeedsAddressingMode) => {
+                let wanted = AddressingDisposition::decode(&mut reply.body())
+                    .map_err(|error| bad_direction(target.orb(), error, &LOCATE))?;
+                hops += 1;
+                if !binding.addressing.set(wanted) || hops > MAX_HOPS {
+                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
+                }
+            }
+            None => return Err(transient(format!("{} answers what nobody asked", link.peer()))),
+        }
+    }
+}
+
+/// Sends one LocateRequest and waits for the reply.
+pub(crate) async fn ask(
+    target: &ObjectRef,
+    link: &Arc<Link>,
+    binding: &Binding,
+    deadline: Option<Instant>,
+    begun: Instant,
+) -> Result<Result<Reply, CallError>, EncodeError> {
+    let (pending, Started { id, mut encoder, .. }) =
+        match link.begin_call(deadline, binding.version, None, begun) {
+            Ok(begun) => begun,
+            Err(error) => return Ok(Err(error)),
+        };
+    let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
+    let target = address_of(target, binding, binding.addressing.get())?;
+    let header = LocateRequestHeader { request_id: id, target };
+    header.encode(&mut encoder)?;
+    finish_message(&mut encoder, size_at)?;
+    pending.send_locate(encoder);
+    Ok(pending.located().await)
+}

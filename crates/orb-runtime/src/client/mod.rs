@@ -1,0 +1,520 @@
+//! Calls at their client: binding, encoding, sending, awaiting the reply, and repeating if that is allowed.
+//!
+//! The loop of a call is here ([`invoke`] and its variants). `bind` finds the connection of a reference in
+//! `connection_pool`, which opens it by `dial`. Calls of servants of the same ORB are `collocated`.
+
+#![expect(
+    clippy::manual_async_fn,
+    reason = "`+ Send` in a signature is proved here, once, and not anew for each stub"
+)]
+
+pub(crate) mod bidirectional;
+mod bind;
+#[cfg(feature = "tracing")]
+mod call_span;
+#[cfg(not(feature = "tracing"))]
+#[path = "call_span_disabled.rs"]
+mod call_span;
+pub(crate) mod collocated;
+pub(crate) mod connection_pool;
+pub(crate) mod corbaname;
+mod deferred;
+pub(crate) mod dial;
+pub(crate) mod exclusive_connection;
+mod failure;
+pub(crate) mod fan_out;
+mod locate;
+mod object_operations;
+mod request;
+mod retry;
+pub(crate) mod sendc;
+mod streamed_call;
+#[cfg(feature = "tls")]
+mod tls_handshake;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_disabled.rs"]
+mod tls_handshake;
+mod traced_call;
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{AddressingDisposition, ReplyStatus, ResponseFlags};
+use giop_codec::ior::{Ior, RebindMode};
+use giop_codec::{DecodeError, EncodeError};
+use giop_proto::{Reply, later};
+
+pub(crate) use bind::{is_unlike, unlike};
+pub(crate) use collocated::is_there;
+pub use collocated::{LocalServant, local};
+pub use deferred::{Defer, Deferred};
+pub use failure::RaisedBy;
+pub(crate) use failure::{bad_reply, transient, unlisted};
+pub use fan_out::{Answer, FanOut, fan_out};
+pub use sendc::{boxed_array, sendc};
+pub(crate) use traced_call::transact;
+
+use crate::client::bind::Bound;
+use crate::client::call_span::Watch;
+use crate::client::failure::{bad_direction, failed, no_rebind, raised_by, system_exception, user_exception};
+use crate::client::locate::{ask_reference, told_by};
+use crate::client::request::Outgoing;
+use crate::client::retry::Attempts;
+use crate::connection::{OnewayError, now};
+use crate::reference::operation::{Called, Operation};
+use crate::reference::{ObjectRef, SyncScope};
+use crate::servant::{BadResults, ResultStream, deadline_for_call};
+use crate::stream::{LastArgument, LastGiven, Unit};
+use crate::trace;
+use crate::trace::Way;
+
+/// The maximum number of forwards of one call.
+const MAX_HOPS: usize = 10;
+
+/// Idle timeout of a connection over which a reference was asked for and whose calls use another connection
+/// now.
+const LEFT: Duration = Duration::from_secs(2);
+
+/// The encoding of arguments. It may run again if the request has to be sent elsewhere.
+type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
+
+/// Calls an operation and waits for its results. Called by generated stubs.
+///
+/// `raised` decodes the exceptions of the raises clause by their repository ids.
+///
+/// # Errors
+/// * The exception that the servant raised.
+/// * MARSHAL, COMPLETED_YES, if the reply does not decode.
+/// * TRANSIENT, COMM_FAILURE or TIMEOUT, if sending failed. The completion status tells how far the request
+///   got.
+///
+/// # Cancel safety
+/// Dropping the future cancels the call. A CancelRequest is sent if the request was, and the connection
+/// remains usable.
+pub fn invoke<R, E>(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+) -> impl Future<Output = Result<R, E>> + Send
+where
+    E: From<SystemException>,
+{
+    async move {
+        let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
+        results(target, operation, reply, decode, raised)
+    }
+}
+
+/// Calls an operation whose last argument is a `@stream`. `encode` encodes the arguments before it. Called by
+/// generated stubs.
+///
+/// # Errors
+/// Those of [`invoke`]; BAD_PARAM if the source fails, see [`ByteSource`](crate::ByteSource).
+///
+/// # Cancel safety
+/// That of [`invoke`], except if bytes are read from a source and not all of them are sent: then the
+/// connection, which no other call uses, is closed.
+pub fn invoke_from<R, E>(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    source: LastArgument,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+) -> impl Future<Output = Result<R, E>> + Send
+where
+    E: From<SystemException>,
+{
+    async move {
+        let response = ResponseFlags::Target;
+        let reply = match source.given() {
+            LastGiven::Octets(octets, unit) => {
+                transact(target, operation, response, &with(&encode, octets, unit)).await?
+            }
+            LastGiven::Payload(payload) => {
+                Box::pin(crate::client::traced_call::transact_from(
+                    target, operation, response, &encode, payload,
+                ))
+                .await?
+            }
+        };
+        results(target, operation, reply, decode, raised)
+    }
+}
+
+/// Calls an operation with a `@stream` result, over a connection that no other call uses. Called by generated
+/// stubs.
+///
+/// `source` is the last argument if that is a `@stream` as well.
+///
+/// # Errors
+/// Those of [`invoke_from`], up to the start of the result. IMP_LIMIT, COMPLETED_YES, for a result of more
+/// than `Limits::max_stream_size`.
+///
+/// # Cancel safety
+/// Dropping the future cancels the call and closes the connection.
+pub fn invoke_into<S, E>(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    source: Option<LastArgument>,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+) -> impl Future<Output = Result<S, E>> + Send
+where
+    S: ResultStream,
+    E: From<SystemException>,
+{
+    async move {
+        let results = match source.map(LastArgument::given) {
+            Some(LastGiven::Octets(octets, unit)) => {
+                let encode = with(&encode, octets, unit);
+                Box::pin(crate::client::traced_call::transact_into(
+                    target,
+                    operation,
+                    &encode,
+                    None,
+                    S::NAMELESS,
+                ))
+                .await?
+            }
+            Some(LastGiven::Payload(payload)) => {
+                Box::pin(crate::client::traced_call::transact_into(
+                    target,
+                    operation,
+                    &encode,
+                    Some(payload),
+                    S::NAMELESS,
+                ))
+                .await?
+            }
+            None => {
+                Box::pin(crate::client::traced_call::transact_into(
+                    target,
+                    operation,
+                    &encode,
+                    None,
+                    S::NAMELESS,
+                ))
+                .await?
+            }
+        };
+        let orb = target.orb();
+        if results.reply.status() != ReplyStatus::NoException {
+            return Err(user_exception(orb, &mut results.reply.body().with_context(orb), operation, raised));
+        }
+        S::of(results).map_err(|error| match error {
+            BadResults::Malformed(error) => bad_reply(orb, error, operation).into(),
+            BadResults::Refused(exception) => exception.into(),
+        })
+    }
+}
+
+/// Sends a oneway whose last argument is a `@stream`: see [`invoke_from`]. Called by generated stubs.
+///
+/// # Errors
+/// Those of [`send_oneway`]; BAD_PARAM if the source fails.
+///
+/// # Cancel safety
+/// That of [`invoke_from`].
+pub fn send_oneway_from(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    source: LastArgument,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+) -> impl Future<Output = Result<(), SystemException>> + Send {
+    async move {
+        match source.given() {
+            LastGiven::Octets(octets, unit) => {
+                send_oneway(target, operation, with(&encode, octets, unit)).await
+            }
+            LastGiven::Payload(payload) => {
+                Box::pin(crate::client::traced_call::send_oneway_from(target, operation, &encode, payload))
+                    .await
+            }
+        }
+    }
+}
+
+/// Returns an encoding of the arguments followed by a sequence of these bytes.
+fn with(
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+    octets: Bytes,
+    of: Unit,
+) -> impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync {
+    move |e| {
+        encode(e)?;
+        of.encode_start(octets.len(), e)?;
+        e.put_shared_ref(&octets);
+        Ok(())
+    }
+}
+
+/// Decodes a reply to the results or the exception.
+#[inline(always)]
+fn results<R, E: From<SystemException>>(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    reply: Reply,
+    decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
+    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
+) -> Result<R, E> {
+    let orb = target.orb();
+    if reply.status() == ReplyStatus::NoException {
+        return reply
+            .decode(orb.pool(), |body| decode(&mut body.with_context(orb)))
+            .map_err(|error| bad_reply(orb, error, operation).into());
+    }
+    Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))
+}
+
+/// Sends a oneway at the reference's sync scope. Called by generated stubs.
+///
+/// # Errors
+/// * TRANSIENT or COMM_FAILURE, if it could not be sent.
+/// * TIMEOUT, if the queue stayed full up to the deadline.
+/// * At the scopes `Server` and `Target`, also exceptions of the server.
+///
+/// # Cancel safety
+/// The message is queued completely or not at all.
+pub fn send_oneway(
+    target: &ObjectRef,
+    operation: &'static Operation,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+) -> impl Future<Output = Result<(), SystemException>> + Send {
+    send_without_reply(target, operation, encode)
+}
+
+/// Sends any operation without waiting for results: see [`send_oneway`].
+pub(crate) async fn send_without_reply(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
+) -> Result<(), SystemException> {
+    match target.options().scope {
+        SyncScope::Queued => crate::client::traced_call::queue(target, operation, &encode).await,
+        SyncScope::Transport => {
+            crate::client::traced_call::queue(target, operation, &encode).await?;
+            Box::pin(crate::reference::Reference::flush(target)).await
+        }
+        // Boxed, so that the futures of the common scope are small.
+        SyncScope::Server => {
+            Box::pin(transact(target, operation, ResponseFlags::Server, &encode)).await.map(drop)
+        }
+        SyncScope::Target => {
+            Box::pin(transact(target, operation, ResponseFlags::Target, &encode)).await.map(drop)
+        }
+    }
+}
+
+async fn queue(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    encode: Arguments<'_>,
+    watch: Watch<'_>,
+) -> Result<(), SystemException> {
+    let mut attempts = Attempts::new(target);
+    let mut asked = false;
+    loop {
+        let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
+        let request = Outgoing::new(target, &binding, &link, operation, ResponseFlags::None, None);
+        let request = request.watched(watch);
+        watch.sent_to(link.peer());
+        let mut started = link.begin_oneway(binding.version, request.plain());
+        let flow = match request.encode(&mut started, encode) {
+            Ok(flow) => flow,
+            Err(error) => {
+                link.discard(started.encoder);
+                if binding.asks && target.asks() && !std::mem::replace(&mut asked, true) {
+                    ask_reference(target).await;
+                    continue;
+                }
+                return Err(error.into());
+            }
+        };
+        let encoder = started.encoder;
+        if trace::wire_enabled() {
+            trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+        }
+        match link.send_oneway(encoder, flow, || deadline(target, now())).await {
+            Ok(()) => {
+                crate::connection::blocking::flush_later(&link);
+                return Ok(());
+            }
+            Err(OnewayError::Closed(error)) => {
+                target.unbind(&binding);
+                if !attempts.again(&error) {
+                    return Err(failed(error, operation, &link));
+                }
+            }
+            Err(OnewayError::Encode(error)) => return Err(error.into()),
+            Err(OnewayError::Full) => {
+                return Err(SystemException::new(
+                    SystemExceptionKind::Timeout,
+                    minor::TIMEOUT_REQUEST_END,
+                    CompletionStatus::No,
+                )
+                .because(format!(
+                    "{} takes no more: the queue of oneways stayed full up to the deadline of `{}`",
+                    link.peer(),
+                    operation.name
+                )));
+            }
+        }
+    }
+}
+
+/// Sends a request and waits for a reply that is a result or a user exception. Follows forwards, and repeats
+/// requests that were certainly not executed.
+async fn attempt(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    response: ResponseFlags,
+    encode: Arguments<'_>,
+    watch: Watch<'_>,
+) -> Result<Reply, SystemException> {
+    let mut begun = now();
+    let deadline = deadline(target, begun);
+    let mut attempts = Attempts::new(target);
+    let mut hops = 0;
+    let mut asked = false;
+    loop {
+        let Bound { binding, link } = target.bound(|| deadline).await?;
+        let addressing = binding.addressing.get();
+        let request = Outgoing::new(target, &binding, &link, operation, response, addressing).watched(watch);
+        watch.sent_to(link.peer());
+        let (pending, mut started) = match link.begin_call(deadline, binding.version, request.plain(), begun)
+        {
+            Ok(begun) => begun,
+            Err(error) => {
+                target.unbind(&binding);
+                if attempts.again(&error) {
+                    begun = now();
+                    continue;
+                }
+                return Err(failed(error, operation, &link));
+            }
+        };
+        let flow = match request.encode(&mut started, encode) {
+            Ok(flow) => flow,
+            Err(error) => {
+                link.discard(started.encoder);
+                if binding.asks && target.asks() && !std::mem::replace(&mut asked, true) {
+                    ask_reference(target).await;
+                    continue;
+                }
+                return Err(error.into());
+            }
+        };
+        let encoder = started.encoder;
+        if trace::wire_enabled() {
+            trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+        }
+        if operation.passes_on() {
+            pending.pass_reply();
+        }
+        pending.send(encoder, flow)?;
+        let reply = match pending.reply().await {
+            Ok(reply) => {
+                if trace::wire_enabled() {
+                    let octets = reply.message();
+                    trace::wire(Way::In, link.peer(), operation.name, octets, octets.len());
+                }
+                reply
+            }
+            Err(error) => {
+                let error = operation.judge(error);
+                if !link.is_usable() {
+                    target.unbind(&binding);
+                }
+                if attempts.again(&error) {
+                    begun = now();
+                    continue;
+                }
+                return Err(failed(error, operation, &link));
+            }
+        };
+        if let Some(info) = &target.options().info {
+            info.set(reply.contexts().to_vec());
+        }
+        if binding.asks && target.asks() {
+            if let Some(reference) = told_by(&reply)
+                && target.learn(&binding.profile, &reference)
+            {
+                hops += 1;
+                link.set_idle_timeout(LEFT);
+                continue;
+            }
+            target.set_asked();
+        }
+        match reply.status() {
+            ReplyStatus::NoException | ReplyStatus::UserException => return Ok(reply),
+            ReplyStatus::SystemException => {
+                let raised = system_exception(target, &reply, operation);
+                if attempts.raised(&raised, hops) && target.go_home() {
+                    continue;
+                }
+                return Err(raised_by(raised, operation, &link));
+            }
+            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
+                hops += 1;
+                follow(target, &mut reply.body(), hops, operation, false)?;
+            }
+            ReplyStatus::NeedsAddressingMode => {
+                let wanted = AddressingDisposition::decode(&mut reply.body())
+                    .map_err(|error| bad_direction(target.orb(), error, operation))?;
+                hops += 1;
+                if !binding.addressing.set(wanted) || hops > MAX_HOPS {
+                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
+                }
+            }
+        }
+    }
+}
+
+fn follow(
+    target: &ObjectRef,
+    body: &mut Decoder<'_>,
+    hops: usize,
+    operation: &Called<'_>,
+    anew: bool,
+) -> Result<(), SystemException> {
+    if !anew && target.options().rebind != RebindMode::Transparent {
+        return Err(no_rebind("the server sends the call elsewhere, and NO_REBIND forbids to follow"));
+    }
+    let ior = Ior::decode(body).map_err(|error| bad_direction(target.orb(), error, operation))?;
+    if hops > MAX_HOPS {
+        return Err(transient(format!(
+            "`{}` was forwarded {MAX_HOPS} times: do the servers send it in a circle?",
+            operation.name
+        )));
+    }
+    if ior.is_nil() || !target.forward_to(&ior) {
+        return Err(SystemException::new(
+            SystemExceptionKind::InvObjref,
+            MinorCode::NONE,
+            CompletionStatus::No,
+        )
+        .because(format!("`{}` was forwarded to a reference without a usable address", operation.name)));
+    }
+    Ok(())
+}
+
+/// Returns the deadline of a call through this reference: its own timeout or the ORB's, limited by the
+/// deadline of the current request.
+pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
+    let timeout = target.options().timeout.unwrap_or(target.orb().config.timeout);
+    let own = timeout.map(|timeout| later(now, timeout));
+    let own = match target.options().until {
+        Some(until) => Some(own.map_or(until, |own| own.min(until))),
+        None => own,
+    };
+    match (own, deadline_for_call()) {
+        (Some(own), Some(inherited)) => Some(own.min(inherited)),
+        (own, inherited) => own.or(inherited),
+    }
+}

@@ -1,0 +1,252 @@
+//! Encoding of requests.
+
+use std::sync::Arc;
+
+use giop_codec::cdr::{Encoder, Mark};
+use giop_codec::giop::{
+    AddressingDisposition, MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContext,
+    ServiceContexts, TargetAddress, TargetReference, announce_blocks, announce_message, begin_body,
+    finish_message, put_message_header,
+};
+use giop_codec::ior::{IiopProfile, Ior, TaggedProfile};
+use giop_codec::{ByteOrder, EncodeError, EncodeErrorKind, Version};
+
+use crate::client::Arguments;
+use crate::client::call_span::Watch;
+use crate::connection::{Binding, Flow, Link, Plain, Started, padding};
+use crate::reference::ObjectRef;
+use crate::reference::operation::Called;
+use crate::stream::Unit;
+
+/// A request to be encoded.
+pub(crate) struct Outgoing<'a> {
+    target: &'a ObjectRef,
+    binding: &'a Arc<Binding>,
+    link: &'a Link,
+    /// Service contexts that the server has not received yet, such as the code sets.
+    announce: &'a [ServiceContext],
+    operation: &'a Called<'a>,
+    response: ResponseFlags,
+    addressing: Option<AddressingDisposition>,
+    /// The length in bytes, and the element type, of a last argument that is sent separately.
+    payload: Option<(u32, Unit)>,
+    watch: Watch<'a>,
+}
+
+impl<'a> Outgoing<'a> {
+    #[inline]
+    pub(crate) fn new(
+        target: &'a ObjectRef,
+        binding: &'a Arc<Binding>,
+        link: &'a Link,
+        operation: &'a Called<'a>,
+        response: ResponseFlags,
+        addressing: Option<AddressingDisposition>,
+    ) -> Self {
+        let knows = link.is_answered() && !(binding.asks && target.asks());
+        let announce = if knows { &[] } else { binding.announce.as_slice() };
+        Self {
+            target,
+            binding,
+            link,
+            announce,
+            operation,
+            response,
+            addressing,
+            payload: None,
+            watch: Watch::NOBODY,
+        }
+    }
+
+    /// Adds a sequence of that many bytes as the last argument. Only its length is encoded.
+    pub(crate) fn with_payload(self, octets: u32, of: Unit) -> Self {
+        Self { payload: Some((octets, of)), ..self }
+    }
+
+    /// Adds the trace context of an observer.
+    #[inline]
+    pub(crate) fn watched(self, watch: Watch<'a>) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// Returns the key of the encoded header, if all requests of the operation have the same header.
+    #[inline]
+    pub(crate) fn plain(&self) -> Option<Plain<'a>> {
+        let plain = self.announce.is_empty()
+            && self.addressing.is_none()
+            && self.watch.context().is_none()
+            && self.target.options().contexts.is_empty();
+        let Self { binding, operation, response, .. } = *self;
+        if !plain {
+            return None;
+        }
+        operation.address().map(|operation| Plain { binding, operation, response })
+    }
+
+    /// Encodes the whole message in one pass over the arguments, into one buffer and its shared chunks. If
+    /// the arguments contain a long run of structs, only the header is encoded, and the arguments are to be
+    /// encoded while they are sent.
+    pub(crate) fn encode<'b>(
+        &self,
+        started: &mut Started,
+        arguments: Arguments<'b>,
+    ) -> Result<Option<Flow<'b>>, EncodeError> {
+        let order = self.operation.body.map_or(ByteOrder::NATIVE, |(order, _)| order);
+        match self.encode_in(order, started, arguments) {
+            // A custom value was received in the other byte order, and its state cannot be converted.
+            Err(EncodeError { kind: EncodeErrorKind::CustomState }) if self.operation.body.is_none() => {
+                started.has_header = false;
+                self.encode_in(order.swapped(), started, arguments)
+            }
+            encoded => encoded,
+        }
+    }
+
+    #[inline]
+    fn encode_in<'b>(
+        &self,
+        order: ByteOrder,
+        started: &mut Started,
+        arguments: Arguments<'b>,
+    ) -> Result<Option<Flow<'b>>, EncodeError> {
+        if !started.has_header {
+            self.encode_header(order, started)?;
+        }
+        let e = &mut started.encoder;
+        let end = e.mark();
+        begin_body(e);
+        let begun = e.mark();
+        let body = e.position();
+        let flows = self.payload.is_none() && self.link.flows();
+        if flows {
+            e.measure_runs();
+        }
+        arguments(e)?;
+        if flows && e.measured_runs() > 0 {
+            if let Some(flow) = self.measured(e, begun, arguments)? {
+                return Ok(Some(flow));
+            }
+            arguments(e)?;
+        }
+        if let Some((octets, of)) = self.payload {
+            of.encode_start(octets as usize, e)?;
+            announce_message(e, MessageHeader::SIZE_AT, octets.into())?;
+            return Ok(None);
+        }
+        if e.position() == body {
+            e.rewind(end); // no arguments, no padding for them
+        }
+        if e.chunk_count() > 1 && self.binding.blocks && !self.operation.streamed {
+            announce_blocks(e);
+        }
+        finish_message(e, MessageHeader::SIZE_AT)?;
+        Ok(None)
+    }
+
+    /// Rewinds to the start of the arguments, whose size was measured. Returns `None` if they are to be
+    /// encoded completely.
+    #[cold]
+    fn measured<'b>(
+        &self,
+        e: &mut Encoder,
+        begun: Mark,
+        arguments: Arguments<'b>,
+    ) -> Result<Option<Flow<'b>>, EncodeError> {
+        let octets = e.position();
+        // Values refer to each other, so they are encoded completely. Arguments with shared chunks may be
+        // announced block by block.
+        let flows = e.chunk_count() == 0 && !e.has_values();
+        if flows {
+            finish_message(e, MessageHeader::SIZE_AT)?;
+        }
+        e.rewind(begun);
+        let coming = octets.saturating_sub(e.position()) as u64;
+        Ok(flows.then_some(Flow { arguments, coming }))
+    }
+
+    #[cold]
+    fn encode_header(&self, order: ByteOrder, started: &mut Started) -> Result<(), EncodeError> {
+        let Self { target, binding, operation, response, .. } = *self;
+        let e = &mut started.encoder;
+        if order != e.order() {
+            e.reset(order, binding.version);
+        }
+        e.set_code_sets(binding.code_sets);
+        e.set_ends_bases(binding.ends_bases);
+        put_message_header(e, MessageType::Request);
+        let begun = e.mark();
+        let own = &target.options().contexts;
+        let joined: Vec<ServiceContext>;
+        let carried = self.watch.context();
+        let contexts = match (self.announce, own.is_empty(), binding.always.as_slice()) {
+            (announce, _, always) if carried.is_some() => {
+                let own = own.iter().filter(|own| carried.is_none_or(|carried| carried.id != own.id));
+                joined = announce.iter().chain(always).chain(own).chain(carried).cloned().collect();
+                ServiceContexts::from(&*joined)
+            }
+            ([], _, []) => ServiceContexts::from(&**own),
+            (announce, true, []) => ServiceContexts::from(announce),
+            ([], true, always) => ServiceContexts::from(always),
+            (announce, _, always) => {
+                joined = announce.iter().chain(always).chain(own.iter()).cloned().collect();
+                ServiceContexts::from(&*joined)
+            }
+        };
+        let address = address_of(target, binding, self.addressing)?;
+        let header = RequestHeader {
+            request_id: started.id,
+            response,
+            target: address,
+            operation: &operation.written(&binding.profile),
+            contexts,
+        };
+        header.encode(e)?;
+        if let Some((_, phase)) = operation.body
+            && binding.version < Version::V1_2
+            && e.position() % 8 != phase
+        {
+            e.rewind(begun);
+            let contexts: Vec<ServiceContext> = contexts.to_vec().into_iter().chain([padding()]).collect();
+            RequestHeader { contexts: ServiceContexts::from(&*contexts), ..header }.encode(e)?;
+        }
+        if self.payload.is_none()
+            && !order.is_foreign()
+            && let Some(plain) = self.plain()
+        {
+            self.link.keep_header(plain, e.head());
+        }
+        Ok(())
+    }
+}
+
+/// Returns the address in the form that the server asked for.
+#[inline]
+pub(crate) fn address_of<'a>(
+    target: &ObjectRef,
+    binding: &'a Binding,
+    form: Option<AddressingDisposition>,
+) -> Result<TargetAddress<'a>, EncodeError> {
+    Ok(match form {
+        None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
+        Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
+        Some(AddressingDisposition::Reference) => {
+            TargetAddress::Reference(Box::new(selected(target, binding)?))
+        }
+    })
+}
+
+/// Returns the reference with the called profile selected. After a forward, only that profile is known.
+#[cold]
+fn selected(target: &ObjectRef, binding: &Binding) -> Result<TargetReference, EncodeError> {
+    let ior = target.ior();
+    let is_called = |profile: &TaggedProfile| {
+        IiopProfile::from_tagged(profile).is_ok_and(|profile| profile == binding.profile)
+    };
+    Ok(match (0..).zip(&ior.profiles).find(|(_, profile)| is_called(profile)) {
+        Some((selected_profile, _)) => TargetReference { selected_profile, ior: ior.clone() },
+        None => TargetReference {
+            selected_profile: 0,
+            ior: Ior::from_profiles(ior.type_id.clone(), std::slice::from_ref(&binding.profile))?,
+        },
+    })
+}

@@ -1,0 +1,458 @@
+//! Calls whose last argument is read from a source while it is sent, or whose results are read while they
+//! arrive.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use giop_codec::cdr::CdrDecode;
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{AddressingDisposition, LocateStatus, ReplyStatus, ResponseFlags};
+use giop_codec::{EncodeError, EncodeErrorKind};
+use giop_proto::calls::CallId;
+use giop_proto::{CallError, Reply, Sent};
+
+use crate::client::bind::Alone;
+use crate::client::call_span::Watch;
+use crate::client::failure::{bad_direction, failed, raised_by, system_exception, transient};
+use crate::client::locate::ask;
+use crate::client::request::Outgoing;
+use crate::client::retry::Attempts;
+use crate::client::{Arguments, deadline, follow};
+use crate::connection::exclusive::Lease;
+use crate::connection::{Fed, Link, Pending, Started, now, poll_deadline};
+use crate::reference::operation::Called;
+use crate::reference::{ObjectRef, SyncScope};
+use crate::servant::Results;
+use crate::stream::{KEPT, Payload};
+use crate::trace;
+use crate::trace::Way;
+
+/// Calls with a last argument from a source, over an exclusive connection.
+pub(crate) async fn transact(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    response: ResponseFlags,
+    encode: Arguments<'_>,
+    payload: Payload,
+    watch: Watch<'_>,
+) -> Result<Reply, SystemException> {
+    let mut argument = Some(payload);
+    let Came { reply, lease, deadline, .. } =
+        call(target, operation, (response, None), encode, &mut argument, watch).await?;
+    match (reply.status(), argument) {
+        (ReplyStatus::NoException, Some(mut payload)) => {
+            finish(lease.link(), deadline, &mut payload).await.map(|()| reply)
+        }
+        _ => Ok(reply),
+    }
+}
+
+/// Calls with results that are read while they arrive, over an exclusive connection. The rest of the argument
+/// is sent meanwhile.
+pub(crate) async fn transact_into(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    encode: Arguments<'_>,
+    mut payload: Option<Payload>,
+    nameless: bool,
+    watch: Watch<'_>,
+) -> Result<Results, SystemException> {
+    let wanted = (ResponseFlags::Target, Some(nameless));
+    let Came { reply, lease, call, deadline } =
+        call(target, operation, wanted, encode, &mut payload, watch).await?;
+    let is_result = reply.status() == ReplyStatus::NoException;
+    let mut argument = payload.filter(|_| is_result && lease.link().owes() > 0);
+    if reply.coming() == 0
+        && let Some(mut payload) = argument.take()
+    {
+        finish(lease.link(), deadline, &mut payload).await?;
+    }
+    Ok(Results { reply, call, lease, deadline, argument, orb: Arc::clone(target.orb()) })
+}
+
+/// The reply to a call, and the connection over which it was received.
+struct Came {
+    reply: Reply,
+    lease: Lease,
+    call: CallId,
+    deadline: Option<Instant>,
+}
+
+/// Calls over an exclusive connection. `results` is set if results are read while they arrive; its value
+/// tells whether fragments of GIOP 1.1 are read so, too.
+async fn call(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    (response, results): (ResponseFlags, Option<bool>),
+    encode: Arguments<'_>,
+    payload: &mut Option<Payload>,
+    watch: Watch<'_>,
+) -> Result<Came, SystemException> {
+    let count = payload.as_ref().map(count).transpose()?;
+    let mut begun = now();
+    let deadline = deadline(target, begun);
+    let mut attempts = Attempts::new(target);
+    let mut hops = 0;
+    let mut addressing = None;
+    loop {
+        let Alone { binding, mut lease } = target.bound_alone(deadline).await?;
+        let link = &Arc::clone(lease.link());
+        if payload.as_ref().is_some_and(|payload| payload.len() > KEPT) && !target.is_located() {
+            // A forward at this point costs a round trip. A forward after the payload has begun can fail the
+            // call.
+            match ask(target, link, &binding, deadline, begun).await? {
+                Ok(reply) => match reply.locate_status() {
+                    Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
+                        hops += 1;
+                        follow(target, &mut reply.body(), hops, operation, false)?;
+                        continue;
+                    }
+                    Some(LocateStatus::UnknownObject) => {
+                        let exception = unknown_object(operation, link);
+                        if attempts.raised(&exception, hops) && target.go_home() {
+                            continue;
+                        }
+                        return Err(exception);
+                    }
+                    // Other outcomes will show in the reply to the request.
+                    _ => target.set_located(true),
+                },
+                Err(error) => {
+                    // Nothing of the request itself was sent.
+                    let error = CallError { sent: Sent::Nothing, ..error };
+                    if attempts.again(&error) {
+                        begun = now();
+                        continue;
+                    }
+                    return Err(failed(error, operation, link).completed(CompletionStatus::No));
+                }
+            }
+        }
+        let request = Outgoing::new(target, &binding, link, operation, response, addressing).watched(watch);
+        watch.sent_to(link.peer());
+        let (pending, mut started) = match link.begin_call(deadline, binding.version, None, begun) {
+            Ok(begun) => begun,
+            Err(error) if attempts.again(&error) => {
+                begun = now();
+                continue;
+            }
+            Err(error) => return Err(failed(error, operation, link)),
+        };
+        if let Some(nameless) = results {
+            pending.stream_reply(nameless);
+            lease.set_awaits_result(true);
+        }
+        let call = pending.call();
+        let outcome = match payload.as_mut().zip(count) {
+            Some((payload, count)) => {
+                let request = request.with_payload(count, payload.unit());
+                encode_start(&request, &mut started, link, encode, operation, payload)?;
+                match pending.begin_payload(started.encoder, count.into()) {
+                    Ok(()) => match poll_fn(|cx| link.poll_payload(cx, Some(call), payload)).await {
+                        Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
+                        Fed::Whole | Fed::Answered | Fed::Lost => pending.reply().await,
+                    },
+                    // The call has ended before any of it was queued: its deadline passed, or the connection
+                    // failed.
+                    Err(_) => pending.reply().await,
+                }
+            }
+            None => {
+                send(&request, started, link, &pending, encode, operation)?;
+                pending.reply().await
+            }
+        };
+        let reply = match outcome {
+            Ok(reply) => reply,
+            Err(error) => {
+                let judged = operation.judge(error);
+                if attempts.again(&judged) {
+                    if rewind(payload) {
+                        begun = now();
+                        continue;
+                    }
+                    let exception = judged.into_system_exception();
+                    return Err(not_repeated(exception, operation, link, payload, error.to_string()));
+                }
+                return Err(stopped(judged, error, operation, link, payload.as_ref()));
+            }
+        };
+        // From here on, the connection itself tells whether more of the result is outstanding.
+        lease.set_awaits_result(false);
+        if trace::wire_enabled() {
+            let octets = reply.message();
+            trace::wire(Way::In, link.peer(), operation.name, octets, octets.len());
+        }
+        if let Some(info) = &target.options().info {
+            info.set(reply.contexts().to_vec());
+        }
+        match reply.status() {
+            ReplyStatus::NoException => {
+                target.set_located(true);
+                return Ok(Came { reply, lease, call, deadline });
+            }
+            ReplyStatus::UserException => return Ok(Came { reply, lease, call, deadline }),
+            ReplyStatus::SystemException => {
+                let raised = system_exception(target, &reply, operation);
+                if attempts.raised(&raised, hops) && target.go_home() {
+                    if rewind(payload) {
+                        continue;
+                    }
+                    let text = format!("{} is a place where the object was before", link.peer());
+                    return Err(not_repeated(raised, operation, link, payload, text));
+                }
+                return Err(raised_by(raised, operation, link));
+            }
+            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
+                hops += 1;
+                follow(target, &mut reply.body(), hops, operation, false)?;
+                // The address form that this server requested does not apply to the next one.
+                addressing = None;
+                if !rewind(payload) {
+                    let text = "the server forwards it: the next call goes to the new place".to_owned();
+                    return Err(not_repeated(transient_bare(), operation, link, payload, text));
+                }
+            }
+            ReplyStatus::NeedsAddressingMode => {
+                let wanted = AddressingDisposition::decode(&mut reply.body())
+                    .map_err(|error| bad_direction(target.orb(), error, operation))?;
+                if addressing.replace(wanted) == Some(wanted) {
+                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
+                }
+                if !rewind(payload) {
+                    let text = "the server asks for another form of address".to_owned();
+                    return Err(not_repeated(transient_bare(), operation, link, payload, text));
+                }
+            }
+        }
+    }
+}
+
+/// Rewinds the payload to its start. Returns `false` if that is impossible, so that the call cannot be
+/// repeated.
+fn rewind(payload: &mut Option<Payload>) -> bool {
+    payload.as_mut().is_none_or(Payload::rewind)
+}
+
+/// Sends a request that is encoded completely.
+fn send(
+    request: &Outgoing<'_>,
+    mut started: Started,
+    link: &Link,
+    pending: &Pending<'_>,
+    encode: Arguments<'_>,
+    operation: &Called<'_>,
+) -> Result<(), SystemException> {
+    let flow = match request.encode(&mut started, encode) {
+        Ok(flow) => flow,
+        Err(error) => {
+            link.discard(started.encoder);
+            return Err(error.into());
+        }
+    };
+    trace_out(&started, link, operation);
+    Ok(pending.send(started.encoder, flow)?)
+}
+
+fn trace_out(started: &Started, link: &Link, operation: &Called<'_>) {
+    if trace::wire_enabled() {
+        let encoder = &started.encoder;
+        trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+    }
+}
+
+/// Sends a oneway over an exclusive connection. The operating system has accepted all of it when the future
+/// completes.
+pub(crate) async fn send_oneway(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    encode: Arguments<'_>,
+    mut payload: Payload,
+    watch: Watch<'_>,
+) -> Result<(), SystemException> {
+    let response = match target.options().scope {
+        SyncScope::Queued | SyncScope::Transport => ResponseFlags::None,
+        SyncScope::Server => ResponseFlags::Server,
+        SyncScope::Target => ResponseFlags::Target,
+    };
+    if response != ResponseFlags::None {
+        return transact(target, operation, response, encode, payload, watch).await.map(drop);
+    }
+    let count = count(&payload)?;
+    let deadline = deadline(target, now());
+    let mut attempts = Attempts::new(target);
+    loop {
+        let Alone { binding, lease } = target.bound_alone(deadline).await?;
+        let link = lease.link();
+        let request = Outgoing::new(target, &binding, link, operation, response, None)
+            .with_payload(count, payload.unit())
+            .watched(watch);
+        watch.sent_to(link.peer());
+        let mut started = link.begin_oneway(binding.version, None);
+        encode_start(&request, &mut started, link, encode, operation, &payload)?;
+        let lost = match link.begin_payload(started.encoder, count.into()) {
+            Err(error) => error,
+            Ok(()) => match feed(link, None, deadline, &mut payload).await {
+                None => return Err(late(operation, link, &payload)),
+                Some(Fed::Failed(error, sent)) => return Err(error.into_exception(completed(sent))),
+                Some(Fed::Whole | Fed::Answered) => match flushed(link, deadline).await {
+                    None => return Err(late(operation, link, &payload)),
+                    Some(Ok(())) => return Ok(()),
+                    Some(Err(error)) => CallError { sent: Sent::Whole, ..error },
+                },
+                Some(Fed::Lost) => CallError { sent: Sent::Whole, ..link.lost() },
+            },
+        };
+        if attempts.again(&lost) && payload.rewind() {
+            continue;
+        }
+        return Err(stopped(lost, lost, operation, link, Some(&payload)));
+    }
+}
+
+/// Returns the length of the sequence in bytes.
+fn count(payload: &Payload) -> Result<u32, SystemException> {
+    u32::try_from(payload.len()).map_err(|_| too_long(payload))
+}
+
+#[cold]
+fn too_long(payload: &Payload) -> SystemException {
+    let text = format!("{} octets and a header do not fit the 4 GiB of a GIOP message", payload.len());
+    SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No).because(text)
+}
+
+/// Encodes the request except for its payload.
+fn encode_start(
+    request: &Outgoing<'_>,
+    started: &mut Started,
+    link: &Link,
+    encode: Arguments<'_>,
+    operation: &Called<'_>,
+    payload: &Payload,
+) -> Result<(), SystemException> {
+    if let Err(error) = request.encode(started, encode) {
+        let whole = u64::try_from(started.encoder.len()).unwrap_or(u64::MAX).saturating_add(payload.len());
+        return Err(match error {
+            EncodeError { .. } if error == EncodeErrorKind::TooLong.into() && whole > u32::MAX.into() => {
+                too_long(payload)
+            }
+            error => error.into(),
+        });
+    }
+    trace_out(started, link, operation);
+    Ok(())
+}
+
+/// Sends the rest of the payload. Returns `None` if the deadline passes.
+async fn feed(
+    link: &Link,
+    call: Option<CallId>,
+    deadline: Option<Instant>,
+    payload: &mut Payload,
+) -> Option<Fed> {
+    let mut timer = pin!(None);
+    poll_fn(|cx| match link.poll_payload(cx, call, payload) {
+        Poll::Ready(fed) => Poll::Ready(Some(fed)),
+        Poll::Pending => poll_deadline(timer.as_mut(), &|| deadline, cx).map(|()| None),
+    })
+    .await
+}
+
+/// Waits until the kernel has accepted all queued bytes. Returns `None` if the deadline passes.
+async fn flushed(link: &Link, deadline: Option<Instant>) -> Option<Result<(), CallError>> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), link.flushed()).await.ok(),
+        None => Some(link.flushed().await),
+    }
+}
+
+/// Sends the rest of the payload after the result was received, because the servant may still read it.
+async fn finish(
+    link: &Link,
+    deadline: Option<Instant>,
+    payload: &mut Payload,
+) -> Result<(), SystemException> {
+    if link.owes() > 0
+        && let Some(Fed::Failed(error, _)) = feed(link, None, deadline, payload).await
+    {
+        return Err(error.into_exception(CompletionStatus::Yes));
+    }
+    Ok(())
+}
+
+/// Creates the exception that the server would raise after it had received the whole payload.
+#[cold]
+fn unknown_object(operation: &Called<'_>, link: &Link) -> SystemException {
+    let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
+    SystemException::new(SystemExceptionKind::ObjectNotExist, minor, completed).because(format!(
+        "{} does not know the object, as it said before `{}` was sent",
+        link.peer(),
+        operation.name
+    ))
+}
+
+/// Returns the completion status. A servant that reads bytes while they arrive may have executed any part.
+fn completed(sent: Sent) -> CompletionStatus {
+    match sent {
+        Sent::Nothing => CompletionStatus::No,
+        Sent::Partly | Sent::Whole => CompletionStatus::Maybe,
+    }
+}
+
+fn transient_bare() -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No)
+}
+
+/// Creates the exception for a call that failed during its payload.
+#[cold]
+fn stopped(
+    judged: CallError,
+    error: CallError,
+    operation: &Called<'_>,
+    link: &Link,
+    payload: Option<&Payload>,
+) -> SystemException {
+    let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
+        return failed(judged, operation, link);
+    };
+    judged.into_system_exception().because(format!(
+        "`{}` at {} with {} of the {} octets of its source read: {error}",
+        operation.name,
+        link.peer(),
+        payload.given(),
+        payload.len()
+    ))
+}
+
+/// Creates the exception for a call that would be repeated if its source could be read again.
+#[cold]
+fn not_repeated(
+    exception: SystemException,
+    operation: &Called<'_>,
+    link: &Link,
+    payload: &Option<Payload>,
+    why: String,
+) -> SystemException {
+    // The payload exists, because a call without one would have been repeated.
+    let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
+    exception.because(format!(
+        "`{}` at {}: {why}; it was not sent again, because {given} of the {len} octets of its source were read, and a source can be read once",
+        operation.name,
+        link.peer(),
+    ))
+}
+
+#[cold]
+fn late(operation: &Called<'_>, link: &Link, payload: &Payload) -> SystemException {
+    let (minor, completed) = (minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe);
+    SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(format!(
+        "`{}` at {}: the deadline passed with {} of the {} octets of its source read",
+        operation.name,
+        link.peer(),
+        payload.given(),
+        payload.len()
+    ))
+}

@@ -1,0 +1,168 @@
+//! The configuration of an ORB, as the builder leaves it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use giop_codec::Version;
+use giop_codec::cdr::InvalidText;
+use giop_codec::code_set::{CodeSetComponentInfo, CodeSetId};
+use giop_codec::value::Factories;
+use giop_proto::Limits;
+
+use crate::experiments::Demux;
+use crate::tls::Tls;
+use crate::transport::pipe::PipeEnd;
+use crate::transport::{Peer, Transport};
+
+/// The configuration that the builder made.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) initial: HashMap<String, String>,
+    pub(crate) default_initial: Option<String>,
+    pub(crate) max_connections: usize,
+    pub(crate) max_connections_per_address: usize,
+    /// Age from which a connection without a complete message can be evicted if the endpoint is full.
+    pub(crate) newcomers_displace: Option<Duration>,
+    pub(crate) socket_buffer: Option<usize>,
+    /// Whether to connect to Unix sockets that references name.
+    pub(crate) unix_sockets: bool,
+    pub(crate) max_version: Version,
+    pub(crate) code_sets: Arc<CodeSetComponentInfo>,
+    /// The code set of wide text for peers that name none.
+    pub(crate) assumed_wide: CodeSetId,
+    pub(crate) invalid_text: InvalidText,
+    pub(crate) latency: Latency,
+    pub(crate) low_water: bool,
+    pub(crate) deposit: bool,
+    pub(crate) fragment_size: Option<usize>,
+    /// The clients that are called back over their own connections.
+    pub(crate) ways_back: CallbackRule,
+    /// Whether to offer servers to call objects of this ORB back over its connections.
+    pub(crate) offers_ways_back: bool,
+    pub(crate) demux: Demux,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) transport: Transport,
+    /// The address of the admin endpoint.
+    #[cfg(feature = "admin")]
+    pub(crate) admin: Option<AdminConfig>,
+    pub(crate) values: Factories,
+    /// Hosts that are connected by pipes in memory, in tests.
+    pub(crate) memory: Option<Arc<dyn MemoryNetwork>>,
+}
+
+/// The strategy for waiting for the next message.
+///
+/// ```
+/// # use orb_runtime::{Latency, Orb};
+/// # use std::time::Duration;
+/// let builder = Orb::builder().latency(Latency::Spin(Duration::from_micros(50)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Latency {
+    /// The thread sleeps in the system until something arrives.
+    #[default]
+    Park,
+    /// The thread polls the socket for up to this long before it sleeps. If the answer arrives within that
+    /// time, a round trip takes half as long as with [`Park`](Self::Park).
+    ///
+    /// A thread spins while a caller waits for the only call of a connection, and after a server has served
+    /// one. Spinning needs a core of its own: other tasks of the thread, and other threads of the core, are
+    /// delayed.
+    Spin(Duration),
+}
+
+impl Latency {
+    /// Returns the maximum time to spin.
+    pub(crate) fn spin(self) -> Duration {
+        match self {
+            Self::Park => Duration::ZERO,
+            Self::Spin(longest) => longest,
+        }
+    }
+}
+
+/// The rule for which clients may be called back over their connections.
+#[derive(Clone, Default)]
+pub(crate) struct CallbackRule(pub(crate) Option<Arc<Allows>>);
+
+pub(crate) type Allows = dyn Fn(&Peer, &str, u16) -> bool + Send + Sync;
+
+impl CallbackRule {
+    pub(crate) fn new(allows: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(allows)))
+    }
+}
+
+impl fmt::Debug for CallbackRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Rule(..)" } else { "Rule(none)" })
+    }
+}
+
+/// The configured address of the admin endpoint.
+#[cfg(feature = "admin")]
+#[derive(Debug, Clone)]
+pub(crate) struct AdminConfig {
+    pub(crate) address: String,
+    pub(crate) anywhere: bool,
+}
+
+/// Hosts that are reached by pipes in memory instead of sockets, in tests.
+pub(crate) trait MemoryNetwork: fmt::Debug + Send + Sync {
+    /// Connects to the ORB of that name.
+    fn connect(&self, host: &str) -> io::Result<PipeEnd>;
+}
+
+/// The reason for which an ORB could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The text of `listen` is no endpoint.
+    #[error(
+        "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0, as ssliop://HOST:PORT or as uiop://PATH"
+    )]
+    Endpoint {
+        /// The text.
+        endpoint: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The operating system refused the address.
+    #[error("cannot listen on `{endpoint}`: {source}")]
+    Listen {
+        /// The endpoint.
+        endpoint: String,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// A template of `publish` does not give an address.
+    #[error("cannot publish `{template}`: {reason}; write it as HOST, HOST:PORT or iiop://HOST:PORT")]
+    Publish {
+        /// The template.
+        template: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No caller could ever log in (`OrbBuilder::logins`).
+    #[error("no caller could log in: {0}")]
+    Logins(&'static str),
+    /// This build cannot convert the code set.
+    #[error("code set {0} is not here: with the feature `encoding_rs` there are more")]
+    CodeSet(CodeSetId),
+    /// The admin endpoint would be reachable from other machines (`OrbBuilder::admin`).
+    #[cfg(feature = "admin")]
+    #[error(
+        "the admin endpoint `{0}` is not of loopback: OrbBuilder::admin_anywhere opens it to others, who need no password"
+    )]
+    Admin(String),
+    /// The current thread has no tokio runtime with I/O and time.
+    #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
+    NoRuntime,
+}

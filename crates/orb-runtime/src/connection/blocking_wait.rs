@@ -1,0 +1,89 @@
+//! Blocking waits of threads on the socket itself, see [`crate::blocking`].
+
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+use giop_proto::calls::CallId;
+use giop_proto::{CallError, Reply};
+
+use crate::connection::{AT_ONCE, Link, State, now};
+use crate::transport::Socket;
+
+/// Maximum time for which a thread sleeps before it checks its condition again.
+const LONGEST: Duration = Duration::from_secs(1);
+
+impl Link {
+    /// Waits for the outcome of a call: reads, writes the queue, and keeps timers.
+    ///
+    /// Returns `Err` if another task uses the socket, or if this socket does not support waiting. Takes two
+    /// system calls per reply, `poll` and `read`, as epoll would.
+    pub(crate) fn wait_in_place<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        call: CallId,
+    ) -> Result<Result<Reply, CallError>, MutexGuard<'a, State>> {
+        loop {
+            if let Some(outcome) = state.machine.take_outcome(call) {
+                return Ok(outcome);
+            }
+            if !self.client_only || state.reading || state.writing || !self.socket.can_wait() {
+                return Err(state);
+            }
+            state = self.step_in_place(state, Some(call));
+        }
+    }
+
+    /// Writes the queue, blocking the thread as [`wait_in_place`](Self::wait_in_place) does.
+    pub(crate) fn flush_in_place(&self) {
+        let mut state = self.lock();
+        if let Some(ring) = self.socket.ring() {
+            return self.submit(ring, state);
+        }
+        while state.machine.has_output() && !state.machine.is_closed() && !state.writing {
+            (state, _) = self.flush(state);
+            if !state.machine.has_output() || !self.socket.can_wait() {
+                return;
+            }
+            state = self.step_in_place(state, None);
+        }
+    }
+
+    /// Waits once, until the socket is ready or the machine's next timeout is due.
+    fn step_in_place<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        call: Option<CallId>,
+    ) -> MutexGuard<'a, State> {
+        let (reads, writes) = (state.machine.wants_read(), state.machine.has_output());
+        let due = state.machine.poll_timeout();
+        let mut came = false;
+        if reads && !writes && !self.spin.is_zero() {
+            (state, came) = self.read(state, self.spin);
+        }
+        if !came {
+            self.set_low_water(&mut state);
+            drop(state);
+            let longest = due.map_or(LONGEST, |at| at.saturating_duration_since(now()).min(LONGEST));
+            // If it fails, the read and the write below report the error.
+            let _ = self.socket.wait(reads, writes, longest);
+            state = self.lock();
+            if reads && !state.reading {
+                // Exactly one attempt, regardless of tokio's cached readiness.
+                (state, _) = self.read(state, AT_ONCE);
+            } else {
+                state.clock = now();
+            }
+        }
+        self.drain_events(&mut state, call);
+        if writes && !state.writing {
+            state.blocked = false;
+            (state, _) = self.flush_by(state, Socket::write_now);
+        }
+        if due.is_some_and(|due| due <= state.clock) {
+            let now = state.clock;
+            state.machine.handle_timeout(now);
+            self.drain_events(&mut state, call);
+        }
+        state
+    }
+}

@@ -1,0 +1,167 @@
+//! Requests and replies with a long sequence of structs, which are written while they are encoded.
+//!
+//! Part of the sequence is encoded, queued and written, and its memory is reused for the next part. The
+//! kernel then copies from the second-level cache. The lock is held only for queueing, so other tasks can
+//! queue meanwhile. The machine puts their messages after this one. If the socket accepts no more, or another
+//! task is writing, the rest is encoded at once and left to the driver. No caller waits for the socket.
+
+use std::sync::Arc;
+
+use giop_codec::EncodeError;
+use giop_codec::cdr::{Encoder, Outlet};
+use giop_codec::giop::{MessageHeader, finish_message};
+use giop_proto::calls::CallId;
+use giop_proto::{ReplyFlow, ServeToken};
+
+use crate::connection::call::OnewayError;
+use crate::connection::{Link, now};
+use crate::transport::Progress;
+
+/// The arguments of a request whose preceding parts are encoded already.
+pub(crate) struct Flow<'a> {
+    pub(crate) arguments: &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a),
+    /// The size of the arguments in bytes.
+    pub(crate) coming: u64,
+}
+
+/// A message whose start is queued. If it is incomplete when this is dropped, the connection is closed.
+struct Begun<'a> {
+    link: &'a Link,
+    message: u64,
+}
+
+impl Link {
+    /// Returns whether messages may be written while they are encoded.
+    #[inline]
+    pub(crate) fn flows(&self) -> bool {
+        // A ring writes later in any case, and the wire log needs whole messages.
+        self.socket.ring().is_none() && !crate::trace::wire_enabled()
+    }
+
+    /// Queues a request and writes it while it is encoded. `call`: the call that waits for the reply.
+    pub(crate) fn send_flow(
+        self: &Arc<Self>,
+        call: Option<CallId>,
+        mut encoder: Box<Encoder>,
+        flow: &Flow<'_>,
+    ) -> Result<(), OnewayError> {
+        let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
+        let offset = encoder.position();
+        let mut state = self.lock();
+        let message = match state.machine.begin_flow(call, &mut encoder, flow.coming) {
+            Ok(Some(message)) => message,
+            Ok(None) => {
+                // Another message is being written this way.
+                drop(state);
+                return self.send_whole(call, encoder, flow);
+            }
+            Err(error) => {
+                state.keep_encoder(encoder);
+                return Err(OnewayError::Closed(error));
+            }
+        };
+        drop(state);
+        let begun = Begun { link: self, message };
+        encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
+        let encoded = (flow.arguments)(&mut encoder);
+        if encoded.is_ok() {
+            self.take(message, &mut encoder);
+        }
+        encoder.reset(order, version);
+        self.lock().keep_encoder(encoder);
+        drop(begun);
+        encoded.map_err(OnewayError::Encode)
+    }
+
+    /// Queues a reply and writes it while its last `coming` bytes are encoded. Everything before them must be
+    /// encoded. Returns `false` if the reply must be sent whole; then the encoder is unchanged.
+    pub(crate) fn send_reply_flow(
+        self: &Arc<Self>,
+        token: ServeToken,
+        encoder: &mut Encoder,
+        coming: u64,
+        results: &dyn Fn(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> bool {
+        let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
+        let offset = encoder.position();
+        let mut state = self.lock();
+        if state.machine.is_crowded() {
+            // Memory may be short. The check for that handles only whole replies.
+            return false;
+        }
+        let begun = state.machine.begin_reply_flow(token, encoder, coming);
+        drop(state);
+        let message = match begun {
+            ReplyFlow::Begun(message) => message,
+            ReplyFlow::Busy => return false,
+            ReplyFlow::Dropped => return true,
+        };
+        let begun = Begun { link: self, message };
+        encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
+        match results(encoder) {
+            Ok(()) => {
+                self.take(message, encoder);
+            }
+            // The sizing pass succeeded, so the value changed meanwhile. A partial reply cannot be taken
+            // back.
+            Err(error) => {
+                tracing::warn!(target: "zorb", %error, "a reply is not what it was: its connection is closed")
+            }
+        }
+        encoder.reset(order, version);
+        drop(begun);
+        true
+    }
+
+    /// Encodes the rest of a request, then queues and writes it whole.
+    #[cold]
+    fn send_whole(
+        &self,
+        call: Option<CallId>,
+        mut encoder: Box<Encoder>,
+        flow: &Flow<'_>,
+    ) -> Result<(), OnewayError> {
+        let encoded = (flow.arguments)(&mut encoder)
+            .and_then(|()| finish_message(&mut encoder, MessageHeader::SIZE_AT).map(drop));
+        let mut state = self.lock();
+        if let Err(error) = encoded {
+            state.keep_encoder(encoder);
+            return Err(OnewayError::Encode(error));
+        }
+        let sent = match call {
+            Some(call) => {
+                state.machine.send_request(call, &mut encoder);
+                Ok(())
+            }
+            None => state.machine.send_oneway(&mut encoder),
+        };
+        state.keep_encoder(encoder);
+        state.clock = now();
+        let _ = self.flush(state);
+        sent.map_err(OnewayError::Closed)
+    }
+}
+
+impl Outlet for Link {
+    fn take(&self, message: u64, encoder: &mut Encoder) -> bool {
+        let mut state = self.lock();
+        state.clock = now();
+        state.machine.flow(message, encoder);
+        let (state, progress) = self.flush(state);
+        drop(state);
+        progress == Progress::Done
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let mut state = self.link.lock();
+        state.machine.end_flow(self.message);
+        if state.machine.is_closed() {
+            if self.link.client_only {
+                self.link.drain_events(&mut state, None);
+            }
+            state.wake_driver();
+        }
+    }
+}

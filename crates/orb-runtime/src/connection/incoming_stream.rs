@@ -1,0 +1,171 @@
+//! The payload of a request or reply that is processed while it is received.
+
+use std::sync::MutexGuard;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use giop_proto::{Chunk, Loan, Returned, StreamOf};
+
+use crate::connection::{Link, State, now};
+use crate::transport::loans::drop_lent;
+
+/// The result of lending memory to the reader.
+#[derive(Debug)]
+pub(crate) enum Lent {
+    /// The memory is returned. It may be filled only in part.
+    Back(Box<Loan>),
+    /// The memory was not used: only chunks, or the end, can be taken.
+    Useless(Box<Loan>),
+    /// The runtime of the reader is gone and keeps the memory.
+    Lost,
+}
+
+impl Link {
+    /// Keeps the payload until it is taken or abandoned. `size` is the number of bytes, or `None` if it is
+    /// not known. `phase` is the offset of the first byte in an element, or `None` for a payload of bytes.
+    pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
+        let mut state = self.lock();
+        state.machine.open_stream(of, size);
+        if let Some(phase) = phase {
+            state.machine.align_stream(of, phase);
+        }
+    }
+
+    /// Ends the connection at the deadline, unless the whole payload has been received by then.
+    pub(crate) fn limit_stream(&self, of: StreamOf, deadline: Instant) {
+        let mut state = self.lock();
+        state.machine.limit_stream(of, deadline);
+        state.rearm(deadline);
+    }
+
+    /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
+    pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
+        self.lock().machine.stream_rest(of)
+    }
+
+    /// Returns whether a payload is being received.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.lock().machine.has_stream()
+    }
+
+    /// Returns the size limit of payloads that are received as streams, in bytes.
+    pub(crate) fn max_stream_size(&self) -> u64 {
+        self.lock().machine.limits().max_stream_size
+    }
+
+    /// Takes the next bytes of the payload, or its end.
+    pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
+        let mut state = self.lock();
+        let chunk = state.machine.take_chunk(of, now());
+        // The receiver has capacity for the next chunk, or needs to read for it.
+        state.let_driver_read();
+        if let Chunk::Pending = chunk {
+            state.stream = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(chunk)
+    }
+
+    /// Returns the next bytes of the payload if they are available, without reading.
+    pub(crate) fn ready_chunk(&self, of: StreamOf) -> Chunk {
+        let mut state = self.lock();
+        let chunk = state.machine.take_ready_chunk(of);
+        if matches!(chunk, Chunk::End | Chunk::Lost) {
+            state.wake_driver();
+        }
+        chunk
+    }
+
+    /// Lends memory for the next bytes of the payload, once, and waits until it is returned.
+    pub(crate) fn poll_lent(
+        &self,
+        of: StreamOf,
+        loan: &mut Option<Box<Loan>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Lent> {
+        let mut state = self.lock();
+        if let Some(loan) = loan.take() {
+            if let Err(loan) = state.machine.lend(of, loan, now()) {
+                return Poll::Ready(Lent::Useless(loan));
+            }
+            state.let_driver_read();
+        }
+        match state.machine.take_loan() {
+            Returned::Loan(loan) => Poll::Ready(Lent::Back(loan)),
+            Returned::Nothing => Poll::Ready(Lent::Lost),
+            Returned::Pending => {
+                state.stream = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Counts bytes of the payload that were copied to their destination.
+    pub(crate) fn count_copied(&self, octets: usize) {
+        self.lock().machine.count_copied(octets);
+    }
+
+    /// Returns how many bytes a payload may occupy before they are received.
+    pub(crate) fn granted(&self) -> usize {
+        self.lock().machine.granted()
+    }
+
+    /// Discards the rest of the payload.
+    pub(crate) fn abandon_stream(&self, of: StreamOf) {
+        let mut state = self.lock();
+        let loan = state.machine.abandon_stream(of);
+        state.let_driver_read();
+        if state.machine.is_loan_read()
+            && let Some(ring) = self.socket.ring()
+        {
+            // Otherwise the kernel keeps the memory until it is full.
+            ring.cancel_read();
+        }
+        drop(state);
+        // Dropped without the lock: this runs the lender's code, which may call this link again.
+        drop(loan);
+    }
+
+    /// Drops memory lent by servants that do not wait for it any more.
+    #[inline]
+    pub(crate) fn bury<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let dead = state.machine.take_dead();
+        if dead.is_empty() {
+            return state;
+        }
+        drop(state);
+        drop_lent(dead);
+        self.lock()
+    }
+
+    /// Takes lent memory back from a ring after the end of the connection. Returns whether the ring holds
+    /// none any more.
+    pub(crate) fn recall<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        cx: &mut Context<'_>,
+    ) -> (MutexGuard<'a, State>, bool) {
+        if state.machine.is_loan_read()
+            && let Some(ring) = self.socket.ring()
+        {
+            ring.cancel_read();
+            if ring.poll_read_ready(cx).is_pending() {
+                return (state, false);
+            }
+            (state, _) = self.read_ring(ring, state);
+            // A ring that has ended keeps the memory.
+            state.machine.lose_loan();
+        }
+        state.wake_stream();
+        (self.bury(state), true)
+    }
+
+    /// Wakes all waiters after reading has ended. Memory held by the kernel is not returned to its lender.
+    #[cold]
+    pub(crate) fn end_streams(&self) {
+        let mut state = self.lock();
+        state.machine.lose_loan();
+        state.wake_room();
+        drop(self.bury(state));
+    }
+}

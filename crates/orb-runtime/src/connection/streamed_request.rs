@@ -1,0 +1,167 @@
+//! Requests whose last argument is read from a source while the request is written.
+//!
+//! The connection is exclusive to the call. The driver writes what the caller's task does not write at once,
+//! and reads the reply. The source is polled only while few bytes are queued.
+
+use std::task::{Context, Poll};
+
+use giop_codec::cdr::Encoder;
+use giop_proto::calls::CallId;
+use giop_proto::{CallError, Sent};
+
+use crate::connection::call::Pending;
+use crate::connection::{Link, State};
+use crate::stream::{CHUNK, Payload, SourceError};
+
+/// Maximum number of queued bytes for which the source is polled.
+const AHEAD: usize = CHUNK;
+
+/// Number of bytes, and of chunks, that are sent before the task yields.
+const BURST: usize = 8 * CHUNK;
+const BURST_CHUNKS: usize = 256;
+
+/// The result of sending a payload.
+#[derive(Debug)]
+pub(crate) enum Fed {
+    /// The payload is queued completely.
+    Whole,
+    /// The call ended before the payload was complete.
+    Answered,
+    /// The source failed after this part of the request was sent. A request that was sent in part cannot be
+    /// completed.
+    Failed(SourceError, Sent),
+    /// The connection accepts no more, and there is no call that could report the reason.
+    Lost,
+}
+
+impl Link {
+    /// Returns how many bytes the request that is being sent still lacks.
+    pub(crate) fn owes(&self) -> u64 {
+        self.lock().machine.owes()
+    }
+
+    /// Returns the reason why the connection accepts no more.
+    #[cold]
+    pub(crate) fn lost(&self) -> CallError {
+        self.lock().machine.lost()
+    }
+
+    /// Queues the start of a oneway whose payload follows.
+    pub(crate) fn begin_payload(&self, mut encoder: Box<Encoder>, coming: u64) -> Result<(), CallError> {
+        let mut state = self.lock();
+        let begun = state.machine.begin_request(None, &mut encoder, coming);
+        state.keep_encoder(encoder);
+        begun
+    }
+
+    /// Queues and writes the payload until it is queued completely or `call` has ended.
+    ///
+    /// The first bytes are written together with the start of the request. Cancel safe, but if a request is
+    /// abandoned before it is complete, its connection can only be closed.
+    pub(crate) fn poll_payload(
+        &self,
+        cx: &mut Context<'_>,
+        call: Option<CallId>,
+        payload: &mut Payload,
+    ) -> Poll<Fed> {
+        let mut sent = 0;
+        for _ in 0..BURST_CHUNKS {
+            let mut state = self.lock();
+            if call.is_some_and(|call| state.machine.is_over(call)) {
+                return Poll::Ready(Fed::Answered);
+            }
+            if state.machine.owes() == 0 {
+                let _ = self.flush(state);
+                return Poll::Ready(Fed::Whole);
+            }
+            if let Some(call) = call {
+                state.await_by_driver(call, cx);
+            }
+            if !state.machine.wants_part() {
+                // The connection is ending, which ends the call too.
+                return if call.is_some() { Poll::Pending } else { Poll::Ready(Fed::Lost) };
+            }
+            if state.machine.backlog() >= AHEAD {
+                (state, _) = self.flush(state);
+                if state.machine.backlog() >= AHEAD {
+                    state.await_room(cx);
+                    return Poll::Pending;
+                }
+            }
+            drop(state);
+            match payload.poll_chunk(cx) {
+                Poll::Ready(Some(Ok(chunk))) => {
+                    sent += chunk.len();
+                    self.lock().machine.send_part(chunk);
+                }
+                // The payload yields as many bytes as the request announced, or an error.
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(Err(error))) => {
+                    let mut state = self.lock();
+                    let sent = state.machine.give_up_request();
+                    if sent != Sent::Nothing {
+                        self.drain_events(&mut state, None);
+                        state.wake_driver();
+                    }
+                    return Poll::Ready(Fed::Failed(error, sent));
+                }
+                Poll::Pending => {
+                    let _ = self.flush(self.lock());
+                    return Poll::Pending;
+                }
+            }
+            if sent >= BURST {
+                break;
+            }
+        }
+        let _ = self.flush(self.lock());
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl State {
+    /// Registers the caller's waker with the call, and gives the read role to the driver.
+    pub(crate) fn await_by_driver(&mut self, call: CallId, cx: &Context<'_>) {
+        let index = call.index();
+        if self.callers.len() <= index {
+            self.callers.resize(index + 1, None);
+        }
+        if let Some(slot) = self.callers.get_mut(index)
+            && !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
+        {
+            *slot = Some(cx.waker().clone());
+        }
+        if !self.driver_reads {
+            self.driver_reads = true;
+            self.wake_driver();
+        }
+    }
+}
+
+impl Pending<'_> {
+    /// Queues the start of the request, whose payload follows.
+    pub(crate) fn begin_payload(&self, mut encoder: Box<Encoder>, coming: u64) -> Result<(), CallError> {
+        let mut state = self.link.lock();
+        let begun = state.machine.begin_request(Some(self.call), &mut encoder, coming);
+        state.keep_encoder(encoder);
+        self.arm(state);
+        begun
+    }
+
+    /// Requests that the reply is passed on as bytes.
+    pub(crate) fn pass_reply(&self) {
+        self.link.lock().machine.pass_reply(self.call);
+    }
+
+    /// Requests results before all of them are received: see
+    /// [`Connection::stream_reply`](giop_proto::Connection::stream_reply).
+    pub(crate) fn stream_reply(&self, nameless: bool) {
+        self.link.lock().machine.stream_reply(self.call, nameless);
+    }
+
+    /// Returns the id of the call.
+    pub(crate) fn call(&self) -> CallId {
+        self.call
+    }
+}

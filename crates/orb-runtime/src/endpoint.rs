@@ -1,0 +1,179 @@
+//! Endpoints of ORBs and objects: TCP addresses and Unix sockets, and their form in references.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::LazyLock;
+
+use giop_codec::Printable;
+use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, TaggedComponent, UiopProfile};
+
+/// An address to listen on and to connect to, as references carry it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Endpoint {
+    /// A host name or address, without brackets, and a TCP port.
+    Iiop { host: String, port: u16 },
+    /// The host and port of a TCP address with TLS.
+    Ssl { host: String, port: u16 },
+    /// A socket in this machine's file system.
+    Unix { path: String },
+    /// This ORB itself, by a pipe in memory.
+    Itself,
+}
+
+/// A profile of a reference that may be called, and its endpoints, of which there is at least one.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) profile: IiopProfile,
+    pub(crate) ways: Vec<Endpoint>,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iiop { host, port } => write!(f, "{}:{port}", Host(host)),
+            Self::Ssl { host, port } => write!(f, "ssliop://{}:{port}", Host(host)),
+            Self::Unix { path } => write!(f, "uiop://{}", Printable::new(path)),
+            Self::Itself => f.write_str("this ORB"),
+        }
+    }
+}
+
+/// Displays the host of a reference, which a peer may have made, with brackets around IPv6 addresses.
+pub(crate) struct Host<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(host) = self;
+        let host = Printable::new(host);
+        if self.0.contains(':') { write!(f, "[{host}]") } else { host.fmt(f) }
+    }
+}
+
+/// The first 16 bits of addresses that nothing listens on: IPv6 multicast of the reserved scope 0 ("IP
+/// Version 6 Addressing Architecture").
+///
+/// The address is numeric because TAO looks up the host of a listen point before each callback. It is
+/// multicast because every system refuses to connect there at once. A connection attempt to an unassigned
+/// unicast address may take minutes.
+const NOWHERE: u16 = 0xff10;
+
+impl Endpoint {
+    /// Returns the address of an ORB that does not listen, whose objects are called over its own connections.
+    pub(crate) fn nowhere(boot: [u8; 8]) -> Self {
+        let prefix = u128::from(NOWHERE) << 112;
+        let address = Ipv6Addr::from_bits(prefix | u128::from(u64::from_be_bytes(boot)));
+        Self::Iiop { host: address.to_string(), port: 1 }
+    }
+
+    /// Returns whether the address was made by [`nowhere`](Self::nowhere).
+    pub(crate) fn is_nowhere(&self) -> bool {
+        let Self::Iiop { host, .. } = self else { return false };
+        host.parse::<Ipv6Addr>().is_ok_and(|address| address.segments()[0] == NOWHERE)
+    }
+}
+
+/// Returns the name of this machine according to its system, which omniORB uses for its Unix sockets.
+pub(crate) fn this_machine() -> &'static str {
+    #[cfg(unix)]
+    static NAME: LazyLock<String> =
+        LazyLock::new(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    #[cfg(not(unix))]
+    static NAME: LazyLock<String> =
+        LazyLock::new(|| std::env::var("COMPUTERNAME").unwrap_or_else(|_| "localhost".to_owned()));
+    &NAME
+}
+
+impl Endpoint {
+    /// Returns the path of a Unix socket.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            Self::Iiop { .. } | Self::Ssl { .. } | Self::Itself => None,
+            Self::Unix { path } => Some(path),
+        }
+    }
+
+    /// Returns the host and port of an endpoint with TLS.
+    pub(crate) fn tls(&self) -> Option<(&str, u16)> {
+        match self {
+            Self::Ssl { host, port } => Some((host, *port)),
+            Self::Iiop { .. } | Self::Unix { .. } | Self::Itself => None,
+        }
+    }
+}
+
+/// Returns all profiles that can be called: those of IIOP, then TAO's of Unix sockets, as IIOP profiles
+/// without a host.
+pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = IiopProfile> + '_ {
+    let unix = ior.uiop_profiles().map(|UiopProfile { version, path, object_key, mut components }| {
+        // A UIOP profile does not name its machine.
+        let address = OmniUnixAddress { host: this_machine().to_owned(), path };
+        components.extend(TaggedComponent::omni_unix(&address));
+        IiopProfile { version, host: String::new(), port: 0, object_key, components }
+    });
+    ior.iiop_profiles().chain(unix)
+}
+
+/// Returns the Unix sockets of the profile that are on this machine.
+pub(crate) fn unix_paths(profile: &IiopProfile) -> impl Iterator<Item = String> + '_ {
+    let here = profile.omni_unix_addresses().filter(|address| address.host == this_machine());
+    here.map(|address| address.path)
+}
+
+/// A family of addresses. A host name may have addresses of either family. It is interleaved with IPv6
+/// addresses, like the IPv4 ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    V6,
+    Other,
+}
+
+impl Family {
+    pub(crate) fn of_address(address: &SocketAddr) -> Self {
+        if address.is_ipv6() { Self::V6 } else { Self::Other }
+    }
+
+    pub(crate) fn of_host(host: &str) -> Self {
+        match host.parse() {
+            Ok(IpAddr::V6(_)) => Self::V6,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Returns the addresses with the families interleaved, beginning with the family of the first one. The order
+/// within each family is kept.
+pub(crate) fn interleaved<A>(
+    addresses: impl IntoIterator<Item = A>,
+    family: impl Fn(&A) -> Family,
+) -> Vec<A> {
+    let mut addresses = addresses.into_iter().peekable();
+    let Some(first) = addresses.peek().map(&family) else { return Vec::new() };
+    let (ours, others): (Vec<A>, Vec<A>) = addresses.partition(|address| family(address) == first);
+    let mut all = Vec::with_capacity(ours.len() + others.len());
+    let (mut ours, mut others) = (ours.into_iter(), others.into_iter());
+    loop {
+        let (next, other) = (ours.next(), others.next());
+        if next.is_none() && other.is_none() {
+            return all;
+        }
+        all.extend(next);
+        all.extend(other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns_from_the_first_on() {
+        let family = |host: &&str| Family::of_host(host);
+        let hosts = ["::1", "::2", "::3", "10.0.0.1", "name"];
+        assert_eq!(interleaved(hosts, family), ["::1", "10.0.0.1", "::2", "name", "::3"]);
+        assert_eq!(interleaved(["a", "b", "::1"], family), ["a", "::1", "b"]);
+        assert_eq!(interleaved(["a"], family), ["a"]);
+        assert!(interleaved([], family).is_empty());
+        assert_eq!(Family::of_address(&"[::1]:1".parse().unwrap()), Family::V6);
+        assert_eq!(Family::of_address(&"127.0.0.1:1".parse().unwrap()), Family::Other);
+    }
+}

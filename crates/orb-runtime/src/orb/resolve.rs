@@ -1,0 +1,135 @@
+//! Resolution of texts to references.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use giop_codec::Version;
+use giop_codec::ior::Ior;
+use giop_codec::url::{Corbaloc, Corbaname, ObjectUrl};
+
+use crate::orb::Orb;
+use crate::reference::object::Url;
+use crate::reference::resolve::{NESTING, narrow};
+use crate::reference::{InvalidName, ObjectRef, Reference, ResolveError};
+use crate::runtime::Shared;
+
+impl Orb {
+    /// Resolves a text to a reference: `IOR:...`, `corbaloc:...`, `corbaname:...` or `file:...`.
+    ///
+    /// The object is asked for its interface only if the text does not contain it. A `corbaloc:` URL never
+    /// does.
+    ///
+    /// # Errors
+    /// [`ResolveError`] describes the problem, with the position of the character in malformed texts.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves at most an open connection.
+    #[doc(alias = "string_to_object")]
+    pub async fn resolve<R: Reference>(&self, text: &str) -> Result<R, ResolveError> {
+        let object = resolve_text(self.core(), text.to_owned(), 0).await?;
+        Ok(narrow(object).await?)
+    }
+
+    /// Resolves a text to a reference without checking the interface. If the object has another interface,
+    /// calls raise BAD_OPERATION.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](Self::resolve).
+    pub async fn resolve_unchecked<R: Reference>(&self, text: &str) -> Result<R, ResolveError> {
+        Ok(R::from_object(resolve_text(self.core(), text.to_owned(), 0).await?))
+    }
+
+    /// Creates a reference from an IOR; `None` for a nil one. No message is sent.
+    pub fn object(&self, ior: Ior) -> Option<ObjectRef> {
+        (!ior.is_nil()).then(|| ObjectRef::new(self.core(), ior))
+    }
+
+    /// Resolves an initial reference, set by `init_ref` or `-ORBInitRef`, or else its name appended to
+    /// `-ORBDefaultInitRef`.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](Self::resolve), and [`ResolveError::InvalidName`].
+    #[doc(alias = "resolve_initial_references")]
+    pub async fn initial<R: Reference>(&self, name: &str) -> Result<R, ResolveError> {
+        let url = initial_url(self.core(), name)?;
+        self.resolve(&url).await
+    }
+
+    /// Returns the names of all initial references that `init_ref` or `-ORBInitRef` set, sorted.
+    #[doc(alias = "list_initial_services")]
+    pub fn initial_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.core().config.initial.keys().cloned().collect();
+        names.sort();
+        names
+    }
+}
+
+fn initial_url(orb: &Shared, name: &str) -> Result<String, InvalidName> {
+    let config = &orb.config;
+    if let Some(url) = config.initial.get(name) {
+        return Ok(url.clone());
+    }
+    let prefix = config.default_initial.as_ref().ok_or_else(|| InvalidName(name.to_owned()))?;
+    Ok(format!("{}/{name}", prefix.trim_end_matches('/')))
+}
+
+type Resolving<'a> = Pin<Box<dyn Future<Output = Result<ObjectRef, ResolveError>> + Send + 'a>>;
+
+fn resolve_text(orb: &Arc<Shared>, text: String, depth: usize) -> Resolving<'_> {
+    Box::pin(async move {
+        if depth >= NESTING {
+            return Err(ResolveError::Nesting);
+        }
+        match text.parse::<ObjectUrl>()? {
+            ObjectUrl::Ior(ior) => object(orb, ior, &text),
+            ObjectUrl::Corbaloc(url) => resolve_corbaloc(orb, url, &text, depth).await,
+            ObjectUrl::Corbaname(Corbaname { context, name }) => {
+                let shown = context.to_string();
+                let context = resolve_corbaloc(orb, context, &text, depth).await?;
+                if name.is_empty() {
+                    return Ok(context);
+                }
+                crate::client::corbaname::resolve_str(&context, &name)
+                    .await
+                    .map_err(|source| ResolveError::Naming { name, context: shown, source })
+            }
+            ObjectUrl::File(path) => {
+                let text = tokio::fs::read_to_string(&path).await;
+                let text = text.map_err(|source| ResolveError::File { path, source })?;
+                resolve_text(orb, text.trim().to_owned(), depth + 1).await
+            }
+        }
+    })
+}
+
+async fn resolve_corbaloc(
+    orb: &Arc<Shared>,
+    url: Corbaloc,
+    text: &str,
+    depth: usize,
+) -> Result<ObjectRef, ResolveError> {
+    match url {
+        Corbaloc::Rir { name } => {
+            let url = initial_url(orb, &name)?;
+            resolve_text(orb, url, depth + 1).await
+        }
+        url => {
+            let ior = url.to_ior()?;
+            let address = text.split_once('/').map_or(text, |(address, _)| address);
+            let unversioned = !address.contains('@');
+            // A server of GIOP 1.0 cannot return anything that would be used.
+            let asks =
+                unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
+            let url = if unversioned { Url::Unversioned } else { Url::Versioned };
+            Ok(if asks { ObjectRef::of_url(orb, ior, url) } else { ObjectRef::new(orb, ior) })
+        }
+    }
+}
+
+fn object(orb: &Arc<Shared>, ior: Ior, text: &str) -> Result<ObjectRef, ResolveError> {
+    if ior.is_nil() {
+        return Err(ResolveError::Nil(text.to_owned()));
+    }
+    Ok(ObjectRef::new(orb, ior))
+}

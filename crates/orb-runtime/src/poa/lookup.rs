@@ -1,0 +1,133 @@
+//! Finding the objects of an ORB by their keys.
+
+use std::sync::Arc;
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::ObjectKey;
+use giop_codec::ior::OperationNumbers;
+
+use crate::experiments::OperationDemux;
+use crate::object_key::SystemId;
+use crate::poa::object_adapter::{Adapter, Located};
+use crate::poa::policy::LifespanPolicy;
+use crate::runtime::Shared;
+use crate::servant::active_object::Entry;
+use crate::servant::poa_gate::Gate;
+
+impl Shared {
+    /// Returns the object adapter.
+    #[inline]
+    #[expect(clippy::expect_used, reason = "the builder always sets it")]
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        self.extensions.adapter.get().expect("an ORB has an object adapter")
+    }
+
+    /// Returns whether a request for the key would find an object, or may find one after requests are no
+    /// longer held.
+    pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
+        match self.adapter().locate_or_level(key) {
+            Located::Object(entry) if !entry.is_gone() || entry.poa.node().makers.are_there() => true,
+            Located::Missing(poa, _) if poa.gate() == Gate::Holding || poa.node().makers.are_there() => true,
+            Located::Level(parent, _)
+                if parent.gate() == Gate::Holding || parent.node().births.are_possible() =>
+            {
+                true
+            }
+            _ => self.is_on_hold() && self.adapter().may_come(key),
+        }
+    }
+
+    /// Takes an object out of service. Its servant activator etherealizes it after its last request. Returns
+    /// whether this call deactivated it.
+    pub(crate) fn deactivate(self: &Arc<Self>, entry: &Arc<Entry>, cleanup_in_progress: bool) -> bool {
+        if entry.poa.node().makers.are_there() {
+            entry.poa.unmake(self, entry, cleanup_in_progress)
+        } else {
+            self.adapter().deactivate(entry)
+        }
+    }
+
+    #[cold]
+    pub(crate) fn no_such_object(&self, key: &[u8]) -> SystemException {
+        let key = ObjectKey::from(key);
+        SystemException::new(
+            SystemExceptionKind::ObjectNotExist,
+            minor::OBJECT_NOT_EXIST_NO_OBJECT,
+            CompletionStatus::No,
+        )
+        .because(format!("no object is active under the key {key}"))
+    }
+
+    /// Returns the exception for a key whose POA does not exist. If the index in the key leads nowhere, it
+    /// says that the object does not exist.
+    #[cold]
+    pub(crate) fn no_such_adapter(&self, key: &[u8]) -> SystemException {
+        let minor = if self.adapter().may_come(key) {
+            minor::OBJECT_NOT_EXIST_NO_ADAPTER
+        } else {
+            minor::OBJECT_NOT_EXIST_NO_OBJECT
+        };
+        let mut exception = self.no_such_object(key);
+        exception.minor = minor;
+        exception
+    }
+
+    /// Returns the exception for a POA that the adapter activator did not create.
+    #[cold]
+    pub(crate) fn no_such_poa(&self, name: &str) -> SystemException {
+        SystemException::new(
+            SystemExceptionKind::ObjectNotExist,
+            minor::OBJECT_NOT_EXIST_NO_ADAPTER,
+            CompletionStatus::No,
+        )
+        .because(format!("there is no POA `{name}`"))
+    }
+
+    /// Returns the numbers of an object's operations, if references publish them. They are known while a
+    /// servant is active.
+    pub(crate) fn operation_numbers(&self, key: &ObjectKey) -> Option<OperationNumbers> {
+        if self.config.demux.operations != OperationDemux::Numeric {
+            return None;
+        }
+        let entry = self.adapter().find(key.as_slice())?;
+        entry.skeleton.operations().numbers(entry.skeleton.repository_ids())
+    }
+}
+
+impl SystemId {
+    /// Parses an id that a POA of that lifespan chose. Returns `None` if no POA with SYSTEM_ID chose these
+    /// bytes.
+    #[must_use]
+    pub fn parse(lifespan: LifespanPolicy, id: &[u8]) -> Option<Self> {
+        match lifespan {
+            LifespanPolicy::Transient => Some(Self::Counted(u64::from_be_bytes(id.try_into().ok()?))),
+            LifespanPolicy::Persistent => {
+                let (boot, count) = id.split_first_chunk()?;
+                Some(Self::Stamped { boot: *boot, count: u32::from_be_bytes(count.try_into().ok()?) })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_a_poa_chose_are_parsed() {
+        let stamped = SystemId::Stamped { boot: [1, 2, 3, 4, 5, 6, 7, 8], count: 3 };
+        let cases: [(_, _, &[u8]); 2] = [
+            (LifespanPolicy::Transient, SystemId::Counted(0x0102), &[0, 0, 0, 0, 0, 0, 1, 2]),
+            (LifespanPolicy::Persistent, stamped, &[1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 3]),
+        ];
+        for (lifespan, id, bytes) in cases {
+            assert_eq!(id.object_id().as_slice(), bytes);
+            assert_eq!(SystemId::parse(lifespan, bytes), Some(id));
+            for foreign in ["", "account/7!", "account/7890123"] {
+                assert_eq!(SystemId::parse(lifespan, foreign.as_bytes()), None, "{foreign}");
+            }
+        }
+        let id = |boot| SystemId::Stamped { boot, count: 1 }.object_id();
+        assert_ne!(id([1; 8]), id([2; 8]), "each run has its own");
+    }
+}

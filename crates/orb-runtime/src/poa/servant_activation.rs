@@ -1,0 +1,170 @@
+//! Servant activation and etherealization: for one id, one step at a time.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::object_key::ObjectId;
+use crate::poa::handle::Poa;
+use crate::poa::servants::SharedActivator;
+use crate::poa::step_queue as steps;
+use crate::poa::step_queue::{Making, Steps};
+use crate::runtime::Shared;
+use crate::servant::active_object::Entry;
+use crate::servant::poa_gate::PoaGate;
+use crate::servant::request::panicked;
+use crate::servant::{Refusal, Servant};
+
+/// The servant activator of a POA, and its running steps by object id.
+#[derive(Default)]
+pub(crate) struct Makers {
+    activator: Mutex<Option<SharedActivator>>,
+    pub(crate) steps: Steps<ObjectId>,
+}
+
+impl Makers {
+    fn lock(&self) -> MutexGuard<'_, Option<SharedActivator>> {
+        self.activator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the activator. Returns `false` if one is set already.
+    pub(crate) fn set(&self, activator: SharedActivator) -> bool {
+        let mut set = self.lock();
+        if set.is_some() {
+            return false;
+        }
+        *set = Some(activator);
+        true
+    }
+
+    pub(crate) fn are_there(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    fn activator(&self) -> Option<SharedActivator> {
+        self.lock().clone()
+    }
+
+    /// Drops the activator, which may hold a handle of the POA.
+    pub(crate) fn let_go(&self) {
+        let activator = self.lock().take();
+        drop(activator);
+    }
+}
+
+impl PoaGate {
+    /// Waits for the turn of a servant manager, if the thread model serializes it with requests.
+    pub(crate) async fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
+        match &self.turn {
+            Some(turn) => Arc::clone(turn).acquire_owned().await.ok(),
+            None => None,
+        }
+    }
+
+    /// Returns the step that a request for an inactive object waits for: the running etherealization, or the
+    /// next incarnation. Returns `None` if there is no activator and no step is running.
+    ///
+    /// # Errors
+    /// Those of [`Steps::bring`].
+    pub(crate) fn make(
+        self: &Arc<Self>,
+        orb: &Arc<Shared>,
+        id: &[u8],
+    ) -> Result<Option<Making>, SystemException> {
+        let Some(activator) = self.node().makers.activator() else {
+            return Ok(self.node().makers.steps.get(id));
+        };
+        let is_there = || self.node().objects.get(id).is_some();
+        let poa = Poa::new(Arc::clone(self), orb);
+        let work = |id: ObjectId| async move {
+            let turn = poa.core.take_turn().await;
+            let made = AssertUnwindSafe(activator.incarnate(&id, &poa)).catch_unwind().await;
+            drop(turn);
+            let made = made.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
+            made.and_then(|servant| poa.core.enter_into_map(&poa.orb, &id, servant))
+        };
+        self.node().makers.steps.bring((self, orb), id, is_there, work).map(Some)
+    }
+
+    fn enter_into_map(
+        self: &Arc<Self>,
+        orb: &Shared,
+        id: &ObjectId,
+        servant: Servant,
+    ) -> Result<(), Refusal> {
+        let violated = |text: &str| {
+            let exception = SystemException::new(
+                SystemExceptionKind::ObjAdapter,
+                minor::OBJ_ADAPTER_INCARNATE_POLICY,
+                CompletionStatus::No,
+            );
+            Refusal::System(exception.because(text.to_owned()))
+        };
+        let identity = servant.identity();
+        if self.is_unique() && !self.objects_of(identity).is_empty() {
+            return Err(violated(
+                "the servant that was incarnated has an object already, and the POA has UNIQUE_ID",
+            ));
+        }
+        let adapter = orb.adapter();
+        match adapter.activate_with_id(self, id.as_slice(), servant.skeleton, servant.mode) {
+            Some(entry) => {
+                self.note_servant(identity, &entry, false);
+                Ok(())
+            }
+            // The program activated an object under the id meanwhile: that object serves.
+            None => Ok(()),
+        }
+    }
+
+    /// Deactivates an object with an activator, and etherealizes it after its last request. Returns whether
+    /// this call deactivated it.
+    pub(crate) fn unmake(
+        self: &Arc<Self>,
+        orb: &Arc<Shared>,
+        entry: &Arc<Entry>,
+        cleanup_in_progress: bool,
+    ) -> bool {
+        let runtime = steps::runtime(orb);
+        let (activator, runtime) = match (self.node().makers.activator(), runtime) {
+            (Some(activator), Ok(runtime)) => (activator, runtime),
+            (None, _) => return orb.adapter().deactivate(entry),
+            (Some(_), Err(error)) => {
+                tracing::warn!(target: "zorb", poa = &*self.node().name, %error, "a servant is not etherealized");
+                return orb.adapter().deactivate(entry);
+            }
+        };
+        let steps = self.node().makers.steps.lock();
+        // Retire the object under the lock: a request that finds it retired must also find the step.
+        if !entry.retire() {
+            return false;
+        }
+        orb.adapter().note_retired(self);
+        let (entry, poa) = (Arc::clone(entry), Poa::new(Arc::clone(self), orb));
+        let id = ObjectId::from(entry.id());
+        let _ending = steps.run(orb, &runtime, id.clone(), async move {
+            entry.idle().await;
+            poa.orb.adapter().take_out(&entry);
+            poa.core.forget_servant(&entry);
+            let remaining = !poa.core.objects_of(entry.servant()).is_empty();
+            let servant = Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode };
+            drop(entry);
+            let _turn = poa.core.take_turn().await;
+            let ended = activator.etherealize(&id, &poa, servant, cleanup_in_progress, remaining);
+            if let Err(panic) = AssertUnwindSafe(ended).catch_unwind().await {
+                let error = panicked(&*panic);
+                tracing::error!(target: "zorb", poa = poa.name(), %id, %error, "a servant activator failed to end a servant");
+            }
+            Ok(())
+        });
+        true
+    }
+
+    /// Returns the running etherealization of a deactivated object.
+    pub(crate) fn ending(&self, entry: &Entry) -> Option<Making> {
+        self.node().makers.steps.get(entry.id())
+    }
+}

@@ -1,0 +1,116 @@
+//! Operations, as stubs declare them and as requests name them.
+
+use std::borrow::Cow;
+
+use giop_codec::ByteOrder;
+use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
+use giop_proto::{CallError, Sent};
+
+use crate::experiments::Interface;
+
+/// An operation that a stub declares in a static.
+pub type Operation = Called<'static>;
+
+/// An operation to be called.
+#[derive(Debug)]
+pub struct Called<'n> {
+    pub(crate) name: &'n str,
+    pub(crate) oneway: bool,
+    pub(crate) streamed: bool,
+    /// It is not in a static, so that its address does not identify it.
+    passing: bool,
+    /// Byte order of arguments that are already encoded, and the position of their start modulo 8.
+    pub(crate) body: Option<(ByteOrder, usize)>,
+    /// Its interface, and its index among the operations of that interface.
+    place: Option<(&'static Interface, u32)>,
+}
+
+impl<'n> Called<'n> {
+    /// Creates an operation whose name is known for one call only.
+    pub(crate) const fn passing(name: &'n str, oneway: bool) -> Self {
+        Self { name, oneway, streamed: false, passing: true, body: None, place: None }
+    }
+
+    /// Declares the arguments as bytes of that order, which begin at a position of that value modulo 8.
+    pub(crate) const fn with_body(self, order: ByteOrder, phase: usize) -> Self {
+        Self { body: Some((order, phase)), ..self }
+    }
+
+    /// Returns whether results are returned as bytes.
+    pub(crate) const fn passes_on(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// Returns the address of an operation in a static, which identifies it.
+    #[inline]
+    pub(crate) fn address(&self) -> Option<usize> {
+        (!self.passing).then(|| std::ptr::from_ref(self).addr())
+    }
+}
+
+impl Operation {
+    /// Creates an operation with a reply.
+    #[must_use]
+    pub const fn twoway(name: &'static str) -> Self {
+        Self { name, oneway: false, streamed: false, passing: false, body: None, place: None }
+    }
+
+    /// Creates an operation without a reply.
+    #[must_use]
+    pub const fn oneway(name: &'static str) -> Self {
+        Self { name, oneway: true, streamed: false, passing: false, body: None, place: None }
+    }
+
+    /// Declares a `@stream` argument.
+    #[must_use]
+    pub const fn streamed(self) -> Self {
+        Self { streamed: true, ..self }
+    }
+
+    /// Declares its interface, and its index among the operations of that interface itself.
+    #[must_use]
+    pub const fn of(self, interface: &'static Interface, index: u32) -> Self {
+        Self { place: Some((interface, index)), ..self }
+    }
+
+    /// Returns the name on the wire.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns whether it was declared `oneway`.
+    #[must_use]
+    pub const fn is_oneway(&self) -> bool {
+        self.oneway
+    }
+}
+
+impl Called<'_> {
+    /// Returns the operation in requests to that server: its name, or its number if the server asks for
+    /// numbers.
+    #[inline]
+    pub(crate) fn written(&self, profile: &IiopProfile) -> Cow<'_, str> {
+        match profile.component(ComponentTag::ZORB_OPERATIONS) {
+            Some(component) if !self.streamed => self.number(component),
+            _ => Cow::Borrowed(self.name),
+        }
+    }
+
+    #[cold]
+    fn number(&self, component: &TaggedComponent) -> Cow<'_, str> {
+        let number = self.place.zip(component.as_zorb_operations());
+        let number = number.and_then(|((interface, index), numbers)| interface.number(&numbers, index));
+        number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
+    }
+
+    /// Adapts the error of a failed call: a servant that takes a stream may have started before the whole
+    /// request was written.
+    #[cold]
+    pub(crate) fn judge(&self, error: CallError) -> CallError {
+        match error.sent {
+            Sent::Partly if self.streamed => CallError { sent: Sent::Whole, ..error },
+            _ => error,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The addresses of an ORB in its references, and the addresses of references that it may call.
+
+use giop_codec::EncodeError;
+use giop_codec::giop::ObjectKey;
+use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, OrbType, TaggedComponent, UiopProfile};
+
+use crate::endpoint::{Endpoint, Family, Route, interleaved, this_machine, unix_paths};
+use crate::runtime::Shared;
+
+impl Shared {
+    /// Returns the reference to an object of this ORB, with all addresses, or `None` if the ORB does not
+    /// listen.
+    ///
+    /// The reference has one IIOP profile, which includes Unix sockets as omniORB names them, and then one
+    /// profile of TAO's form for each Unix socket. Without TCP, the first profile has port 0.
+    pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
+        self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
+    }
+
+    fn try_ior(&self, type_id: &str, key: &ObjectKey) -> Result<Option<Ior>, EncodeError> {
+        let mut tcp = self.endpoints.iter().filter_map(|endpoint| match endpoint {
+            Endpoint::Iiop { host, port } => Some((host.as_str(), *port)),
+            Endpoint::Ssl { .. } | Endpoint::Unix { .. } | Endpoint::Itself => None,
+        });
+        let mut tls: Vec<(&str, u16)> = self.endpoints.iter().filter_map(Endpoint::tls).collect();
+        if self.endpoints.is_empty() {
+            return Ok(None);
+        }
+        let mut components = vec![
+            TaggedComponent::orb_type(OrbType::ZORB),
+            TaggedComponent::code_sets(&self.config.code_sets)?,
+        ];
+        if self.config.deposit {
+            components.push(TaggedComponent::zorb_blocks());
+        }
+        if let Some(numbers) = self.operation_numbers(key) {
+            components.push(TaggedComponent::zorb_operations(&numbers)?);
+        }
+        let first = tcp.next();
+        // A profile has one TLS port, which belongs to its own host.
+        let (host, port) = first.or_else(|| tls.first().map(|(host, _)| (*host, 0))).unwrap_or(("", 0));
+        let mut main = IiopProfile::new(host, port, key.clone());
+        main.components.clone_from(&components);
+        let here = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
+        main.components.extend(here.and_then(|port| self.ssl_component(port, first.is_some())));
+        let unix = self.endpoints.iter().any(|endpoint| endpoint.path().is_some());
+        // Without a TCP endpoint, calls without TLS use Unix sockets of this machine.
+        let plain = if first.is_some() { Some(false) } else { unix.then_some(true) };
+        main.components.extend(self.csi_component(host, here, plain));
+        for (host, port) in tcp {
+            main.components.push(TaggedComponent::alternate_address(host, port)?);
+        }
+        let mut others = Vec::new();
+        for path in self.endpoints.iter().filter_map(Endpoint::path) {
+            let address = OmniUnixAddress { host: this_machine().to_owned(), path: path.to_owned() };
+            main.components.push(TaggedComponent::omni_unix(&address)?);
+            let mut profile = UiopProfile::new(path, key.clone());
+            profile.components.clone_from(&components);
+            profile.components.extend(self.csi_component("", None, Some(true)));
+            others.push(profile.to_tagged()?);
+        }
+        let mut mains = vec![main];
+        for (host, port) in tls {
+            let mut profile = IiopProfile::new(host, 0, key.clone());
+            profile.components.clone_from(&components);
+            profile.components.extend(self.ssl_component(port, first.is_some()));
+            profile.components.extend(self.csi_component(host, Some(port), None));
+            mains.push(profile);
+        }
+        let mut ior = Ior::from_profiles(type_id, &mains)?;
+        ior.profiles.extend(others);
+        Ok(Some(ior))
+    }
+
+    fn ssl_component(&self, port: u16, plaintext: bool) -> Option<TaggedComponent> {
+        let tls = self.config.tls.as_ref()?;
+        Some(TaggedComponent::ssl_sec_trans(tls.component(port, plaintext)))
+    }
+
+    /// Returns `None`: the feature `csi` is disabled.
+    #[cfg(not(feature = "csi"))]
+    fn csi_component(&self, _: &str, _: Option<u16>, _: Option<bool>) -> Option<TaggedComponent> {
+        None
+    }
+
+    /// Returns whether one of the profile's addresses belongs to this ORB.
+    pub(crate) fn is_own(&self, profile: &IiopProfile) -> bool {
+        self.endpoints.iter().any(|endpoint| match endpoint {
+            Endpoint::Iiop { host, port } => *port == profile.port && *host == profile.host,
+            Endpoint::Ssl { host, port } => {
+                *host == profile.host && profile.ssl().is_some_and(|ssl| ssl.port == *port)
+            }
+            Endpoint::Unix { path } => unix_paths(profile).any(|own| own == *path),
+            Endpoint::Itself => false,
+        })
+    }
+
+    /// Returns the profiles of a reference that may be called, in the order in which they are tried.
+    ///
+    /// If one of them offers TLS, the rules for TLS apply to all. Otherwise an attacker on the network could
+    /// provoke a failure and thereby force plaintext.
+    pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
+        let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
+        let routes = profiles.into_iter().map(|profile| Route { ways: self.ways(&profile, tls), profile });
+        let mut routes: Vec<Route> = routes.filter(|route| !route.ways.is_empty()).collect();
+        if self.config.tls.as_ref().is_some_and(|own| own.takes_plaintext(tls)) {
+            // If plaintext is preferred, it is tried first, but never after a failed handshake.
+            routes.sort_by_key(|route| route.ways.iter().any(|way| way.tls().is_some()));
+        }
+        routes
+    }
+
+    /// Returns the addresses of a profile in the order in which they are tried. Unix sockets of this machine
+    /// come first, because they answer at once or never. Hosts follow, with the families interleaved, by TLS
+    /// or in plaintext as the server and the configuration require. `offers` means that the reference has TLS
+    /// in any profile.
+    fn ways(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
+        let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
+        let secure = profile.secure_address();
+        let addresses = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
+        let tls = self.config.tls.as_ref();
+        let plaintext = !addresses.is_empty();
+        let secure = secure.filter(|_| tls.is_some_and(|tls| tls.takes_tls(plaintext)));
+        let secure = secure.map(|(host, port)| Endpoint::Ssl { host, port });
+        let addresses = match tls.is_none_or(|tls| tls.takes_plaintext(offers)) {
+            true => addresses,
+            false => Vec::new(),
+        };
+        let hosts = interleaved(addresses, |(host, _)| Family::of_host(host));
+        let hosts = hosts.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
+        unix.map(|path| Endpoint::Unix { path }).chain(secure).chain(hosts).collect()
+    }
+
+    /// Returns why a profile that has addresses may not be called, or `None` if it has no addresses.
+    #[cold]
+    pub(crate) fn forbids(&self, profile: &IiopProfile) -> Option<&'static str> {
+        match (&self.config.tls, profile.secure_address()) {
+            (None, Some(_)) if cfg!(feature = "tls") => {
+                Some("the server requires TLS, and this ORB has none: OrbBuilder::tls")
+            }
+            (None, Some(_)) => Some("the server requires TLS, which the feature `tls` brings"),
+            (Some(_), None) if !profile.addresses().is_empty() => {
+                Some("the server offers no TLS, which this ORB requires (TlsBuilder::outgoing)")
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Orb;
+    use crate::endpoint::profiles;
+
+    fn core(endpoints: &[Endpoint]) -> std::sync::Arc<Shared> {
+        Orb::builder().parts.core(endpoints.to_vec())
+    }
+
+    fn tcp(host: &str, port: u16) -> Endpoint {
+        Endpoint::Iiop { host: host.to_owned(), port }
+    }
+
+    fn unix(path: &str) -> Endpoint {
+        Endpoint::Unix { path: path.to_owned() }
+    }
+
+    // clause: ior.profile.tao_uiop, ior.component.omniorb_unix
+    #[test]
+    fn references_name_every_endpoint_and_are_recognised_by_each() {
+        let endpoints = [unix("/a"), tcp("h", 1), tcp("::1", 2), unix("/b")];
+        let server = core(&endpoints);
+        let ior = server.ior("IDL:X:1.0", b"key").unwrap();
+        let all: Vec<IiopProfile> = profiles(&ior).collect();
+        let ways = |profile| core(&[]).ways(profile, false);
+        assert_eq!(ways(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
+        assert_eq!((ways(&all[1]), ways(&all[2]), all.len()), (vec![unix("/a")], vec![unix("/b")], 3));
+        for profile in &all {
+            assert!(server.is_own(profile) && !core(&[tcp("h", 2), unix("/c")]).is_own(profile));
+            assert_eq!(profile.object_key.as_slice(), b"key");
+            assert!(profile.code_sets().is_some());
+        }
+    }
+
+    #[test]
+    fn an_orb_without_tcp_has_port_0() {
+        let ior = core(&[unix("/a")]).ior("", b"key").unwrap();
+        let main = ior.iiop_profile().unwrap();
+        assert_eq!((main.host.as_str(), main.port), ("", 0));
+        assert_eq!(core(&[]).ways(&main, false), [unix("/a")]);
+        assert!(core(&[]).ior("", b"key").is_none());
+    }
+
+    // clause: ior.component.omniorb_unix
+    #[test]
+    fn sockets_of_other_machines_are_passed_over() {
+        let address = OmniUnixAddress { host: "elsewhere".to_owned(), path: "/a".to_owned() };
+        let profile = IiopProfile::new("h", 1, b"key".as_slice().into())
+            .with_component(TaggedComponent::omni_unix(&address).unwrap());
+        assert_eq!(core(&[]).ways(&profile, false), [tcp("h", 1)]);
+        assert!(!core(&[unix("/a")]).is_own(&profile));
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn hosts_with_brackets_are_called_by_tls_too() {
+        use giop_codec::ior::SslSecTrans;
+        let tls = crate::tls::Tls::builder().build().unwrap();
+        let core = Orb::builder().tls(tls).parts.core(Vec::new());
+        let ssl = SslSecTrans { target_supports: 6, target_requires: 6, port: 1 };
+        let profile = IiopProfile::new("[::1]", 0, b"key".as_slice().into())
+            .with_component(TaggedComponent::ssl_sec_trans(ssl));
+        let routes = core.routes(vec![profile]);
+        assert_eq!(routes[0].ways, [Endpoint::Ssl { host: "::1".to_owned(), port: 1 }]);
+    }
+
+    #[test]
+    fn unix_sockets_of_references_can_be_left_alone() {
+        let ior = core(&[unix("/a"), tcp("h", 1)]).ior("", b"key").unwrap();
+        let careful = Orb::builder().unix_sockets(false).parts.core(Vec::new());
+        assert_eq!(careful.ways(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
+        assert!(careful.routes(profiles(&ior).skip(1).collect()).is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! State of modules above `runtime`, which the ORB owns without knowing its types.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// The state of one module. Only that module knows its type.
+#[derive(Default)]
+pub(crate) struct Extension(OnceLock<Box<dyn Any + Send + Sync>>);
+
+/// The state of all modules above `runtime`.
+#[derive(Debug, Default)]
+pub(crate) struct Extensions {
+    /// Of `client`: connections to servers.
+    pub(crate) client: Extension,
+    /// Of `poa`: object adapters.
+    pub(crate) adapter: Extension,
+    /// Of `dynamic`: types and interfaces that are known at run time.
+    pub(crate) interfaces: Extension,
+    /// Of `csi`: access control and credentials.
+    #[cfg(feature = "csi")]
+    pub(crate) security: Extension,
+    /// Of `telemetry`: the source of trace ids.
+    #[cfg(feature = "tracing")]
+    pub(crate) propagator: Extension,
+    /// Of `admin`: what the endpoint shows.
+    #[cfg(feature = "admin")]
+    pub(crate) admin: Extension,
+    /// Of `metrics`: what was exported to the `metrics` facade.
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics: Extension,
+}
+
+impl Extension {
+    /// Wraps the state of a module.
+    pub(crate) fn new<T: Any + Send + Sync>(state: T) -> Self {
+        Self(OnceLock::from(Box::new(state) as Box<dyn Any + Send + Sync>))
+    }
+
+    /// Sets the state, once.
+    #[cfg(feature = "admin")]
+    pub(crate) fn set<T: Any + Send + Sync>(&self, state: T) {
+        let _ = self.0.set(Box::new(state));
+    }
+
+    /// Returns the state. `None` if it is not set, or of another type.
+    #[inline]
+    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+        self.0.get()?.downcast_ref()
+    }
+
+    /// Returns the state, which is created on first use.
+    ///
+    /// # Panics
+    /// Panics if the state has another type, which no module can cause that has an extension of its own.
+    #[inline]
+    #[expect(clippy::expect_used, reason = "each extension has one owner, which always uses the same type")]
+    pub(crate) fn get_or_default<T: Any + Default + Send + Sync>(&self) -> &T {
+        self.0.get_or_init(|| Box::<T>::default()).downcast_ref().expect("the state of another module")
+    }
+}
+
+impl fmt::Debug for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extension").field("is_set", &self.0.get().is_some()).finish_non_exhaustive()
+    }
+}

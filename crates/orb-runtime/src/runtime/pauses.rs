@@ -1,0 +1,98 @@
+//! Holding requests before they start: until the program accepts them, or until memory for replies is
+//! available.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Waker};
+
+use crate::runtime::Shared;
+
+/// Pause flag: requests are held until `Orb::accept`.
+pub(crate) const HELD: u8 = 1;
+
+/// Pause flag: requests with large replies are held until memory is available.
+pub(crate) const CROWDED: u8 = 2;
+
+/// The reasons for which requests may be held.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    /// [`HELD`] and [`CROWDED`].
+    flags: AtomicU8,
+    /// Wakers of requests held by [`HELD`], by connection or call number.
+    held: Mutex<HashMap<u64, Waker>>,
+}
+
+impl Pauses {
+    pub(crate) fn new(hold: bool) -> Self {
+        Self { flags: AtomicU8::new(if hold { HELD } else { 0 }), held: Mutex::default() }
+    }
+}
+
+impl Shared {
+    /// Returns whether requests may be held before they start.
+    #[inline]
+    pub(crate) fn pauses(&self) -> bool {
+        self.pauses.flags.load(Ordering::Acquire) != 0
+    }
+
+    pub(crate) fn set_pause(&self, why: u8, pauses: bool) {
+        if pauses {
+            self.pauses.flags.fetch_or(why, Ordering::AcqRel);
+        } else {
+            self.pauses.flags.fetch_and(!why, Ordering::AcqRel);
+        }
+    }
+
+    /// Returns whether requests are held until `Orb::accept`.
+    pub(crate) fn is_on_hold(&self) -> bool {
+        self.pauses.flags.load(Ordering::Acquire) & HELD != 0
+    }
+
+    /// Returns whether requests are held. If so, registers the task to be woken by `Orb::accept`.
+    pub(crate) fn is_holding(&self, cx: &mut Context<'_>, number: u64) -> bool {
+        if !self.is_on_hold() {
+            return false;
+        }
+        let mut held = self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_on_hold() {
+            return false;
+        }
+        held.insert(number, cx.waker().clone());
+        true
+    }
+
+    /// Removes the connection or call from those that wait for `Orb::accept`.
+    pub(crate) fn waits_no_more(&self, number: u64) {
+        if self.is_on_hold() {
+            self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        }
+    }
+
+    /// Waits until requests are no longer held.
+    pub(crate) async fn accepting(&self) {
+        /// Removes the entry of a call that is dropped.
+        struct Call<'a>(&'a Shared, u64);
+        impl Drop for Call<'_> {
+            fn drop(&mut self) {
+                self.0.waits_no_more(self.1);
+            }
+        }
+        if !self.is_on_hold() {
+            return;
+        }
+        let number = self.number();
+        let _call = Call(self, number);
+        std::future::poll_fn(|cx| {
+            if self.is_holding(cx, number) { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        })
+        .await;
+    }
+
+    /// Ends the hold of the builder, and wakes all requests that it holds.
+    pub(crate) fn resume(&self) {
+        self.set_pause(HELD, false);
+        let held = std::mem::take(&mut *self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner));
+        held.into_values().for_each(Waker::wake);
+    }
+}

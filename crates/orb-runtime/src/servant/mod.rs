@@ -1,0 +1,49 @@
+//! Servants: their skeletons, the requests that they serve, and their results.
+//!
+//! `poa` finds objects. `server` starts and polls their requests, or `client` if the caller is in the same
+//! ORB.
+
+pub(crate) mod active_object;
+pub(crate) mod poa_gate;
+pub(crate) mod request_counter;
+mod streamed_result;
+pub(crate) mod thread_model;
+
+/// A module of its own, because the models in `loom/` replace it with loom's atomics.
+mod atomic {
+    pub(crate) use std::sync::atomic::{AtomicU32, Ordering};
+}
+pub(crate) mod charge;
+mod current;
+mod deposit;
+pub(crate) mod forward;
+mod item_stream;
+pub(crate) mod operation_lookup;
+mod optable;
+pub(crate) mod reply;
+pub(crate) mod request;
+mod result_source;
+mod results;
+mod seq_stream;
+mod servant_future;
+mod served;
+mod skeleton;
+mod stream;
+
+#[cfg(feature = "tracing")]
+pub(crate) use current::current_trace;
+pub use current::{Request, request, try_request};
+pub(crate) use current::{deadline_for_call, ending_behind_us, has_turn};
+pub use deposit::DepositError;
+pub use forward::{ForwardRequest, Refusal};
+pub use item_stream::ItemStream;
+pub use optable::OpTable;
+pub use request::{Outcome, ServerRequest, unknown_user_exception};
+pub use result_source::ResultSource;
+pub(crate) use result_source::TakenFrom;
+pub(crate) use results::{BadResults, ResultStream, Results};
+pub use seq_stream::{SeqStart, SeqStream};
+pub use servant_future::{LocalFuture, ServantFuture};
+pub(crate) use served::Served;
+pub use skeleton::{DispatchSlot, Servant, Skeleton, UserException};
+pub use stream::{ByteStream, StreamStart};

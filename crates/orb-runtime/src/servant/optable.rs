@@ -1,0 +1,224 @@
+//! Mapping of operation names to numbers, by a perfect hash generated at compile time and by alternatives for
+//! comparison.
+
+use std::sync::OnceLock;
+
+use crate::experiments::{OperationDemux, Others, linear, number};
+
+/// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`.
+///
+/// `SLOTS` is a power of two of at least `2 * N`.
+#[derive(Debug)]
+pub struct OpTable<const N: usize, const SLOTS: usize> {
+    names: [&'static str; N],
+    /// The seed of each bucket, mixed into the hashes of its names so that none of them collide.
+    seeds: [u32; SLOTS],
+    /// The number of the name in each slot, plus one. Zero is an empty slot.
+    slots: [u16; SLOTS],
+    /// Tables of the alternative strategies.
+    others: OnceLock<Others>,
+}
+
+impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
+    /// Builds the table.
+    ///
+    /// # Panics
+    /// At compile time, if a name occurs twice or `SLOTS` is too small.
+    #[must_use]
+    #[expect(
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "runs at compile time, on the program's own names"
+    )]
+    pub const fn new(names: [&'static str; N]) -> Self {
+        assert!(SLOTS.is_power_of_two() && SLOTS >= 2 * N && N < u16::MAX as usize);
+        let mut seeds = [0; SLOTS];
+        let mut slots = [0; SLOTS];
+        let mut hashes = [0; N];
+        let mut sizes = [0; SLOTS];
+        let mut largest = 0;
+        let mut i = 0;
+        while i < N {
+            hashes[i] = hash(names[i].as_bytes());
+            let bucket = hashes[i] as usize & (SLOTS - 1);
+            sizes[bucket] += 1;
+            if sizes[bucket] > largest {
+                largest = sizes[bucket];
+            }
+            i += 1;
+        }
+        // Place the largest buckets first.
+        let mut size = largest;
+        while size > 0 {
+            let mut bucket = 0;
+            while bucket < SLOTS {
+                if sizes[bucket] == size {
+                    let mut seed = 1;
+                    loop {
+                        let mut placed = 0;
+                        let mut i = 0;
+                        while i < N {
+                            if hashes[i] as usize & (SLOTS - 1) == bucket {
+                                let slot = mix(hashes[i], seed) as usize & (SLOTS - 1);
+                                if slots[slot] != 0 {
+                                    break;
+                                }
+                                slots[slot] = i as u16 + 1;
+                                placed += 1;
+                            }
+                            i += 1;
+                        }
+                        if placed == size {
+                            break;
+                        }
+                        let mut j = 0;
+                        while j < i {
+                            if hashes[j] as usize & (SLOTS - 1) == bucket {
+                                slots[mix(hashes[j], seed) as usize & (SLOTS - 1)] = 0;
+                            }
+                            j += 1;
+                        }
+                        seed += 1;
+                        if seed > 100_000 {
+                            panic!("no perfect hash: does an operation name stand twice?");
+                        }
+                    }
+                    seeds[bucket] = seed;
+                }
+                bucket += 1;
+            }
+            size -= 1;
+        }
+        Self { names, seeds, slots, others: OnceLock::new() }
+    }
+
+    /// Returns the number of the operation of that name.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, name: impl AsRef<[u8]>) -> Option<usize> {
+        let name = name.as_ref();
+        let hash = hash(name);
+        let seed = *self.seeds.get(hash as usize & (SLOTS - 1))?;
+        let slot = *self.slots.get(mix(hash, seed) as usize & (SLOTS - 1))?;
+        let index = usize::from(slot).checked_sub(1)?;
+        (self.names.get(index)?.as_bytes() == name).then_some(index)
+    }
+
+    /// Returns the number of the operation of that name, found by strategy `way`.
+    #[cold]
+    #[must_use]
+    pub fn find_by(&self, way: OperationDemux, name: &[u8]) -> Option<usize> {
+        let others = || self.others.get_or_init(|| Others::new(&self.names));
+        match way {
+            OperationDemux::Perfect => self.find(name),
+            OperationDemux::Linear => linear(&self.names, name),
+            OperationDemux::Sorted => others().binary(&self.names, name),
+            OperationDemux::Hash => others().hashed(name),
+            OperationDemux::Numeric => match number(name) {
+                Some(number) => (number < N).then_some(number),
+                None => self.find(name),
+            },
+        }
+    }
+
+    /// Returns the names in the order of their numbers.
+    #[must_use]
+    pub const fn names(&'static self) -> &'static [&'static str] {
+        &self.names
+    }
+}
+
+const fn mix(hash: u64, seed: u32) -> u64 {
+    let x = (hash ^ seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ (x >> 29)
+}
+
+#[inline]
+const fn hash(mut octets: &[u8]) -> u64 {
+    let mut hash = octets.len() as u64;
+    while let Some((chunk, rest)) = octets.split_first_chunk::<8>() {
+        hash = fold(hash ^ u64::from_le_bytes(*chunk));
+        octets = rest;
+    }
+    let mut last = 0;
+    while let Some((octet, rest)) = octets.split_first() {
+        last = (last << 8) | *octet as u64;
+        octets = rest;
+    }
+    fold(hash ^ last)
+}
+
+const fn fold(x: u64) -> u64 {
+    let x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x ^ (x >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    static TABLE: OpTable<5, 16> = OpTable::new(["_get_balance", "deposit", "withdraw", "m", ""]);
+
+    #[test]
+    fn every_name_has_its_number_and_no_other_has_one() {
+        for (i, name) in ["_get_balance", "deposit", "withdraw", "m", ""].into_iter().enumerate() {
+            assert_eq!(TABLE.find(name), Some(i), "{name}");
+        }
+        for name in ["deposi", "deposit2", "n", "_is_a", "withdraw\0"] {
+            assert_eq!(TABLE.find(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_names_fit() {
+        let names: Vec<&'static str> = (0..1000).map(|i| &*format!("operation_{i}").leak()).collect();
+        let table = OpTable::<1000, 2048>::new(names.clone().try_into().unwrap());
+        assert!(names.iter().enumerate().all(|(i, name)| table.find(name) == Some(i)));
+        for way in OperationDemux::ALL {
+            assert!(names.iter().enumerate().all(|(i, name)| table.find_by(way, name.as_bytes()) == Some(i)));
+        }
+    }
+
+    #[test]
+    fn a_number_is_one_of_the_operations_only_where_numbers_are_taken() {
+        for (name, number) in [("0", Some(0)), ("4", Some(4)), ("5", None), ("65536", None), ("04", None)] {
+            for way in OperationDemux::ALL {
+                let expected = number.filter(|_| way == OperationDemux::Numeric);
+                assert_eq!(TABLE.find_by(way, name.as_bytes()), expected, "{way:?} {name}");
+            }
+        }
+    }
+
+    const NAMES: usize = 24;
+
+    fn names() -> impl Strategy<Value = [&'static str; NAMES]> {
+        // Short names that are often prefixes of others, and names of attribute accessors.
+        prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES).prop_map(|names| {
+            let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
+            names.try_into().unwrap()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn all_ways_agree_on_every_name_whether_it_is_known_or_not(
+            names in names(),
+            others in prop::collection::vec("(_get_)?[abc_]{0,5}", 0..20),
+            octets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..20),
+        ) {
+            let table = OpTable::<NAMES, 64>::new(names);
+            let asked = names.iter().map(|name| name.as_bytes());
+            let asked = asked.chain(others.iter().map(String::as_bytes));
+            for name in asked.chain(octets.iter().map(Vec::as_slice)) {
+                let expected = names.iter().position(|known| known.as_bytes() == name);
+                for way in OperationDemux::ALL {
+                    if way != OperationDemux::Numeric || number(name).is_none() {
+                        prop_assert_eq!(table.find_by(way, name), expected, "{:?} {:?}", way, name.escape_ascii());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The part of a POA that its objects and their requests use.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use tokio::sync::{Notify, Semaphore};
+
+use crate::servant::thread_model::Turn;
+
+/// The state that decides whether requests may start: that of the POA's manager, until the POA is destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Gate {
+    Active = 0,
+    Holding = 1,
+    Discarding = 2,
+    Inactive = 3,
+    Destroyed = 4,
+}
+
+/// A POA, as its objects know it.
+pub(crate) struct PoaGate {
+    gate: AtomicU8,
+    /// Notified when the last request of an object ends, if a task waits for that.
+    pub(crate) idle: Notify,
+    /// Limits the threads of the ORB for servants that block.
+    pub(crate) threads: Arc<Semaphore>,
+    /// Serializes requests and calls of the servant manager, if the thread model requires it.
+    pub(crate) turn: Option<Turn>,
+    /// Whether requests run on the thread that calls `Orb::run_until`.
+    pub(crate) is_main: bool,
+    /// Whether a servant activator may etherealize its objects.
+    pub(crate) has_activator: bool,
+    /// The state that only module `poa` knows.
+    inner: Box<dyn Any + Send + Sync>,
+}
+
+impl Gate {
+    fn from_octet(octet: u8) -> Self {
+        [Self::Active, Self::Holding, Self::Discarding, Self::Inactive]
+            .into_iter()
+            .find(|gate| *gate as u8 == octet)
+            .unwrap_or(Self::Destroyed)
+    }
+}
+
+impl Gate {
+    /// Returns the exception for requests that this state rejects.
+    #[cold]
+    pub(crate) fn refusal(self) -> SystemException {
+        let (kind, minor, text) = match self {
+            Self::Active | Self::Holding => (
+                SystemExceptionKind::Transient,
+                minor::TRANSIENT_DISCARDED,
+                "the POA manager holds requests, and has as many as it may keep: Limits::max_held_requests, max_held_octets",
+            ),
+            Self::Discarding => (
+                SystemExceptionKind::Transient,
+                minor::TRANSIENT_DISCARDED,
+                "the POA manager discards requests",
+            ),
+            Self::Inactive => (
+                SystemExceptionKind::ObjAdapter,
+                minor::OBJ_ADAPTER_UNKNOWN_ADAPTER,
+                "the POA manager is inactive",
+            ),
+            Self::Destroyed => (
+                SystemExceptionKind::Transient,
+                minor::TRANSIENT_POA_DESTROYED,
+                "the object's POA is destroyed",
+            ),
+        };
+        SystemException::new(kind, minor, CompletionStatus::No).because(text)
+    }
+}
+
+impl PoaGate {
+    /// Creates a POA that holds requests.
+    pub(crate) fn with_node(
+        threads: Arc<Semaphore>,
+        turn: Option<Turn>,
+        is_main: bool,
+        has_activator: bool,
+        node: impl Any + Send + Sync,
+    ) -> Self {
+        Self {
+            gate: AtomicU8::new(Gate::Holding as u8),
+            idle: Notify::new(),
+            threads,
+            turn,
+            is_main,
+            has_activator,
+            inner: Box::new(node),
+        }
+    }
+
+    /// Returns the state of module `poa`.
+    #[inline]
+    pub(crate) fn node_as<T: Any>(&self) -> Option<&T> {
+        self.inner.downcast_ref()
+    }
+
+    /// Returns whether requests may start now. Call it after a request was counted on its object: see
+    /// [`Count`](crate::servant::request_counter::Count).
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.gate.load(Ordering::SeqCst) == Gate::Active as u8
+    }
+
+    pub(crate) fn gate(&self) -> Gate {
+        Gate::from_octet(self.gate.load(Ordering::SeqCst))
+    }
+
+    /// Sets the state. The caller holds the lock of the POA's manager.
+    pub(crate) fn store_gate(&self, gate: Gate) {
+        self.gate.store(gate as u8, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for PoaGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoaGate").field("gate", &self.gate()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,379 @@
+//! Admission of requests: which ones start now, are held, or are rejected.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Context;
+
+use bytes::Bytes;
+use giop_codec::exception::{SystemException, SystemExceptionKind};
+use giop_codec::giop::{ContextId, ObjectKey, ResponseFlags, ServiceContext};
+use giop_proto::{IncomingRequest, Limit, ServeToken};
+
+use crate::connection::Link;
+use crate::experiments::PathDemux;
+use crate::poa::manager::Held;
+use crate::poa::object_adapter::Located;
+use crate::reference::ObjectRef;
+use crate::servant::operation_lookup;
+use crate::servant::poa_gate::{Gate, PoaGate};
+use crate::servant::request::ReplyTo;
+use crate::servant::{ForwardRequest, Outcome, Refusal};
+use crate::server::active_requests::{Running, Shut};
+use crate::server::driver::Driver;
+use crate::server::pending_requests::Until;
+use crate::trace;
+use crate::trace::Way;
+
+/// The reason why a request waits before its object is looked up.
+enum Pause {
+    /// Waits for `Orb::accept`, or for earlier requests that hold all others.
+    Accepting,
+    /// Waits for reply memory.
+    Memory,
+}
+
+impl Driver {
+    /// Writes a received request into the wire log, regardless of when it starts.
+    #[inline]
+    pub(crate) fn note(&self, incoming: &IncomingRequest) {
+        if trace::wire_enabled() {
+            let octets = incoming.message();
+            let operation = operation_lookup::shown(&self.orb, incoming.key(), incoming.operation());
+            trace::wire(Way::In, self.link.peer(), operation, octets, octets.len());
+        }
+    }
+
+    /// Starts a request. Called without the lock, because a servant's code runs here.
+    pub(crate) fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+        if incoming.announces() {
+            self.orb.learn_ways_back(&self.link);
+        }
+        if self.orb.pauses() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all()) {
+            match self.pause(cx, &incoming) {
+                None => {}
+                Some(Pause::Accepting) => {
+                    self.put_off(incoming, Until::Accepting);
+                    return None;
+                }
+                Some(Pause::Memory) => {
+                    self.together.push_front(incoming);
+                    return None;
+                }
+            }
+        }
+        #[cfg(feature = "csi")]
+        let incoming = match self.identify(cx, incoming) {
+            Ok(incoming) => incoming,
+            Err(outcome) => return outcome,
+        };
+        let sets = Some(incoming.code_sets());
+        self.find(&incoming);
+        #[cfg(feature = "csi")]
+        if let Some(refused) = self.forbids_last(&incoming) {
+            return Some(refused);
+        }
+        if incoming.asks_for_reference()
+            && let Some(outcome) = self.tell_reference(&incoming)
+        {
+            return Some(outcome);
+        }
+        let Some(entry) = &self.last else { return self.absent(cx, incoming) };
+        if let Some(waiting) = &self.waiting {
+            let poa = Arc::clone(&entry.poa);
+            if waiting.is_for(&poa) {
+                return self.closed(cx, &poa, incoming);
+            }
+            if waiting.is_for_object(&poa, incoming.key()) {
+                return self.wait_for(cx, &poa, Until::Turn, incoming);
+            }
+        }
+        let shut = match self.running.enter(entry) {
+            Ok(entered) => {
+                if incoming.response() == ResponseFlags::Server {
+                    acknowledge(&self.link, &mut self.running, &incoming);
+                }
+                return self.running.start(cx, entry, entered, incoming, sets);
+            }
+            Err(shut) => shut,
+        };
+        let poa = Arc::clone(&entry.poa);
+        match shut {
+            Shut::Gone => self.absent(cx, incoming),
+            Shut::Closed => self.closed(cx, &poa, incoming),
+        }
+    }
+
+    /// Forwards a request that asks for the reference of its object to that reference. `None`: no reference
+    /// can be returned.
+    #[cold]
+    fn tell_reference(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
+        let entry = self.last.as_ref();
+        let is_elsewhere = entry.is_some_and(|entry| entry.skeleton.elsewhere().is_some());
+        if !incoming.response().expects_reply() || is_elsewhere || !self.orb.may_be_here(incoming.key()) {
+            return None;
+        }
+        let type_id = entry.map_or("", |entry| entry.skeleton.repository_id());
+        let key = ObjectKey::from(incoming.key());
+        let to = ObjectRef::of_own(&self.orb, self.orb.ior(type_id, incoming.key())?, key);
+        let to = ForwardRequest::to(&to);
+        let told = ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) };
+        Some(ReplyTo::new(incoming).forward_with(self.running.encoder(), &to, &[told]))
+    }
+
+    /// Returns the reason why a request must wait before its object is looked up.
+    #[cold]
+    fn pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
+        if self.orb.is_holding(cx, self.number)
+            || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
+        {
+            return Some(Pause::Accepting);
+        }
+        // A request waits for memory once only. A side that awaits replies itself must keep reading, or both
+        // sides could deadlock.
+        let waits = !std::mem::take(&mut self.admitted)
+            && incoming.response().expects_reply()
+            && self.link.calls_waiting() == 0;
+        if waits {
+            self.ticket = self.orb.wait_for_memory(incoming.operation_octets(), &self.link);
+        }
+        self.ticket.as_ref().map(|_| Pause::Memory)
+    }
+
+    /// Returns whether a login is being checked.
+    #[inline]
+    pub(crate) fn waits_for_login(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_login())
+    }
+
+    /// Returns whether the next request waits for memory. If so, the ORB wakes the task when the request may
+    /// continue.
+    #[inline]
+    pub(crate) fn waits_for_memory(&mut self, cx: &Context<'_>) -> bool {
+        match &self.ticket {
+            None => false,
+            Some(ticket) => {
+                let waits = !ticket.is_granted(cx);
+                if !waits {
+                    (self.ticket, self.admitted) = (None, true);
+                }
+                waits
+            }
+        }
+    }
+
+    /// Handles a request whose object was not found.
+    #[cold]
+    fn absent(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+        let key = incoming.key();
+        let exception = match self.orb.adapter().locate_or_level(key) {
+            Located::Object(entry) if !entry.is_gone() => {
+                self.last = Some(entry);
+                return self.serve(cx, incoming);
+            }
+            Located::Missing(poa, id) => {
+                #[cfg(feature = "csi")]
+                if let Some(refused) = self.forbids(&incoming, poa.node().path.as_path(), id, None) {
+                    return Some(refused);
+                }
+                if !poa.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&poa)) {
+                    return self.closed(cx, &poa, incoming);
+                }
+                match poa.make(&self.orb, id) {
+                    Ok(Some(making)) => {
+                        return self.wait_for(cx, &poa, |held| Until::Made(held, making), incoming);
+                    }
+                    Ok(None) => poa.nothing(|| self.orb.no_such_object(key)),
+                    Err(exception) => exception,
+                }
+            }
+            // The object is being etherealized. A new incarnation may follow.
+            Located::Object(entry) => match entry.poa.make(&self.orb, entry.id()) {
+                Ok(Some(making)) => {
+                    return self.wait_for(cx, &entry.poa, |held| Until::Made(held, making), incoming);
+                }
+                Ok(None) => self.orb.no_such_object(key),
+                Err(exception) => exception,
+            },
+            Located::Level(parent, name) => {
+                #[cfg(feature = "csi")]
+                if let Some(refused) = self.forbids_what_may_come(&incoming) {
+                    return Some(refused);
+                }
+                if !parent.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&parent)) {
+                    return self.closed(cx, &parent, incoming);
+                }
+                match parent.bear(&self.orb, name) {
+                    Ok(Some(making)) => {
+                        return self.wait_for(cx, &parent, |held| Until::Made(held, making), incoming);
+                    }
+                    Ok(None) => self.orb.no_such_adapter(key),
+                    Err(exception) => exception,
+                }
+            }
+            Located::Nowhere => self.orb.no_such_adapter(key),
+        };
+        Some(self.refuse(&incoming, exception))
+    }
+
+    /// Holds a request until a step of a servant activator or adapter activator has completed, or until
+    /// earlier requests for the object have started.
+    fn wait_for(
+        &mut self,
+        cx: &mut Context<'_>,
+        poa: &Arc<PoaGate>,
+        until: impl FnOnce(Held) -> Until,
+        incoming: IncomingRequest,
+    ) -> Option<Outcome> {
+        match self.hold(poa, &incoming) {
+            Some(held) => {
+                // The next poll registers this task's waker with the awaited step.
+                cx.waker().wake_by_ref();
+                self.put_off(incoming, until(held));
+                None
+            }
+            None => Some(self.refuse(&incoming, Gate::Holding.refusal())),
+        }
+    }
+
+    /// Reserves a slot for a held request. `None`: a limit was reached.
+    fn hold(&self, poa: &Arc<PoaGate>, incoming: &IncomingRequest) -> Option<Held> {
+        let limits = &self.orb.config.limits;
+        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
+        // Held requests occupy at most half of the connection's requests. Otherwise those for one manager
+        // could use up all of them.
+        let held =
+            Held::new(poa, incoming.message().len(), limits).filter(|_| waiting < limits.max_requests / 2);
+        if held.is_none() {
+            self.orb.hit(Limit::HeldRequests);
+        }
+        held
+    }
+
+    /// Answers a request that does not reach a servant.
+    fn refuse(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
+        let mut to = ReplyTo::new(incoming);
+        // The server did not accept the request, so the sender is answered.
+        to.wanted |= incoming.response() == ResponseFlags::Server;
+        let asks = matches!(incoming.operation_octets(), b"_non_existent" | b"_not_existent");
+        if asks && exception.kind == SystemExceptionKind::ObjectNotExist && to.wanted {
+            return to.non_existent(self.running.encoder());
+        }
+        to.system_exception(self.running.encoder(), exception)
+    }
+
+    /// Handles a request whose POA is not open, or whose POA's manager holds an earlier request.
+    #[cold]
+    fn closed(
+        &mut self,
+        cx: &mut Context<'_>,
+        poa: &Arc<PoaGate>,
+        incoming: IncomingRequest,
+    ) -> Option<Outcome> {
+        let held = self.hold(poa, &incoming);
+        let gate = held.as_ref().map_or_else(|| poa.gate(), |held| held.poll_gate(cx));
+        match (gate, held) {
+            (Gate::Active | Gate::Holding, Some(held)) => {
+                if gate == Gate::Active {
+                    // The gate opened concurrently. Queue this request anyway, to keep the order of arrival.
+                    cx.waker().wake_by_ref();
+                }
+                self.put_off(incoming, Until::Open(held));
+                None
+            }
+            (gate, _) => Some(self.refuse(&incoming, gate.refusal())),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn put_off(&mut self, incoming: IncomingRequest, until: Until) {
+        self.waiting.get_or_insert_default().push(incoming, until);
+    }
+
+    /// Starts the held requests that need not wait any more, ahead of later ones.
+    #[cold]
+    pub(crate) fn take_up(&mut self, cx: &mut Context<'_>) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let ready = waiting.poll(&self.orb, self.number, cx);
+        if waiting.len() == 0 {
+            self.waiting = None;
+        }
+        let mut first = Vec::new();
+        for (incoming, refusal) in ready {
+            match refusal {
+                None => first.push(incoming),
+                Some(Refusal::System(exception)) => {
+                    let outcome = self.refuse(&incoming, exception);
+                    self.outcomes.push(outcome);
+                }
+                Some(Refusal::Forward(forward)) => {
+                    let outcome = ReplyTo::new(&incoming).forward(self.running.encoder(), &forward);
+                    self.outcomes.push(outcome);
+                }
+            }
+        }
+        self.serve_first(first.into_iter());
+    }
+
+    /// Discards requests that are still held when the ORB closes. If `told`, CloseConnection notifies their
+    /// callers. Otherwise each one is answered with an exception.
+    #[cold]
+    pub(crate) fn give_up_kept(&mut self, told: bool) {
+        let kept = self.waiting.as_mut().map(|waiting| waiting.give_up()).unwrap_or_default();
+        for incoming in kept {
+            if !incoming.response().expects_reply() {
+                self.orb.counters.discarded_oneways.fetch_add(1, Ordering::Relaxed);
+            }
+            if told {
+                self.finished.push(incoming.token());
+            } else {
+                let outcome = self.refuse(&incoming, crate::errors::closed());
+                self.outcomes.push(outcome);
+            }
+        }
+    }
+
+    pub(crate) fn serve_first(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
+        requests.rev().for_each(|incoming| self.together.push_front(incoming));
+    }
+
+    /// Sets `last` to the object of the request. Most requests are for the same object as the one before.
+    #[inline]
+    fn find(&mut self, incoming: &IncomingRequest) {
+        if self.orb.config.demux.path == PathDemux::DeLayered {
+            return self.find_together(incoming);
+        }
+        let key = incoming.key();
+        let again = self.last.as_ref().is_some_and(|last| last.is_at(key) && !last.is_gone());
+        if !again {
+            self.last = self.orb.adapter().find(key);
+        }
+    }
+
+    /// Finds object and operation by one look-up.
+    #[cold]
+    fn find_together(&mut self, incoming: &IncomingRequest) {
+        let adapter = self.orb.adapter();
+        let found = adapter.find_together(incoming.key(), incoming.operation_octets());
+        (self.last, self.running.number) = match found {
+            Some((entry, number)) => (Some(entry), Some(number)),
+            None => (adapter.find(incoming.key()), None),
+        };
+    }
+
+    /// Cancels a request. Returns whether it was dropped because it had not started.
+    pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
+        if let Some(at) = self.together.iter().position(|incoming| incoming.token() == token) {
+            return self.together.remove(at).is_some();
+        }
+        self.waiting.as_mut().is_some_and(|waiting| waiting.cancel(token)) || self.running.cancel(token)
+    }
+}
+
+/// Answers a oneway whose sender waits for the server, not for the servant.
+#[cold]
+fn acknowledge(link: &Link, running: &mut Running, incoming: &IncomingRequest) {
+    let mut encoder = running.encoder();
+    ReplyTo::new(incoming).received(&mut encoder);
+    link.lock().machine.acknowledge(incoming.token(), &mut encoder);
+    running.keep_encoder(encoder);
+}

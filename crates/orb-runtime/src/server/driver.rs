@@ -1,0 +1,553 @@
+//! The task of a connection. It reads when no caller does, serves requests in place, finishes writes and
+//! keeps timers.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use giop_codec::ByteOrder;
+use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
+use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest, ServeToken};
+use tokio::time::Sleep;
+
+use crate::connection::{Link, State, TAKEOVER, now};
+use crate::runtime::Shared;
+use crate::runtime::backpressure::{LARGE_REPLY, Ticket};
+use crate::servant::active_object::Entry;
+use crate::servant::reply::ReplyBuffer;
+use crate::servant::{ForwardRequest, Outcome, Request};
+use crate::server::active_requests::{Running, SPARE_SLOTS};
+use crate::server::pending_requests::Waiting;
+use crate::trace;
+use crate::trace::Way;
+
+/// Messages or bytes received, and time spent, after which the driver yields. Otherwise a peer could
+/// monopolize the thread with messages that cause no work, or with one that never ends.
+const BURST: (u64, u64) = (64, 4 << 20);
+const SLICE: Duration = Duration::from_micros(200);
+
+/// The ORB that serves the requests of a connection.
+pub(crate) struct Service {
+    pub(crate) orb: Arc<Shared>,
+}
+
+/// Maximum number of requests that are dispatched as one batch, with the lock taken once for all of them.
+const TOGETHER: usize = SPARE_SLOTS;
+
+/// Number of reply bytes that are queued at once during a batch.
+const REPLIES: usize = 64 * 1024;
+
+/// The driver of one link: a future that completes when the connection has ended.
+pub(crate) struct Driver {
+    pub(crate) link: Arc<Link>,
+    pub(crate) orb: Arc<Shared>,
+    /// The number of this connection among those that wait for `Orb::accept`.
+    pub(crate) number: u64,
+    pub(crate) running: Running,
+    /// The object of the last request.
+    pub(crate) last: Option<Arc<Entry>>,
+    /// Authenticates and authorizes requests, if access control is configured.
+    #[cfg(feature = "csi")]
+    pub(crate) guard: Option<Box<crate::csi::Guard>>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// The task was polled with a new waker. The timer must be polled again to register it.
+    moved: bool,
+    /// The ticket of the next request, which waits for reply memory.
+    pub(crate) ticket: Option<Arc<Ticket>>,
+    /// The next request has waited for reply memory and may start.
+    pub(crate) admitted: bool,
+    /// Requests that may not start yet.
+    pub(crate) waiting: Option<Box<Waiting>>,
+    /// The current dispatch batch and its results. Emptied after each batch; the allocations are reused.
+    pub(crate) together: VecDeque<IncomingRequest>,
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) finished: Vec<ServeToken>,
+}
+
+impl Driver {
+    pub(crate) fn new(link: Arc<Link>, service: Service, number: u64) -> Self {
+        let template = Request::idle(Arc::clone(&service.orb), link.peer().clone(), link.session().cloned());
+        let home = link.thread().and_then(|_| service.orb.home().cloned());
+        #[cfg(feature = "csi")]
+        let guard = service.orb.security().guard(&link);
+        let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link), home);
+        Self {
+            link,
+            orb: service.orb,
+            number,
+            running,
+            last: None,
+            #[cfg(feature = "csi")]
+            guard,
+            timer: None,
+            moved: false,
+            ticket: None,
+            admitted: false,
+            waiting: None,
+            together: VecDeque::new(),
+            outcomes: Vec::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// Queues a reply. It is written after the read that caused it has been processed, or when the batch is
+    /// full.
+    fn answer<'a>(
+        &mut self,
+        link: &'a Link,
+        mut state: MutexGuard<'a, State>,
+        outcome: Outcome,
+    ) -> MutexGuard<'a, State> {
+        let Outcome { token, mut encoder, failed } = outcome;
+        if let Some(exception) = failed {
+            self.orb.note_failed_oneway(&exception);
+        }
+        if encoder.is_empty() {
+            state.machine.finish_request(token);
+        } else {
+            if trace::wire_enabled() {
+                trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
+            }
+            if encoder.len() >= LARGE_REPLY {
+                return self.answer_at_length(link, state, token, encoder);
+            }
+            state.machine.send_reply(token, &mut encoder);
+            if state.machine.is_worth_a_write() {
+                (state, _) = link.flush(state);
+            }
+        }
+        self.running.keep_encoder(encoder);
+        state
+    }
+
+    /// Queues a large reply, which counts against the reply memory of all connections.
+    fn answer_at_length<'a>(
+        &mut self,
+        link: &'a Link,
+        mut state: MutexGuard<'a, State>,
+        token: ServeToken,
+        mut encoder: Box<ReplyBuffer>,
+    ) -> MutexGuard<'a, State> {
+        let mut room = Ok(());
+        if self.orb.pool().is_full_of_replies() {
+            drop(state);
+            room = self.orb.make_room_for_reply();
+            state = link.lock();
+        }
+        match room {
+            Ok(()) => state.machine.send_reply(token, &mut encoder),
+            Err(exception) => state.machine.refuse_reply(token, encoder.version(), &exception),
+        }
+        if state.machine.is_worth_a_write() {
+            (state, _) = link.flush(state);
+        }
+        if self.orb.pool().is_crowded() {
+            // Memory kept by an encoder is not accounted for, so the encoder is freed.
+            drop(encoder);
+            self.orb.queued_large_reply();
+        } else {
+            let (order, version) = (encoder.order(), encoder.version());
+            encoder.reset(order, version);
+            self.running.keep_encoder(encoder);
+        }
+        state
+    }
+
+    fn locate(&mut self, locate: &IncomingLocate) {
+        #[cfg(feature = "csi")]
+        if self.guard.is_some() {
+            return self.locate_blindly(locate);
+        }
+        let entry = self.orb.adapter().find(locate.key());
+        let forward = entry.as_ref().and_then(|entry| entry.skeleton.elsewhere());
+        let mut encoder = self.running.encoder();
+        let mut put = |status, forward: Option<&ForwardRequest>| {
+            encoder.reset(ByteOrder::NATIVE, locate.version());
+            let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
+            LocateReplyHeader { request_id: locate.id(), status }.encode(&mut encoder)?;
+            forward.map_or(Ok(()), |forward| forward.encode(&mut encoder))?;
+            finish_message(&mut encoder, size_at)
+        };
+        let written = match forward {
+            // If the forward target cannot be marshalled, answer OBJECT_HERE. The following request then
+            // fails with an exception, which tells more than a status.
+            Some(to) => put(LocateStatus::forward(to.permanent, locate.version()), forward)
+                .or_else(|_| put(LocateStatus::ObjectHere, None)),
+            None if self.orb.may_be_here(locate.key()) => put(LocateStatus::ObjectHere, None),
+            None => put(LocateStatus::UnknownObject, None),
+        };
+        if written.is_ok() {
+            self.link.lock().machine.send_locate_reply(&mut encoder);
+        }
+        self.running.keep_encoder(encoder);
+    }
+
+    /// Processes the events of the last read. The lock is not held while servants run.
+    fn events<'a>(
+        &mut self,
+        link: &'a Link,
+        mut state: MutexGuard<'a, State>,
+        cx: &mut Context<'_>,
+    ) -> (MutexGuard<'a, State>, usize) {
+        let mut served = 0;
+        loop {
+            let left = self.together.len();
+            if self.waiting.is_some() && self.waits_for_login() && state.machine.calls_waiting() == 0 {
+                // Requests that are not read occupy no memory here.
+                state.machine.hold_reading();
+                break;
+            }
+            if left > 0 {
+                // Stop dispatching while too many reply bytes are queued. A side that awaits replies itself
+                // must keep reading, or both sides could deadlock.
+                let backed_up = state.machine.is_backed_up() && state.machine.calls_waiting() == 0;
+                if backed_up || self.waits_for_memory(cx) {
+                    state.stalled = true;
+                    state.machine.waits_for_room();
+                    break;
+                }
+                drop(state);
+                state = self.serve_together(link, cx);
+                served += left - self.together.len();
+                continue;
+            }
+            state.stalled = false;
+            let mut event = state.machine.poll_event();
+            if let Some(Event::Request(incoming)) = event {
+                self.note(&incoming);
+                if !state.machine.has_more_input() {
+                    served += 1;
+                    drop(state);
+                    let outcome = self.serve(cx, incoming);
+                    state = link.lock();
+                    if let Some(outcome) = outcome {
+                        state = self.answer(link, state, outcome);
+                    }
+                    continue;
+                }
+                self.together.push_back(incoming);
+                event = loop {
+                    if self.together.len() >= TOGETHER || !state.machine.may_hand_out() {
+                        break None;
+                    }
+                    match state.machine.poll_event() {
+                        Some(Event::Request(incoming)) => {
+                            self.note(&incoming);
+                            self.together.push_back(incoming);
+                        }
+                        Some(Event::Cancelled(token)) => {
+                            if self.cancel(token) {
+                                state.machine.finish_request(token);
+                            }
+                        }
+                        other => break other,
+                    }
+                };
+                let together = self.together.len();
+                drop(state);
+                state = self.serve_together(link, cx);
+                served += together - self.together.len();
+                if event.is_none() {
+                    continue;
+                }
+            }
+            match event {
+                None => break,
+                // Unreachable: the code above takes all requests.
+                Some(Event::Request(incoming)) => {
+                    self.note(&incoming);
+                    self.together.push_back(incoming);
+                }
+                Some(Event::Locate(locate)) => {
+                    drop(state);
+                    self.locate(&locate);
+                    state = link.lock();
+                }
+                Some(Event::Cancelled(token)) => {
+                    if self.cancel(token) {
+                        state.machine.finish_request(token);
+                    }
+                }
+                Some(Event::Reply(call)) => link.replied(&mut state, call),
+                Some(Event::Closed) => state.wake_room(),
+            }
+        }
+        (state, served)
+    }
+
+    /// Dispatches the batch and queues its replies. Stops when too many reply bytes are queued; the remaining
+    /// requests stay in the batch.
+    fn serve_together<'a>(&mut self, link: &'a Link, cx: &mut Context<'_>) -> MutexGuard<'a, State> {
+        self.running.gather();
+        let mut octets = 0;
+        while let Some(incoming) = self.together.pop_front() {
+            match self.serve(cx, incoming) {
+                None if self.ticket.is_some() || self.waits_for_login() => break,
+                None => {}
+                // The encoder is returned here, because the next request reuses it.
+                Some(Outcome { token, encoder, failed: None }) if encoder.is_empty() => {
+                    self.finished.push(token);
+                    self.running.keep_encoder(encoder);
+                }
+                Some(outcome) => {
+                    octets += outcome.encoder.len();
+                    self.outcomes.push(outcome);
+                    if octets >= REPLIES {
+                        octets = 0;
+                        if !self.answer_all(link, link.lock()).machine.has_room() {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        self.running.rest();
+        self.answer_all(link, link.lock())
+    }
+
+    /// Queues the replies of the batch.
+    fn answer_all<'a>(&mut self, link: &'a Link, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        for token in self.finished.drain(..) {
+            state.machine.finish_request(token);
+        }
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            state = self.answer(link, state, outcome);
+        }
+        self.outcomes = outcomes;
+        state
+    }
+
+    /// Fires the timer if it is due, and arms it for the next timeout. Returns whether it fired.
+    fn keep_time(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
+        let mut fired = false;
+        loop {
+            let next = [state.machine.poll_timeout(), state.takeover].into_iter().flatten().min();
+            let Some(at) = next else {
+                state.armed = None;
+                return fired;
+            };
+            // The timer is moved only to an earlier time: a timer that fires early is cheaper than one moved
+            // for each call.
+            let rearmed = state.armed.is_none_or(|armed| at < armed);
+            if rearmed {
+                state.armed = Some(at);
+                match &mut self.timer {
+                    Some(timer) => timer.as_mut().reset(at.into()),
+                    None => self.timer = Some(Box::pin(tokio::time::sleep_until(at.into()))),
+                }
+            }
+            let Some(timer) = &mut self.timer else { return fired };
+            // Polling the timer costs more than comparing times. It was polled when it was armed.
+            let early = !rearmed && !self.moved && state.armed.is_some_and(|armed| state.clock < armed);
+            self.moved = false;
+            if early || timer.as_mut().poll(cx).is_pending() {
+                return fired;
+            }
+            fired = true;
+            state.armed = None;
+            let now = now();
+            state.clock = now;
+            if state.takeover.is_some_and(|at| at <= now) {
+                let quiet = state.machine.calls_waiting() == 0 && state.last_use + TAKEOVER <= now;
+                state.takeover = if quiet { None } else { Some(now + TAKEOVER) };
+                if quiet {
+                    state.driver_reads = true;
+                    state.callers.fill(None);
+                }
+            }
+            state.machine.handle_timeout(now);
+        }
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let link = Arc::clone(&self.link);
+        let mut state = link.lock();
+        state.driver_awake = true;
+        state.spins = 0;
+        state.clock = now();
+        if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.driver = Some(cx.waker().clone());
+            self.moved = true;
+        }
+        let started = state.clock;
+        let (messages, octets) = state.machine.received();
+        let mut served = 0;
+        // Usually the socket became readable, so read before checking anything else.
+        let idle = self.running.is_idle() && self.together.is_empty() && self.waiting.is_none();
+        if state.driver_reads && !state.reading && idle && state.machine.wants_read() {
+            match link.socket.poll_read_ready(cx) {
+                Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
+                // The loop below handles the same conditions.
+                Poll::Ready(Err(_)) | Poll::Pending => {}
+            }
+        }
+        if self.waiting.is_some() {
+            drop(state);
+            self.take_up(cx);
+            state = self.answer_all(&link, link.lock());
+        }
+        loop {
+            state = link.settle(state, cx);
+            state.wake_stream();
+            state = link.bury(state);
+            if !self.running.is_idle() {
+                drop(state);
+                while let Some(outcome) = self.running.poll_done(cx) {
+                    drop(self.answer(&link, link.lock(), outcome));
+                }
+                let released: Vec<_> = self.running.released().collect();
+                self.serve_first(released.into_iter());
+                state = link.lock();
+            }
+            let count;
+            (state, count) = self.events(&link, state, cx);
+            served += count;
+            // The replies to one read leave in one write. Output that callers could not write is finished
+            // here.
+            while state.machine.has_output() && !state.writing {
+                if state.blocked {
+                    match link.socket.poll_write_ready(cx) {
+                        Poll::Ready(Ok(())) => state.blocked = false,
+                        Poll::Ready(Err(error)) => {
+                            let now = state.clock;
+                            state.machine.handle_write_error(&error, now);
+                            break;
+                        }
+                        Poll::Pending => break,
+                    }
+                }
+                (state, _) = link.flush(state);
+            }
+            let more;
+            (state, more) = self.events(&link, state, cx);
+            if more > 0 {
+                // The flush above freed capacity for the replies of these requests. They are written at once.
+                served += more;
+                continue;
+            }
+            // Chunks of a stream become available when the messages around them have been processed.
+            state.wake_stream();
+            if state.machine.is_closed() {
+                let settled;
+                (state, settled) = link.recall(state, cx);
+                drop(state);
+                self.running.cancel_all();
+                let drained = self.running.is_idle() || self.drain(cx).is_ready();
+                return if drained && settled { Poll::Ready(()) } else { Poll::Pending };
+            }
+            if state.machine.wants_shutdown() && !state.shut_down {
+                state.shut_down = true;
+                link.socket.shut_down_write();
+            }
+            if self.keep_time(&mut state, cx) {
+                if state.machine.is_quiet() {
+                    self.running.release(LARGE_REPLY);
+                    state.release(LARGE_REPLY);
+                    self.orb.trim_pool_later();
+                }
+                continue;
+            }
+            if self.waiting.as_ref().is_some_and(|waiting| waiting.keeps()) && self.orb.is_closing() {
+                let told = state.machine.is_draining();
+                drop(state);
+                self.give_up_kept(told);
+                state = self.answer_all(&link, link.lock());
+                continue;
+            }
+            state.driver_awake = false;
+            let caller_reads = link.client_only && !state.driver_reads && state.machine.calls_waiting() <= 1;
+            let for_login = self.waits_for_login() && state.machine.calls_waiting() == 0;
+            let stalled = !self.together.is_empty() || for_login;
+            if state.reading || caller_reads || stalled || !state.machine.wants_read() {
+                return Poll::Pending;
+            }
+            let received = state.machine.received();
+            let much = received.0 >= messages + BURST.0 || received.1 >= octets + BURST.1;
+            if much && state.clock.saturating_duration_since(started) > SLICE {
+                drop(state);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            state.driver_reads = true;
+            let ready = if state.machine.takes_last_oneways() {
+                let ready;
+                (state, ready) = link.poll_last_input(state, cx);
+                if ready.is_pending() {
+                    state.driver_awake = true;
+                    state.machine.all_read();
+                    continue;
+                }
+                ready
+            } else {
+                link.socket.poll_read_ready(cx)
+            };
+            match ready {
+                Poll::Pending => {
+                    // A further message is expected at once only after a request. A caller cannot spin on the
+                    // ring of another thread.
+                    let called = state.machine.calls_waiting() == 1 && link.thread().is_some();
+                    let came = if served > 0 || called {
+                        let came;
+                        (state, came) = link.spin(state);
+                        came
+                    } else {
+                        false
+                    };
+                    if !came {
+                        link.set_low_water(&mut state);
+                        return Poll::Pending;
+                    }
+                    state.driver_awake = true;
+                }
+                Poll::Ready(Ok(())) => {
+                    state.driver_awake = true;
+                    (state, _) = link.read(state, Duration::ZERO);
+                }
+                Poll::Ready(Err(error)) => {
+                    state.driver_awake = true;
+                    let now = state.clock;
+                    state.machine.handle_read_error(&error, now);
+                }
+            }
+        }
+    }
+
+    /// Lets the servants of a lost connection finish. Their outcomes are discarded.
+    fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            while self.running.poll_done(cx).is_some() {}
+            let released: Vec<_> = self.running.released().collect();
+            if released.is_empty() {
+                break;
+            }
+            for incoming in released {
+                self.serve(cx, incoming);
+            }
+        }
+        if self.running.is_idle() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().run(cx)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The runtime is shutting down, or the driver has finished.
+        self.link.abort(CloseReason::Local);
+        self.orb.waits_no_more(self.number);
+        self.link.end_streams();
+        // Others may keep the link, and with it the socket: for example a servant that holds the stream of a
+        // request.
+        self.link.socket.hang_up();
+    }
+}

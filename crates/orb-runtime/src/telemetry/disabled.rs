@@ -1,0 +1,41 @@
+//! Replacement for `telemetry` without the feature `tracing`: records nothing and takes no memory.
+
+use giop_codec::exception::SystemException;
+
+/// The telemetry of a request: none.
+#[derive(Default)]
+pub(crate) struct Seen;
+
+/// The span of a servant: none.
+pub(crate) struct Kept;
+
+impl Seen {
+    #[inline(always)]
+    pub(crate) fn kept(&self) -> Kept {
+        Kept
+    }
+
+    #[inline(always)]
+    pub(crate) fn results(&self) {}
+
+    #[inline(always)]
+    pub(crate) fn user_exception(&self, _: &str) {}
+
+    #[inline(always)]
+    pub(crate) fn system_exception(&self, _: &SystemException) {}
+
+    #[inline(always)]
+    pub(crate) fn local_exception(&self, _: &dyn std::fmt::Display) {}
+
+    #[inline(always)]
+    pub(crate) fn count(&self) {}
+
+    #[inline(always)]
+    pub(crate) fn end(&mut self) {}
+}
+
+/// Runs `f`.
+#[inline(always)]
+pub(crate) fn within<R>(_: Kept, f: impl FnOnce() -> R) -> R {
+    f()
+}

@@ -1,0 +1,42 @@
+//! The modules of the crate, from the ground up: each uses only those before it.
+
+#[test]
+fn modules_use_each_other_in_one_direction() {
+    module_order::check(
+        env!("CARGO_MANIFEST_DIR"),
+        &[
+            "errors",
+            "lossy",
+            "opaque",
+            "object_key",
+            "quirks",
+            "signal",
+            "experiments",
+            "tls",
+            "transport",
+            "trace",
+            "config",
+            "stream",
+            "endpoint",
+            "connection",
+            "runtime",
+            "csi",
+            "telemetry",
+            "servant",
+            "reference",
+            "poa",
+            "client",
+            "server",
+            "orb",
+            "metrics",
+            "admin",
+            "dynamic",
+            "testing",
+            "conversions",
+            "types",
+            "wire",
+            "inside",
+            "private",
+        ],
+    );
+}
