@@ -4,176 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 use zorb::{Demux, Latency, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux};
 
-use crate::many::ManyArgs;
-use crate::reference::Object;
-use crate::series::{self, SeriesOptions};
-
-/// The largest `--size`, bytes: 1 GiB.
-pub const MAX_SIZE: u64 = 1 << 30;
-
-/// Calls in one iteration of the published demultiplexing experiments.
-pub const CALLS_AN_ITERATION: u32 = 100;
-
-/// Numbers of operations of the interfaces whose last operation is called.
-pub const OPERATIONS: [u32; 2] = [100, 1_000];
-
-/// One kind of experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Test {
-    /// One-way flood of sequences, confirmed by a final call
-    Ttcp,
-    /// Two-way call without parameters, one outstanding
-    Ping,
-    /// Two-way call that returns its argument
-    Echo,
-    /// Two-way call of the last of 100 operations, one outstanding
-    Demux,
-    /// Two-way calls with several outstanding on one connection
-    Pipeline,
-    /// Messages of one kind and size, one a frame, each with a record of its own
-    Series,
-    /// Two-way calls of many objects, drawn with a fixed seed, one outstanding
-    Objects,
-    /// Two-way calls by several clients at once, each with a connection of its own
-    Clients,
-    /// Calls of the last of 100 or 1,000 operations, which the server counts
-    Last,
-}
-
-/// The element type of the sequences sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Element {
-    /// 1 byte, opaque
-    Octet,
-    /// 1 byte of text
-    Char,
-    /// 2-byte integer
-    Short,
-    /// 4-byte integer
-    Long,
-    /// 8-byte IEEE 754
-    Double,
-    /// `struct { short s; char c; long l; octet o; double d; }`, 24 bytes
-    Struct,
-    /// The same struct, sent and received as it lies in memory
-    Zstruct,
-    /// The same struct padded to 32 bytes, which divide a buffer: for sockets, which send what lies in memory
-    Struct32,
-}
-
-impl Element {
-    /// User bytes of one element.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Element::Octet | Element::Char => 1,
-            Element::Short => 2,
-            Element::Long => 4,
-            Element::Double => 8,
-            Element::Struct | Element::Zstruct => 24,
-            Element::Struct32 => 32,
-        }
-    }
-}
-
-/// What a client shall do: the test and its options, the same for every peer.
-#[derive(Debug, Clone, Args)]
-pub struct Work {
-    /// The experiment
-    #[arg(value_enum)]
-    pub test: Test,
-    /// Element type (ttcp; echo: octet, struct or zstruct)
-    #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Element::Octet)]
-    pub element: Element,
-    /// User bytes of one buffer (ttcp, echo)
-    #[arg(long, value_parser = size, value_name = "BYTES", default_value = "65536")]
-    pub size: u64,
-    /// User bytes of the whole flood (ttcp)
-    #[arg(long, value_parser = bytes, value_name = "BYTES", default_value = "268435456")]
-    pub total: u64,
-    /// Calls (default: 20000; echo 5000; pipeline 100000; clients 50000; series 50)
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    pub n: Option<u32>,
-    /// Calls outstanding at a time (pipeline); clients at a time (clients)
-    #[arg(long, value_name = "CALLS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub depth: u32,
-    /// Socket buffer sizes, both directions (default: the kernel's autotuning)
-    #[arg(long, value_name = "BYTES", value_parser = size)]
-    pub sockbuf: Option<u64>,
-    /// Operations of the interface whose last one is called (last)
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = operations)]
-    pub operations: u32,
-    /// Call without waiting for replies (last)
-    #[arg(long)]
-    pub oneway: bool,
-    /// Ask a server of zorb what finding the operation takes by itself (last)
-    #[arg(long, hide = true)]
-    pub lookup: bool,
-    /// Times a hundred calls (last)
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub iterations: u32,
-    /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux, objects, clients)
-    #[arg(long, value_name = "FILE")]
-    pub samples: Option<std::path::PathBuf>,
-    /// What else a series takes.
-    #[command(flatten)]
-    pub series: SeriesOptions,
-}
-
-impl Work {
-    /// Returns the number of measured calls.
-    pub fn calls(&self) -> u32 {
-        self.n.unwrap_or(match self.test {
-            Test::Last => CALLS_AN_ITERATION * self.iterations,
-            Test::Echo => 5_000,
-            Test::Pipeline => 100_000,
-            Test::Series => 50,
-            Test::Clients => 50_000,
-            Test::Ttcp | Test::Ping | Test::Demux | Test::Objects => 20_000,
-        })
-    }
-
-    /// Returns the number of elements in one buffer: as many as fit into `--size`, at least one.
-    pub fn elements(&self) -> usize {
-        usize::try_from((self.size / self.element.bytes()).max(1)).unwrap_or(usize::MAX)
-    }
-
-    /// Returns the user bytes in one buffer: [`elements`](Self::elements) times the size of one.
-    pub fn payload_bytes(&self) -> u64 {
-        (self.size / self.element.bytes()).max(1) * self.element.bytes()
-    }
-
-    /// Returns the object that the test calls.
-    pub fn object(&self) -> Object {
-        match (self.test, self.element) {
-            (Test::Demux, _) => Object::Wide,
-            (Test::Series, _) => Object::Series,
-            (Test::Last, _) => Object::wide(self.operations, self.oneway),
-            (Test::Ttcp | Test::Echo, Element::Zstruct) => Object::ZeroCopy,
-            _ => Object::Ttcp,
-        }
-    }
-
-    /// Rejects what the contract has no operation for.
-    ///
-    /// # Errors
-    /// `echo` with a type other than `octet`, `struct` and `zstruct`; a series that is too long.
-    pub fn check(&self) -> anyhow::Result<()> {
-        if self.test == Test::Echo
-            && !matches!(self.element, Element::Octet | Element::Struct | Element::Zstruct)
-        {
-            anyhow::bail!("echo takes --type octet, struct or zstruct, not {}", self.element);
-        }
-        if self.test == Test::Series && self.calls() > series::LONGEST {
-            anyhow::bail!("a series has {} messages at most, not {}", series::LONGEST, self.calls());
-        }
-        Ok(())
-    }
-}
+use crate::many_objects::ManyArgs;
+use crate::parent_watch::ParentWatchArgs;
+use crate::reference::Address;
+use crate::work::{Work, parse_size};
 
 /// Options of `ttcp server`.
 #[derive(Debug, Clone, Args)]
@@ -191,7 +27,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["port", "host"])]
     pub unix: Option<std::path::PathBuf>,
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
-    #[arg(long, value_name = "BYTES", value_parser = size)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub sockbuf: Option<u64>,
     /// Compare each element with what clients send, and end where one differs
     #[arg(long)]
@@ -210,7 +46,7 @@ pub struct ServerArgs {
     pub many: ManyArgs,
     /// Common options.
     #[command(flatten)]
-    pub lifeline: crate::lifeline::LifelineArgs,
+    pub lifeline: ParentWatchArgs,
 }
 
 /// Options of `ttcp client`.
@@ -221,7 +57,7 @@ pub struct ClientArgs {
     pub work: Work,
     /// The server's IOR file, or corbaloc::HOST:PORT
     #[arg(long, value_name = "PATH|corbaloc:...", default_value = "server.ior")]
-    pub ior: crate::reference::Address,
+    pub ior: Address,
     /// GIOP version to speak
     #[arg(long, value_enum, default_value_t = Giop::V1_2)]
     pub giop: Giop,
@@ -420,37 +256,6 @@ pub enum Giop {
     V1_2,
 }
 
-impl fmt::Display for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Test::Ttcp => "ttcp",
-            Test::Ping => "ping",
-            Test::Echo => "echo",
-            Test::Demux => "demux",
-            Test::Pipeline => "pipeline",
-            Test::Series => "series",
-            Test::Objects => "objects",
-            Test::Clients => "clients",
-            Test::Last => "last",
-        })
-    }
-}
-
-impl fmt::Display for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Element::Octet => "octet",
-            Element::Char => "char",
-            Element::Short => "short",
-            Element::Long => "long",
-            Element::Double => "double",
-            Element::Struct => "struct",
-            Element::Zstruct => "zstruct",
-            Element::Struct32 => "struct32",
-        })
-    }
-}
-
 impl From<Transport> for zorb::Transport {
     fn from(transport: Transport) -> Self {
         match transport {
@@ -481,55 +286,12 @@ impl fmt::Display for Runtime {
     }
 }
 
-/// Parses a number of bytes: digits, then nothing or one of `K`, `M`, `G` (or `KiB`, `MiB`, `GiB`), powers of
-/// 1024.
-///
-/// # Errors
-/// A message that describes what is wrong with the text.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit {
-        "" => 0,
-        "K" | "KiB" => 10,
-        "M" | "MiB" => 20,
-        "G" | "GiB" => 30,
-        _ => return Err(format!("'{unit}' is no unit: write bytes, or K, M, G for powers of 1024")),
-    };
-    let number: u64 = number.parse().map_err(|e| format!("not a number of bytes: {e}"))?;
-    number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(|| format!("{text} is out of range"))
-}
-
-/// Parses a number of operations: one of [`OPERATIONS`].
-///
-/// # Errors
-/// There is no interface with that number of operations.
-pub fn operations(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(n) if OPERATIONS.contains(&n) => Ok(n),
-        _ => Err(format!(
-            "there is no interface of {text} operations, only of {} and {}",
-            OPERATIONS[0], OPERATIONS[1]
-        )),
-    }
-}
-
-/// Parses a buffer size: [`bytes`], at most [`MAX_SIZE`].
-///
-/// # Errors
-/// A message that describes what is wrong with the text.
-pub fn size(text: &str) -> Result<u64, String> {
-    match bytes(text)? {
-        n if n <= MAX_SIZE => Ok(n),
-        n => Err(format!("{n} bytes are more than the largest size, {MAX_SIZE}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::work::Element;
 
     #[derive(Parser)]
     struct Client {
@@ -539,19 +301,6 @@ mod tests {
 
     fn client(line: &str) -> Result<ClientArgs, clap::Error> {
         Client::try_parse_from(std::iter::once("client").chain(line.split(' '))).map(|c| c.args)
-    }
-
-    #[test]
-    fn bytes_take_binary_units() {
-        assert_eq!(bytes("1000"), Ok(1000));
-        assert_eq!(bytes("64K"), Ok(65_536));
-        assert_eq!(bytes("1MiB"), Ok(1 << 20));
-        assert_eq!(bytes("2G"), Ok(2 << 30));
-        for bad in ["", "K", "0", "-1", "64 K", "1k", "1TB", "99999999999999999999", "18446744073709551615G"]
-        {
-            assert!(bytes(bad).is_err(), "{bad}");
-        }
-        assert!(size("1G").is_ok() && size("1073741825").is_err());
     }
 
     #[test]

@@ -29,24 +29,28 @@
 #![allow(clippy::duplicate_mod, reason = "steps of the ladder have the same files, see there")]
 
 pub mod assault;
+pub mod blocking;
 pub mod cli;
 pub mod experiments;
+pub mod external_peers;
 pub mod figures;
 mod giop;
+pub mod harness;
 pub mod ladder;
-pub mod lifeline;
 pub mod literature;
-pub mod many;
-pub mod peer;
+pub mod many_clients;
+pub mod many_objects;
+pub mod parent_watch;
 pub mod priority;
 mod profiler;
 pub mod raw;
 pub mod reference;
 pub mod report;
-pub mod rivals;
 pub mod run;
 pub mod series;
 pub mod soak;
 pub mod statistics;
 mod system;
+pub mod test_loops;
+pub mod work;
 pub mod zorb_peer;

@@ -10,10 +10,11 @@ use ttcp_bench::experiments::{
     self, CrowdArgs, DemultiplexingArgs, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs,
     SeriesArgs, ThroughputArgs, WhiteboxArgs,
 };
+use ttcp_bench::external_peers::{PeersCommand, peers};
+use ttcp_bench::harness::BuiltIn;
 use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
-use ttcp_bench::rivals::{PeersCommand, peers};
-use ttcp_bench::run::{self, BuiltIn};
+use ttcp_bench::run;
 use ttcp_bench::soak::{self, SoakArgs, SoakClientArgs, SoakServerArgs};
 use ttcp_bench::{cli, raw, zorb_peer};
 
@@ -126,7 +127,7 @@ fn built_in() -> [BuiltIn; 2] {
 
 fn perform(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(args) if args.all => return experiments::run_all(&args, &built_in()),
+        Command::Run(args) if args.all => return experiments::run_all(&args.common, &built_in()),
         Command::Run(args) => return run::run(&args, &built_in()),
         Command::Throughput(args) => return args.run(&built_in()),
         Command::Deposit(args) => return args.run(&built_in()),

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use rustix::process::{getpriority_process, setpriority_process};
 
-use crate::lifeline::LifelineArgs;
+use crate::parent_watch::ParentWatchArgs;
 
 /// Difference between the nice values of the server and the client.
 pub(crate) const NICER: i32 = 5;
@@ -145,7 +145,7 @@ fn add_to_nice(more: i32) -> anyhow::Result<()> {
 /// # Errors
 /// The priority is not available, or stdin cannot be watched.
 pub fn load() -> anyhow::Result<()> {
-    LifelineArgs { lifeline: true }.watch()?;
+    ParentWatchArgs { lifeline: true }.watch()?;
     add_to_nice(NICEST)?;
     let begun = Instant::now();
     while begun.elapsed() < LIFE {

@@ -4,9 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::Context;
-
-use crate::many::references_path;
+use anyhow::{Context, ensure};
 
 /// An object of a bench server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +120,26 @@ pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::
         write_whole(&path, ior).with_context(|| format!("cannot write the IOR file {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Returns the path of the file with the references to the called objects.
+pub fn references_path(ior: &Path) -> PathBuf {
+    let mut name = ior.as_os_str().to_owned();
+    name.push(".objects");
+    PathBuf::from(name)
+}
+
+/// Returns the references to the called objects.
+///
+/// # Errors
+/// The file cannot be read, or has no references.
+pub fn references(ior: &Path) -> anyhow::Result<Vec<String>> {
+    let path = references_path(ior);
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}: is the server one with --objects?", path.display()))?;
+    let references: Vec<String> = text.lines().map(str::to_owned).collect();
+    ensure!(!references.is_empty(), "{} has no reference", path.display());
+    Ok(references)
 }
 
 /// Writes the references to the called objects atomically to [`references_path`].

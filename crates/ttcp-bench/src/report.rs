@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::{Element, Test, Work};
 use crate::series::SeriesLine;
+use crate::work::{Element, Test, Work};
 
 /// The result of one client run. Serialises to the one line of the contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -274,7 +274,7 @@ fn rounded(value: f64, digits: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::SeriesOptions;
+    use crate::work::SeriesOptions;
 
     fn work(test: Test, element: Element, size: u64) -> Work {
         Work {

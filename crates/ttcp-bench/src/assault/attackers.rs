@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::attacks;
-use crate::run::child::{orders, say};
+use crate::harness::child::{orders, say};
 
 /// Timeout for establishing a connection.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -15,7 +15,7 @@ use zorb::prelude::*;
 
 use super::contract::{TARGET, TargetRef};
 use crate::cli::Transport;
-use crate::run::child::{orders, say};
+use crate::harness::child::{orders, say};
 
 /// Size of an argument in bytes. Each call has a different argument.
 const OCTETS: usize = 32;

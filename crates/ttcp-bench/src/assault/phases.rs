@@ -15,11 +15,11 @@ use super::attackers::{Attack, Met};
 use super::client::Measured;
 use super::report::{Held, Phase, Report};
 use super::server::{CONNECTIONS, Counted, LATE, Sabotage};
-use crate::run::INTERRUPTED;
-use crate::run::child::Child;
-use crate::run::environment::Environment;
-use crate::run::processor::of_process;
-use crate::run::progress::Progress;
+use crate::harness::INTERRUPTED;
+use crate::harness::child::Child;
+use crate::harness::environment::Environment;
+use crate::harness::processor::of_process;
+use crate::harness::progress::Progress;
 use crate::system;
 
 /// Timeout for a process to start, to print something, or to release its resources.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::attackers::{Attack, Met};
 use super::client::Measured;
 use super::server::Counted;
-use crate::run::environment::Environment;
+use crate::harness::environment::Environment;
 
 /// The result, as `--json` writes it.
 #[derive(Debug, Serialize)]

@@ -12,7 +12,7 @@ use zorb::{Limit, MinorCode, Orb, SystemExceptionKind};
 
 use super::contract::{TARGET, TargetRef, TargetServant};
 use crate::cli::Transport;
-use crate::run::child::{orders, say};
+use crate::harness::child::{orders, say};
 
 /// Connections that it accepts in all, and from one address: the ORB's defaults.
 pub(super) const CONNECTIONS: (usize, usize) = (1_024, 64);

@@ -14,10 +14,10 @@ use super::driver::Said;
 use super::integrity::PASS;
 use super::store::{Cell, Data};
 use super::{Figures, Step, of_line};
-use crate::cli::Element;
 use crate::figures::{Column, Section, Table, bytes, published_rows, shown};
+use crate::harness::Peer;
 use crate::literature::Published;
-use crate::run::Peer;
+use crate::work::Element;
 
 /// Value of the setting [`PASS`] of these cells.
 const CALLS: &str = "calls";

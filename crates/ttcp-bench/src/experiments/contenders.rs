@@ -1,10 +1,10 @@
 //! The participants: sockets, zorb in several configurations, and the other ORBs that are built.
 
-use super::Common;
-use crate::cli::Element;
-use crate::rivals;
-use crate::run::place::HOST;
-use crate::run::{BuiltIn, Peer};
+use super::CommonArgs;
+use crate::external_peers;
+use crate::harness::place::HOST;
+use crate::harness::{BuiltIn, Peer};
+use crate::work::Element;
 
 /// A participant.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Contender {
 ///
 /// # Errors
 /// A selected name is unknown, or two have the same name.
-pub(crate) fn contenders(common: &Common, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Contender>> {
+pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Contender>> {
     let program = std::env::current_exe()?;
     let mut all = Vec::new();
     for peer in built_in.iter().map(|peer| Peer::built_in(&program, peer)) {
@@ -64,12 +64,12 @@ pub(crate) fn contenders(common: &Common, built_in: &[BuiltIn]) -> anyhow::Resul
         }
     }
     let rival = |peer: Peer| {
-        let flat = rivals::FLAT.contains(&peer.name.as_str());
+        let flat = external_peers::FLAT.contains(&peer.name.as_str());
         Contender { flat, ..Contender::new(peer) }
     };
-    all.extend(rivals::built()?.into_iter().map(rival));
+    all.extend(external_peers::built()?.into_iter().map(rival));
     let extra = common.extra.iter().cloned().map(Contender::new).collect();
-    rivals::chosen(all, extra, common.peers.as_deref(), |one| &one.peer)
+    external_peers::chosen(all, extra, common.peers.as_deref(), |one| &one.peer)
 }
 
 fn ways(zorb: &Peer) -> Vec<Contender> {
@@ -100,7 +100,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     }
 
     fn names(line: &str) -> anyhow::Result<Vec<String>> {

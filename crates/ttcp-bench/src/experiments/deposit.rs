@@ -7,13 +7,13 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{Common, Figures, Kind, Plan, Step, integrity, of_line};
-use crate::cli;
+use super::{CommonArgs, Figures, Kind, Plan, Step, integrity, of_line};
+use crate::external_peers::ZERO_COPY;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_table, shown};
-use crate::rivals::ZERO_COPY;
-use crate::run::BuiltIn;
-use crate::run::processor::Processor;
+use crate::harness::BuiltIn;
+use crate::harness::processor::Processor;
 use crate::statistics::median;
+use crate::work::{parse_bytes, parse_size};
 
 const NAME: &str = "deposit";
 
@@ -56,12 +56,12 @@ const PARTS: [(&str, &str); 7] = [
 pub struct DepositArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Sizes of the sequences (default: 4K, 8K, 16K and so on to 16M)
-    #[arg(long, value_parser = cli::size, value_delimiter = ',', value_name = "SIZES")]
+    #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
     /// User bytes of each flood (default: 1G)
-    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ impl DepositArgs {
     }
 
     /// Arguments for the whole experiment.
-    pub(crate) fn of(common: Common) -> DepositArgs {
+    pub(crate) fn of(common: CommonArgs) -> DepositArgs {
         DepositArgs { common, sizes: None, total: None }
     }
 }

@@ -10,16 +10,16 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::store::{Cell, Outcome, Sample, Store};
-use super::{Common, KINDS, LINK, Plan, Step, integrity};
+use super::{CommonArgs, KINDS, LINK, Plan, Step, integrity};
 use crate::figures::{Column, Document, Table, markdown};
-use crate::run::INTERRUPTED;
-use crate::run::children::Children;
-use crate::run::environment::Environment;
-use crate::run::links::{Laid, Link};
-use crate::run::peers::{Failure, Performed, Site};
-use crate::run::pin::Pins;
-use crate::run::place::Place;
-use crate::run::progress::Progress;
+use crate::harness::INTERRUPTED;
+use crate::harness::children::Children;
+use crate::harness::environment::Environment;
+use crate::harness::links::{Laid, Link};
+use crate::harness::peers::{Failure, Performed, Site};
+use crate::harness::pin::Pins;
+use crate::harness::place::Place;
+use crate::harness::progress::Progress;
 
 /// The output of a client.
 pub(crate) struct Said<'s> {
@@ -33,7 +33,7 @@ pub(crate) struct Said<'s> {
 ///
 /// # Errors
 /// The run cannot begin, or its results cannot be written.
-pub(crate) fn run(common: &Common, plans: &[Plan]) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     if common.dry_run {
         writeln!(std::io::stdout().lock(), "{}", markdown::of_table(&amount(common, plans)))?;
         return Ok(ExitCode::SUCCESS);
@@ -72,7 +72,7 @@ pub(crate) fn run(common: &Common, plans: &[Plan]) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns a table of the number of measurements.
-fn amount(common: &Common, plans: &[Plan]) -> Table {
+fn amount(common: &CommonArgs, plans: &[Plan]) -> Table {
     let row = |name: &str, [before, round, all]: [usize; 3], rounds: String| {
         vec![name.to_owned(), before.to_string(), round.to_string(), rounds, all.to_string()]
     };
@@ -99,7 +99,7 @@ fn amount(common: &Common, plans: &[Plan]) -> Table {
 }
 
 /// Returns the number of rounds of a plan.
-fn rounds(common: &Common, plan: &Plan) -> u32 {
+fn rounds(common: &CommonArgs, plan: &Plan) -> u32 {
     common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds })
 }
 
@@ -118,7 +118,7 @@ fn fresh(plans: &[Plan]) -> PathBuf {
     PathBuf::from("ttcp-results").join(format!("{name}-{now}-{}", std::process::id()))
 }
 
-fn measure(common: &Common, plans: &[Plan], store: &mut Store) -> anyhow::Result<End> {
+fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Result<End> {
     let rounds = |plan: &Plan| rounds(common, plan);
     let pins = common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();

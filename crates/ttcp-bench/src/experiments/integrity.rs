@@ -7,7 +7,7 @@
 use super::driver::Said;
 use super::store::{Cell, Data};
 use super::{Figures, Plan, Step, of_line};
-use crate::run::Peer;
+use crate::harness::Peer;
 
 /// The setting of cells that belong to this pass.
 pub(crate) const PASS: &str = "pass";

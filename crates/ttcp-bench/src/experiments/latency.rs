@@ -9,12 +9,12 @@ use hdrhistogram::Histogram;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::{Cell, Data};
-use super::{Common, Figures, Kind, Plan, Step, of_line};
-use crate::cli::Element;
+use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
+use crate::harness::BuiltIn;
 use crate::literature::Published;
-use crate::run::BuiltIn;
 use crate::statistics::{Summary, median};
+use crate::work::Element;
 
 const NAME: &str = "latency";
 
@@ -36,7 +36,7 @@ const LONGEST: u64 = 60_000_000_000;
 pub struct LatencyArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Elements of the sequences (default: 1, 2, 4 and so on to 1024)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub units: Option<Vec<u64>>,
@@ -55,7 +55,7 @@ impl LatencyArgs {
     }
 
     /// Arguments for the whole experiment.
-    pub(crate) fn of(common: Common) -> LatencyArgs {
+    pub(crate) fn of(common: CommonArgs) -> LatencyArgs {
         LatencyArgs { common, units: None, n: None }
     }
 }

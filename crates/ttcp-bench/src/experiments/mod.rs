@@ -21,16 +21,14 @@ mod throughput;
 mod whitebox;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
 use serde_json::Value;
 
 use crate::figures::Section;
-use crate::run::links::Link;
-use crate::run::peers::{Failure, Site};
-use crate::run::{BuiltIn, Peer, RunArgs};
+use crate::harness::links::Link;
+use crate::harness::peers::{Failure, Site};
+use crate::harness::{BuiltIn, CommonArgs, Peer};
 
 pub use demultiplexing::DemultiplexingArgs;
 pub use deposit::DepositArgs;
@@ -43,43 +41,6 @@ pub use whitebox::WhiteboxArgs;
 
 use contenders::Contender;
 use store::{Cell, Data, Outcome};
-
-/// Options of every experiment.
-#[derive(Debug, Clone, Args)]
-pub struct Common {
-    /// Rounds, of which medians are shown (default: by experiment)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: Option<u32>,
-    /// Less of everything: seconds in all, to see that it works
-    #[arg(long)]
-    pub quick: bool,
-    /// Only tell how many measurements there would be
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Directory of the results; what it has is not measured again (default: a new one in ttcp-results)
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Also write environment and all samples, as one JSON object, to FILE
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Only these peers, built-in ones or of `ttcp peers`; `none`: only those of --peer
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-    pub peers: Option<Vec<String>>,
-    /// A further peer: NAME=SERVER_CMD::CLIENT_CMD
-    ///
-    /// Words are split at blanks. {dir} stands for a directory of this run's own, {host} for the address that servers listen at (without it in its server's words a
-    /// peer is measured over loopback only); in the client's words {ready} for what
-    /// the server said after READY, {port} for the digits at its end, {args} for the test and its options (else they
-    /// come last). In the server's words {check} stands for --check where contents are to be checked, else for nothing.
-    #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
-    pub extra: Vec<Peer>,
-    /// Keep servers on one core and clients on another: steadier figures, for peers of one thread
-    #[arg(long)]
-    pub pin: bool,
-    /// The longest time that one client may take, seconds
-    #[arg(long, value_name = "SECS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub timeout: u64,
-}
 
 /// The setting of a cell that names the link between client and server. Without it: the loopback device.
 pub(crate) const LINK: &str = "link";
@@ -141,7 +102,7 @@ pub(crate) struct Plan {
 
 /// Runs one experiment and prints its section.
 fn run(
-    common: &Common,
+    common: &CommonArgs,
     built_in: &[BuiltIn],
     plan: impl FnOnce(&[Contender]) -> Plan,
 ) -> anyhow::Result<ExitCode> {
@@ -153,13 +114,13 @@ fn run(
 ///
 /// # Errors
 /// It cannot begin, or its results cannot be written.
-pub fn run_all(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-    let contenders = contenders::contenders(&args.common, built_in)?;
-    driver::run(&args.common, &plans(&args.common, &contenders)?)
+pub fn run_all(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    let contenders = contenders::contenders(common, built_in)?;
+    driver::run(common, &plans(common, &contenders)?)
 }
 
 /// Returns the plans of all kinds, in the order of [`KINDS`].
-fn plans(common: &Common, contenders: &[Contender]) -> anyhow::Result<[Plan; KINDS.len()]> {
+fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan; KINDS.len()]> {
     Ok([
         throughput::plan(&ThroughputArgs::of(common.clone()), contenders),
         whitebox::plan(&WhiteboxArgs::of(common.clone()), contenders),
@@ -185,8 +146,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::Element;
     use crate::literature::{Published, uncovered};
+    use crate::work::Element;
 
     /// Published tables that no section contains.
     const WITHOUT: &[&str] = &[];
@@ -206,7 +167,7 @@ mod tests {
         #[derive(Parser)]
         struct Line {
             #[command(flatten)]
-            common: Common,
+            common: CommonArgs,
         }
         let all = ["raw", "zorb", "omniorb"].map(|name| Contender {
             peer: format!("{name}=server {{check}}::client").parse().unwrap(),

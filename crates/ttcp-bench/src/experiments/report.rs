@@ -9,8 +9,8 @@ use clap::Args;
 use super::store::{Data, Outcome};
 use super::{KINDS, Kind};
 use crate::figures::{Document, Section, markdown, page};
+use crate::harness::environment::Environment;
 use crate::literature::Published;
-use crate::run::environment::Environment;
 
 /// Options of `ttcp report`.
 #[derive(Debug, Clone, Args)]

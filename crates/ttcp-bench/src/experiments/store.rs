@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::run::environment::Environment;
-use crate::run::processor::Processor;
+use crate::harness::environment::Environment;
+use crate::harness::processor::Processor;
 
 /// The file with an [`Environment`] for each run.
 const ENVIRONMENTS: &str = "environments.jsonl";

@@ -8,14 +8,14 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{Common, Figures, Kind, LINK, Plan, Step, calls, integrity, of_line};
-use crate::cli::{self, Element};
+use super::{CommonArgs, Figures, Kind, LINK, Plan, Step, calls, integrity, of_line};
+use crate::external_peers;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_rows, shown};
+use crate::harness::BuiltIn;
+use crate::harness::links::{self, Link};
 use crate::literature::Published;
-use crate::rivals;
-use crate::run::BuiltIn;
-use crate::run::links::{self, Link};
 use crate::statistics::{Summary, median};
+use crate::work::{Element, parse_bytes, parse_size};
 
 const NAME: &str = "throughput";
 
@@ -57,18 +57,18 @@ const SIZES_SLOW: [u64; 6] = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 
 pub struct ThroughputArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Element types (default: short, char, long, octet, double, struct; struct32 for sockets)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
     /// Sizes of the sender's buffer (default: 1K, 2K, 4K and so on to 1M; each second of them where a link is slow)
-    #[arg(long, value_parser = cli::size, value_delimiter = ',', value_name = "SIZES")]
+    #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
     /// Sizes of both socket queues of both sides; `auto`: as the kernel sees fit (default: auto,8K,64K)
     #[arg(long, value_parser = queue, value_delimiter = ',', value_name = "SIZES")]
     pub queues: Option<Vec<u64>>,
     /// User bytes of each flood (default: 64M; 8M through queues under 16 KiB; what takes a quarter of a second where a link is slow)
-    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
     /// What is between client and server: `loopback`, and links of so many Mbit/s (default: loopback,155,622,1000; with
     /// --host none of them)
@@ -98,7 +98,7 @@ impl ThroughputArgs {
     }
 
     /// Arguments for the whole experiment.
-    pub(crate) fn of(common: Common) -> ThroughputArgs {
+    pub(crate) fn of(common: CommonArgs) -> ThroughputArgs {
         ThroughputArgs {
             common,
             types: None,
@@ -113,7 +113,7 @@ impl ThroughputArgs {
 }
 
 fn queue(text: &str) -> Result<u64, String> {
-    if text == "auto" { Ok(0) } else { cli::size(text) }
+    if text == "auto" { Ok(0) } else { parse_size(text) }
 }
 
 impl ThroughputArgs {
@@ -169,7 +169,7 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
                         // A zero-copy sender needs acknowledgements to get its buffers back. These are
                         // delayed while no data follows, and none follows if one buffer fills the queue: such
                         // a flood stalls for 40 ms a message.
-                        if *queue > 0 && contender.peer.name == rivals::ZERO_COPY {
+                        if *queue > 0 && contender.peer.name == external_peers::ZERO_COPY {
                             continue;
                         }
                         let mut client = flood(element, *size, total);
@@ -486,13 +486,14 @@ fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, way: Way<'_>) 
 fn processor(seen: &Seen<'_>, section: &mut Section) {
     let size =
         if seen.sizes.contains(&TYPICAL) { TYPICAL } else { seen.sizes.last().copied().unwrap_or_default() };
-    let per_gb = |sample: &Sample, side: fn(crate::run::processor::Processor) -> f64| match &sample.outcome {
-        Outcome::Figures { figures, processor: Some(used), .. } => {
-            let gigabytes = figures.get("mbit_s")? * figures.get("secs")? / 8e3 * 1.1;
-            Some(side(*used) / gigabytes * 1e3)
-        }
-        _ => None,
-    };
+    let per_gb =
+        |sample: &Sample, side: fn(crate::harness::processor::Processor) -> f64| match &sample.outcome {
+            Outcome::Figures { figures, processor: Some(used), .. } => {
+                let gigabytes = figures.get("mbit_s")? * figures.get("secs")? / 8e3 * 1.1;
+                Some(side(*used) / gigabytes * 1e3)
+            }
+            _ => None,
+        };
     let mut columns = vec![Column::words("type")];
     for peer in &seen.peers {
         columns.push(Column::figures(format!("{peer}: client + server")));
@@ -500,7 +501,7 @@ fn processor(seen: &Seen<'_>, section: &mut Section) {
     let row = |element: &&str| {
         let mut row = vec![(*element).to_owned()];
         for peer in &seen.peers {
-            let side = |side: fn(crate::run::processor::Processor) -> f64| {
+            let side = |side: fn(crate::harness::processor::Processor) -> f64| {
                 let same = |sample: &&Sample| {
                     let is_same = |(of, bytes, way): (&str, u64, Way<'_>)| {
                         (of, bytes, way.link, way.queue) == (*element, size, LOOPBACK, AUTOMATIC)

@@ -167,7 +167,7 @@ pub(super) fn shorts(count: usize) -> Seq<i16> {
 }
 
 pub(super) fn chars(count: usize) -> Seq<Char> {
-    (0..count).map(|i| Char(crate::peer::pattern(i))).collect()
+    (0..count).map(|i| Char(crate::test_loops::pattern(i))).collect()
 }
 
 pub(super) fn longs(count: usize) -> Seq<i32> {
@@ -185,7 +185,7 @@ pub(super) fn doubles(count: usize) -> Seq<f64> {
 pub(super) fn structs(count: usize) -> Vec<BinStruct> {
     let one = |i: usize| BinStruct {
         s: i as i16,
-        c: Char(crate::peer::pattern(i)),
+        c: Char(crate::test_loops::pattern(i)),
         l: (i as i32).wrapping_mul(7919),
         o: i as u8,
         d: i as f64 / 3.0,

@@ -13,7 +13,7 @@ use super::base::{Counted, Routine};
 use super::case::{Case, Kind, Order};
 use super::size::{Functions, Size};
 use super::{Engine, Step};
-use crate::cli;
+use crate::work::{parse_bytes, parse_size};
 
 /// Minimum duration of a measured part. The work is repeated until it is reached.
 const LEAST: Duration = Duration::from_millis(20);
@@ -52,10 +52,10 @@ pub struct LadderStepArgs {
     #[arg(long, value_enum, default_value_t = Side::Receiver)]
     pub side: Side,
     /// Bytes of a sequence
-    #[arg(long, value_parser = cli::size, default_value = "128K")]
+    #[arg(long, value_parser = parse_size, default_value = "128K")]
     pub size: u64,
     /// Bytes of all
-    #[arg(long, value_parser = cli::bytes, default_value = "64M")]
+    #[arg(long, value_parser = parse_bytes, default_value = "64M")]
     pub total: u64,
 }
 

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use socket2::{Domain, SockRef, Socket, Type};
 
+use super::RawClientArgs;
 use super::conn::{CALL, HEADER, Header, Incoming, call, kind, send, tune};
 use super::series::Series;
-use super::{RawClientArgs, complete};
-use crate::cli::Test;
-use crate::many::{self, Place};
-use crate::peer::{self, Tally};
+use crate::blocking::complete;
+use crate::many_clients::{self, Place};
 use crate::report::Report;
+use crate::test_loops::{self, Tally};
+use crate::work::Test;
 
 /// The name of this peer in reports.
 const NAME: &str = "raw";
@@ -31,39 +32,41 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
     let sockbuf = work.sockbuf;
     match work.test {
         Test::Clients => {
-            return many::clients(NAME, work, move |place| one_of_many(place, address, sockbuf));
+            return many_clients::clients(NAME, work, move |place| one_of_many(place, address, sockbuf));
         }
         Test::Objects => bail!("sockets have no objects"),
         _ => {}
     }
     let stream = connect(address, sockbuf)?;
-    let payload: Vec<u8> = (0..work.payload_bytes() as usize).map(peer::pattern).collect();
+    let payload: Vec<u8> = (0..work.payload_bytes() as usize).map(test_loops::pattern).collect();
     let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
     match work.test {
         Test::Ttcp => {
             let header = Header { kind: kind::ONEWAY, len: payload.len() as u32 }.to_bytes();
             let flood = || ready(send(&stream, &header, &payload));
-            complete(peer::ttcp(NAME, work, flood, || ready(client.sync())))
+            complete(test_loops::ttcp(NAME, work, flood, || ready(client.sync())))
         }
-        Test::Ping => complete(peer::latency(NAME, work, || ready(client.call(kind::PING, &[], &mut [])))),
+        Test::Ping => {
+            complete(test_loops::latency(NAME, work, || ready(client.call(kind::PING, &[], &mut []))))
+        }
         Test::Demux => {
             let last = kind::wide(100, false).end - 1;
-            complete(peer::latency(NAME, work, || ready(client.call(last, &[], &mut []))))
+            complete(test_loops::latency(NAME, work, || ready(client.call(last, &[], &mut []))))
         }
         Test::Last => {
             let last = kind::wide(work.operations, work.oneway).end - 1;
             if work.oneway {
                 let header = Header { kind: last, len: 0 }.to_bytes();
                 let call = || ready(send(&stream, &header, &[]));
-                return complete(peer::last(NAME, work, call, || ready(client.tally())));
+                return complete(test_loops::last(NAME, work, call, || ready(client.tally())));
             }
             let call = || ready(client.call(last, &[], &mut []));
-            complete(peer::last(NAME, work, call, || ready(client.tally())))
+            complete(test_loops::last(NAME, work, call, || ready(client.tally())))
         }
         Test::Echo => {
             let mut back = vec![0; payload.len()];
             let echo = || ready(client.call(kind::ECHO, &payload, &mut back));
-            let report = complete(peer::latency(NAME, work, echo))?;
+            let report = complete(test_loops::latency(NAME, work, echo))?;
             ensure!(back == payload, "the echo differs from what was sent");
             Ok(report)
         }

@@ -7,7 +7,7 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use socket2::SockRef;
 
-use crate::cli::MAX_SIZE;
+use crate::work::MAX_SIZE;
 
 /// Size of a oneway header, bytes.
 pub(super) const HEADER: usize = 8;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn payload(len: usize) -> Vec<u8> {
-        (0..len).map(crate::peer::pattern).collect()
+        (0..len).map(crate::test_loops::pattern).collect()
     }
 
     #[test]

@@ -10,10 +10,7 @@ mod conn;
 mod series;
 mod server;
 
-use std::future::Future;
 use std::net::Ipv4Addr;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 
 use clap::Args;
 
@@ -21,8 +18,8 @@ pub use client::client;
 pub(crate) use client::echo;
 pub use server::server;
 
-use crate::cli::{self, Work};
-use crate::lifeline::LifelineArgs;
+use crate::parent_watch::ParentWatchArgs;
+use crate::work::{Work, parse_size};
 
 /// The port of the contract's socket peers.
 pub const DEFAULT_PORT: u16 = 47_001;
@@ -37,7 +34,7 @@ pub struct RawServerArgs {
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
-    #[arg(long, value_name = "BYTES", value_parser = cli::size)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub sockbuf: Option<u64>,
     /// Hold replies to pings back while more requests are already read in
     #[arg(long)]
@@ -47,7 +44,7 @@ pub struct RawServerArgs {
     pub check: bool,
     /// Common options.
     #[command(flatten)]
-    pub lifeline: LifelineArgs,
+    pub lifeline: ParentWatchArgs,
 }
 
 /// Options of `ttcp raw-client`.
@@ -65,17 +62,4 @@ pub struct RawClientArgs {
     /// Send requests that become due at once by one write (pipeline)
     #[arg(long)]
     pub batch: bool,
-}
-
-/// Runs a future that blocks instead of returning `Pending`: those of [`crate::peer`] over
-/// [`std::future::ready`] values.
-pub fn complete<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-            return value;
-        }
-        std::thread::yield_now();
-    }
 }

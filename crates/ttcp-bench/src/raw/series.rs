@@ -12,8 +12,9 @@ use anyhow::ensure;
 
 use super::client::{Client, invalid};
 use super::conn::{HEADER, Header, kind, send};
-use crate::peer::pattern;
-use crate::series::{self, Arrival, Arrivals, Calls, Kind, Mode, Notes, SeriesOptions, now};
+use crate::series::{self, Arrival, Arrivals, Calls, Notes, now};
+use crate::test_loops::pattern;
+use crate::work::{Kind, Mode, SeriesOptions};
 
 /// Size of the fields before the pattern bytes of a message.
 const HEAD: usize = 16;

@@ -10,9 +10,9 @@ use socket2::{Domain, SockRef, Socket, Type};
 
 use super::conn::{CALL, Header, Incoming, call, kind, send, tune};
 use super::{RawServerArgs, series};
-use crate::peer::{self, Tally};
 use crate::reference::ready;
 use crate::series::Notes;
+use crate::test_loops::{self, Tally};
 
 /// Maximum size of gathered replies to pings, bytes.
 const GATHERED: usize = 16_384;
@@ -139,9 +139,9 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
 
 /// Ends the process if a byte differs from what was sent. The client then fails.
 fn demand(payload: &[u8]) {
-    let wrong = payload.iter().enumerate().find(|(i, octet)| **octet != peer::pattern(*i));
+    let wrong = payload.iter().enumerate().find(|(i, octet)| **octet != test_loops::pattern(*i));
     if let Some((i, _)) = wrong {
-        eprintln!("raw-server: {}", peer::differs("octet", i, payload.len()));
-        std::process::exit(peer::DIFFERS);
+        eprintln!("raw-server: {}", test_loops::differs("octet", i, payload.len()));
+        std::process::exit(test_loops::DIFFERS);
     }
 }

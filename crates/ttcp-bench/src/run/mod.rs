@@ -1,15 +1,7 @@
 //! `ttcp run`: every peer in turn, in rounds, and a table.
 
-pub(crate) mod child;
-pub(crate) mod children;
-pub(crate) mod environment;
-pub(crate) mod links;
-pub(crate) mod peers;
-pub(crate) mod pin;
-pub(crate) mod place;
+mod measure;
 mod plan;
-pub(crate) mod processor;
-pub(crate) mod progress;
 mod results;
 
 use std::fs::File;
@@ -21,26 +13,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 
-use children::Children;
-use environment::Environment;
-use peers::Site;
-use pin::Pins;
-use place::Place;
 use plan::Cell;
-use progress::Progress;
 use results::Results;
 
-pub use peers::{BuiltIn, Peer};
-
-use crate::cli::{self, Element, Test};
-use crate::experiments::Common;
+use crate::external_peers;
 use crate::figures::shown;
-use crate::rivals;
+use crate::harness::children::Children;
+use crate::harness::environment::Environment;
+use crate::harness::peers::{Failure, Site};
+use crate::harness::pin::Pins;
+use crate::harness::place::Place;
+use crate::harness::progress::Progress;
+use crate::harness::{BuiltIn, CommonArgs, INTERRUPTED, Peer};
+use crate::work::{Element, Test, parse_bytes, parse_size};
 
 /// Time limit of `--quick`.
 const QUICK: Duration = Duration::from_secs(55);
-/// The exit code of an interrupted run, as a shell gives it after Ctrl-C.
-pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Options of `ttcp run`.
 #[derive(Debug, Clone, Args)]
@@ -51,7 +39,7 @@ pub struct RunArgs {
     /// Options of every experiment. Of the table: five rounds, three with --quick, which takes under a minute in total; `--peers none`: only
     /// those of --peer; --out and --dry-run are for --all.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Only these tests
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TESTS")]
     pub tests: Option<Vec<Test>>,
@@ -59,10 +47,10 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
     /// Buffer sizes of the flood (default: 1K,8K,64K,1M)
-    #[arg(long, value_parser = cli::size, value_delimiter = ',', value_name = "SIZES")]
+    #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
     /// User bytes of each flood (default: by size)
-    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
     /// Calls of each of the other tests (default: by test)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -139,9 +127,9 @@ fn chosen(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
     let mut own: Vec<Peer> = built_in.iter().map(|p| Peer::built_in(&program, p)).collect();
     let wanted = args.common.peers.as_deref();
     if wanted.is_some() {
-        own.extend(rivals::built()?);
+        own.extend(external_peers::built()?);
     }
-    rivals::chosen(own, args.common.extra.clone(), wanted, |peer| peer)
+    external_peers::chosen(own, args.common.extra.clone(), wanted, |peer| peer)
 }
 
 fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
@@ -185,7 +173,7 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
                 let result = peer.measure(&cell.cell, &mut site);
                 let outcome = match &result {
                     Ok(sample) => format!("{} {}", shown(Some(sample.figure)), cell.unit.name()),
-                    Err(peers::Failure::Interrupted) => {
+                    Err(Failure::Interrupted) => {
                         progress.finish();
                         results.interrupted = true;
                         return Ok(failures);

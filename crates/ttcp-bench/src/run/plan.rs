@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::RunArgs;
-use crate::cli::{Element, Test};
 use crate::figures::bytes;
+use crate::work::{Element, Test};
 
 /// The element types of the flood, in table order.
 const ELEMENTS: [Element; 7] = [

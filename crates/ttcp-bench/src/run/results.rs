@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-use super::environment::Environment;
-use super::peers::{Failure, Peer, Sample};
+use super::measure::Sample;
 use super::plan::{Cell, Unit};
-use super::processor::Processor;
 use crate::figures::markdown::of_table;
 use crate::figures::{Column, Table, shown};
+use crate::harness::Peer;
+use crate::harness::environment::Environment;
+use crate::harness::peers::Failure;
+use crate::harness::processor::Processor;
 use crate::statistics::{Summary, median};
 
 /// The peer with which the others are compared.
@@ -219,7 +221,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cli::{Element, Test};
+    use crate::work::{Element, Test};
 
     fn results() -> Results {
         let peers = ["raw=s::c", "zorb=s::c"].map(|p| p.parse().unwrap()).to_vec();

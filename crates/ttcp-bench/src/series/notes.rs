@@ -40,7 +40,7 @@ impl Notes {
         self.seen.bad = 0;
         self.seen.all.clear();
         // Avoids allocations while times are taken.
-        self.seen.all.reserve(super::LONGEST as usize);
+        self.seen.all.reserve(crate::work::MAX_MESSAGES as usize);
     }
 
     /// Records a message; `right` checks whether it has that many elements of the pattern.

@@ -35,7 +35,7 @@ pub use rounds::{SoakArgs, soak};
 pub use server::{SoakServerArgs, soak_server};
 
 use crate::cli::Transport;
-use crate::run::child::{self, say};
+use crate::harness::child::{self, say};
 
 /// An order to a child, one word per line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

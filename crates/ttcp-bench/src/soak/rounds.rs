@@ -22,7 +22,7 @@ use super::report::Report;
 use super::servant::Sabotage;
 use super::state::State;
 use crate::cli::Transport;
-use crate::run::child::Child;
+use crate::harness::child::Child;
 
 /// Maximum duration of a round.
 const ROUND: Duration = Duration::from_secs(10);

@@ -9,10 +9,11 @@ use zorb::wire::Version;
 
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
 use super::{NAME, dii, many, series, wide};
-use crate::cli::{ClientArgs, Element, Giop, Invocation, Test, Work};
-use crate::peer;
+use crate::cli::{ClientArgs, Giop, Invocation};
 use crate::reference::Object;
 use crate::report::Report;
+use crate::test_loops;
+use crate::work::{Element, Test, Work};
 
 /// Runs the test against the server that `args.ior` names.
 ///
@@ -76,18 +77,20 @@ async fn share(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
     let next = || all.get(turn.fetch_add(1, Ordering::Relaxed) % all.len()).context("no connection");
     match (work.test, work.element) {
         (Test::Ttcp, Element::Octet) => {
-            let octets = (0..work.elements()).map(peer::pattern).collect::<Bytes>();
+            let octets = (0..work.elements()).map(test_loops::pattern).collect::<Bytes>();
             let send = || async { anyhow::Ok(next()?.send_octet_seq(octets.clone()).await?) };
             // Each connection keeps its order: after its ping, its bytes are counted.
             let sync = || async {
                 try_join_all(all.iter().map(TtcpRef::ping)).await?;
                 anyhow::Ok(next()?.sync().await?)
             };
-            peer::ttcp(NAME, work, send, sync).await
+            test_loops::ttcp(NAME, work, send, sync).await
         }
-        (Test::Ping, _) => peer::latency(NAME, work, || async { anyhow::Ok(next()?.ping().await?) }).await,
+        (Test::Ping, _) => {
+            test_loops::latency(NAME, work, || async { anyhow::Ok(next()?.ping().await?) }).await
+        }
         (Test::Pipeline, _) => {
-            peer::pipeline(NAME, work, || async { anyhow::Ok(next()?.ping().await?) }).await
+            test_loops::pipeline(NAME, work, || async { anyhow::Ok(next()?.ping().await?) }).await
         }
         _ => anyhow::bail!("--connections is for ttcp with octets, ping and pipeline"),
     }
@@ -98,7 +101,7 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
         Object::ZeroCopy => return zero_copy(&orb.resolve(url).await?, work).await,
         Object::Wide => {
             let wide: WideRef = orb.resolve(url).await?;
-            return peer::latency(NAME, work, || wide.m099()).await;
+            return test_loops::latency(NAME, work, || wide.m099()).await;
         }
         Object::Series => anyhow::bail!("a series has its own calls"),
         _ => {}
@@ -106,9 +109,9 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
     let ttcp: TtcpRef = orb.resolve(url).await?;
     match work.test {
         Test::Ttcp => flood(&ttcp, work).await,
-        Test::Ping | Test::Demux | Test::Last => peer::latency(NAME, work, || ttcp.ping()).await,
+        Test::Ping | Test::Demux | Test::Last => test_loops::latency(NAME, work, || ttcp.ping()).await,
         Test::Echo => echo(&ttcp, work).await,
-        Test::Pipeline => peer::pipeline(NAME, work, || ttcp.ping()).await,
+        Test::Pipeline => test_loops::pipeline(NAME, work, || ttcp.ping()).await,
         Test::Series => anyhow::bail!("a series has one connection"),
         Test::Objects | Test::Clients => anyhow::bail!("{} is no test of one object", work.test),
     }
@@ -119,26 +122,28 @@ async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
     macro_rules! flood {
         ($send:ident, $seq:expr) => {{
             let seq = $seq;
-            peer::ttcp(NAME, work, || ttcp.$send(seq.clone()), || ttcp.sync()).await
+            test_loops::ttcp(NAME, work, || ttcp.$send(seq.clone()), || ttcp.sync()).await
         }};
     }
     match work.element {
-        Element::Octet => flood!(send_octet_seq, (0..n).map(peer::pattern).collect::<Bytes>()),
-        Element::Char => flood!(send_char_seq, (0..n).map(|i| Char(peer::pattern(i))).collect::<Seq<_>>()),
+        Element::Octet => flood!(send_octet_seq, (0..n).map(test_loops::pattern).collect::<Bytes>()),
+        Element::Char => {
+            flood!(send_char_seq, (0..n).map(|i| Char(test_loops::pattern(i))).collect::<Seq<_>>())
+        }
         Element::Short => {
-            flood!(send_short_seq, (0..n).map(|i| i16::from(peer::pattern(i))).collect::<Seq<_>>())
+            flood!(send_short_seq, (0..n).map(|i| i16::from(test_loops::pattern(i))).collect::<Seq<_>>())
         }
         Element::Long => {
-            flood!(send_long_seq, (0..n).map(|i| i32::from(peer::pattern(i))).collect::<Seq<_>>())
+            flood!(send_long_seq, (0..n).map(|i| i32::from(test_loops::pattern(i))).collect::<Seq<_>>())
         }
         Element::Double => {
-            flood!(send_double_seq, (0..n).map(|i| f64::from(peer::pattern(i))).collect::<Seq<_>>())
+            flood!(send_double_seq, (0..n).map(|i| f64::from(test_loops::pattern(i))).collect::<Seq<_>>())
         }
         Element::Struct32 => anyhow::bail!("struct32 is for sockets: CORBA has no padding of that kind"),
         // Zero-copy structs are sent to another object.
         Element::Struct | Element::Zstruct => {
             let structs = structs(n);
-            peer::ttcp(NAME, work, || ttcp.send_struct_seq(&structs), || ttcp.sync()).await
+            test_loops::ttcp(NAME, work, || ttcp.send_struct_seq(&structs), || ttcp.sync()).await
         }
     }
 }
@@ -148,21 +153,21 @@ async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
     if work.element == Element::Struct {
         let structs = structs(n);
         ensure!(ttcp.echo_structs(&structs).await? == structs, "the echo differs from what was sent");
-        return peer::latency(NAME, work, || ttcp.echo_structs(&structs)).await;
+        return test_loops::latency(NAME, work, || ttcp.echo_structs(&structs)).await;
     }
     let octets: Bytes = (0..n).map(|i| i as u8).collect();
     ensure!(ttcp.echo_octets(octets.clone()).await? == octets, "the echo differs from what was sent");
-    peer::latency(NAME, work, || ttcp.echo_octets(octets.clone())).await
+    test_loops::latency(NAME, work, || ttcp.echo_octets(octets.clone())).await
 }
 
 /// Runs both tests with structs that are sent in their memory representation.
 async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
     let structs = structs_in_memory(work.elements());
     if work.test == Test::Ttcp {
-        return peer::ttcp(NAME, work, || ttcp.send_struct_seq(structs.clone()), || ttcp.sync()).await;
+        return test_loops::ttcp(NAME, work, || ttcp.send_struct_seq(structs.clone()), || ttcp.sync()).await;
     }
     ensure!(ttcp.echo_structs(structs.clone()).await? == structs, "the echo differs from what was sent");
-    peer::latency(NAME, work, || ttcp.echo_structs(structs.clone())).await
+    test_loops::latency(NAME, work, || ttcp.echo_structs(structs.clone())).await
 }
 
 pub(super) fn structs_in_memory(n: usize) -> Seq<zero_copy::BinStruct> {
@@ -177,7 +182,7 @@ pub(super) fn structs(n: usize) -> Vec<BinStruct> {
 
 /// Returns the struct at position `i` of every test buffer.
 pub(super) fn record(i: usize) -> BinStruct {
-    BinStruct { s: i as i16, c: Char(peer::pattern(i)), l: i as i32, o: i as u8, d: i as f64 * 0.5 }
+    BinStruct { s: i as i16, c: Char(test_loops::pattern(i)), l: i as i32, o: i as u8, d: i as f64 * 0.5 }
 }
 
 fn version(giop: Giop) -> Version {

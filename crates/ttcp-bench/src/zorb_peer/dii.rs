@@ -6,9 +6,9 @@ use zorb::prelude::*;
 
 use super::NAME;
 use super::client::{structs, structs_in_memory};
-use crate::cli::{Element, Test, Work};
-use crate::peer::{self, pattern};
 use crate::report::Report;
+use crate::test_loops::{self, pattern};
+use crate::work::{Element, Test, Work};
 
 /// Runs the test on the object that `url` names.
 ///
@@ -24,7 +24,7 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
             let sync = call("sync").returns(u64::type_code());
             let send = || async { anyhow::Ok(send.send_oneway().await?) };
             let sync = || async { anyhow::Ok(sync.invoke().await?.get()?) };
-            peer::ttcp(NAME, work, send, sync).await
+            test_loops::ttcp(NAME, work, send, sync).await
         }
         Test::Echo => {
             let (operation, value) = match work.element {
@@ -36,18 +36,18 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
             let argument = NamedValue::new("s", Mode::In, value.clone());
             let echo = call(operation).arg(argument).returns(value.type_code().clone());
             ensure!(echo.invoke().await?.result == value, "the echo differs from what was sent");
-            peer::latency(NAME, work, || echo.invoke()).await
+            test_loops::latency(NAME, work, || echo.invoke()).await
         }
         Test::Ping | Test::Demux => {
             let ping = call(if work.test == Test::Ping { "ping" } else { "m099" });
-            peer::latency(NAME, work, || ping.invoke()).await
+            test_loops::latency(NAME, work, || ping.invoke()).await
         }
         Test::Last => {
             anyhow::bail!("--invocation dii has no test 'last': demux calls the last of 100 operations")
         }
         Test::Pipeline => {
             let ping = call("ping");
-            peer::pipeline(NAME, work, || async { ping.invoke().await.map(drop) }).await
+            test_loops::pipeline(NAME, work, || async { ping.invoke().await.map(drop) }).await
         }
         Test::Series => bail!("a series has no --invocation dii"),
         Test::Objects | Test::Clients => bail!("{} is called by --invocation sii only", work.test),

@@ -3,7 +3,7 @@
 use zorb::prelude::*;
 
 use super::idl::{BinStruct, zero_copy};
-use crate::peer::pattern;
+use crate::test_loops::pattern;
 
 /// An element type of test buffers.
 pub(super) trait Element: Sized {
@@ -15,9 +15,9 @@ pub(super) trait Element: Sized {
 /// client then fails, and the message on stderr is included in the results.
 pub(super) fn demand<T: Element>(items: &[T]) {
     if let Some(i) = stranger(items) {
-        let told = crate::peer::differs(std::any::type_name::<T>(), i, items.len());
+        let told = crate::test_loops::differs(std::any::type_name::<T>(), i, items.len());
         eprintln!("ttcp: {told}");
-        std::process::exit(crate::peer::DIFFERS);
+        std::process::exit(crate::test_loops::DIFFERS);
     }
 }
 

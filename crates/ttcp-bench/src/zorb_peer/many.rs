@@ -11,10 +11,11 @@ use super::NAME;
 use super::client::orb;
 use super::idl::{BinStruct, TtcpRef, TtcpServant};
 use crate::cli::{ClientArgs, Invocation, ServerArgs};
-use crate::many::{self, Draws, Serving, octets_for};
-use crate::peer;
+use crate::many_clients;
+use crate::many_objects::{self, Draws, Serving, octets_for};
 use crate::reference::{self, Address};
 use crate::report::Report;
+use crate::test_loops;
 
 /// Activates the many objects in a POA of their own, and publishes the references to those that are called.
 ///
@@ -25,7 +26,7 @@ pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Serva
     if objects == 0 {
         return Ok(());
     }
-    let mut called = many::called(objects).into_iter().peekable();
+    let mut called = many_objects::called(objects).into_iter().peekable();
     let mut references = Vec::new();
     let poa = orb.root_poa().child("objects");
     let poa = match args.many.serving {
@@ -65,11 +66,11 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
         bail!("objects needs --ior PATH, with PATH.objects beside it")
     };
     let mut all: Vec<TtcpRef> = Vec::new();
-    for url in many::references(ior)? {
+    for url in reference::references(ior)? {
         all.push(orb.resolve(&url).await.with_context(|| format!("calling {url}"))?);
     }
     for (place, object) in all.iter().enumerate() {
-        let octets = (0..octets_for(place) as usize).map(peer::pattern).collect::<Bytes>();
+        let octets = (0..octets_for(place) as usize).map(test_loops::pattern).collect::<Bytes>();
         object.send_octet_seq(octets).await?;
     }
     for (place, object) in all.iter().enumerate() {
@@ -83,7 +84,7 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
         let object = next();
         async { anyhow::Ok(object?.ping().await?) }
     };
-    let report = peer::latency(NAME, &args.work, call).await?.of_objects(all.len());
+    let report = test_loops::latency(NAME, &args.work, call).await?.of_objects(all.len());
     super::say_fallback(orb);
     orb.shutdown().await;
     Ok(report)
@@ -100,7 +101,7 @@ pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
     );
     let url = args.ior.url(args.work.object())?;
     let shared = args.clone();
-    many::clients(NAME, &args.work, move |place| {
+    many_clients::clients(NAME, &args.work, move |place| {
         let (args, url) = (shared.clone(), url.clone());
         super::block_on(args.orb.runtime, async move {
             let orb = orb(&args).await?;

@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use zorb::prelude::*;
 
 use super::idl::{self, AlignedRecord, PaddedRecord, SeriesRef, SeriesServant};
-use crate::cli::{Runtime, Work};
-use crate::series::{self, Arrival, Arrivals, Calls, Kind, Mode, Notes, SeriesLine, now};
+use crate::cli::Runtime;
+use crate::series::{self, Arrival, Arrivals, Calls, Notes, SeriesLine, now};
+use crate::work::{Kind, Mode, Work};
 
 /// Runs the test on the object that `url` names.
 ///

@@ -15,10 +15,10 @@ use super::idl::demux::{
     LookupsRef, LookupsServant, TallyRef, TallyServant, WideOnewayRef, WideOnewayServant,
 };
 use super::idl::{WideRef, WideServant};
-use crate::cli::Work;
-use crate::peer;
 use crate::reference::{Address, Object};
 use crate::report::Report;
+use crate::test_loops;
+use crate::work::Work;
 
 /// Whether this build has the interfaces of a thousand operations.
 pub const HAS_THOUSAND: bool = cfg!(all(feature = "thousand", not(debug_assertions)));
@@ -142,13 +142,13 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
     let tally: TallyRef = orb.resolve(&at.url(Object::Tally)?).await?;
     let counts = || async {
         let (last, others) = tally.take().await?;
-        Ok(peer::Tally { last, others })
+        Ok(test_loops::Tally { last, others })
     };
     let url = at.url(work.object())?;
     macro_rules! call {
         ($reference:ty, $operation:ident) => {{
             let object: $reference = orb.resolve(&url).await?;
-            peer::last(NAME, work, || object.$operation(), counts).await?
+            test_loops::last(NAME, work, || object.$operation(), counts).await?
         }};
     }
     let mut report = match work.object() {
@@ -156,7 +156,7 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
         Object::Thousand | Object::ThousandOneway => {
             let object = ttcp_thousand::Last::resolve(orb, &url, work.oneway).await?;
-            peer::last(NAME, work, || object.call(), counts).await?
+            test_loops::last(NAME, work, || object.call(), counts).await?
         }
         #[cfg(not(all(feature = "thousand", not(debug_assertions))))]
         Object::Thousand | Object::ThousandOneway => {

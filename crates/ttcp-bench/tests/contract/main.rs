@@ -17,8 +17,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use ttcp_bench::cli::Element;
 use ttcp_bench::reference::{Address, Object};
+use ttcp_bench::work::Element;
 use ttcp_bench::zorb_peer::idl::published::{TtcpSequenceRef, TtcpThroughputRef};
 use ttcp_bench::zorb_peer::idl::{BinStruct, TtcpRef};
 use zorb::wire::Ior;

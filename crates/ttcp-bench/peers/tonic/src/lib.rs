@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::codec::{BufferSettings, Codec};
 use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
-use ttcp_bench::peer::pattern;
+use ttcp_bench::test_loops::pattern;
 
 /// The name of this peer in reports.
 pub const NAME: &str = "tonic";

@@ -10,10 +10,10 @@ use super::super::store::{Cell, Data, Outcome};
 use super::super::{Figures, Step};
 use super::{CALLS_AN_ITERATION, Measured, NAME};
 use crate::figures::{Column, Section, Table, shown};
+use crate::harness::peers::{Failure, Site};
 use crate::profiler::Profile;
 use crate::profiler::callgrind::Callgrind;
 use crate::profiler::groups::Group;
-use crate::run::peers::{Failure, Site};
 
 /// The file to which callgrind writes its profile.
 const FILE: &str = "demultiplexing.callgrind";

@@ -11,9 +11,9 @@ use clap::{Args, ValueEnum};
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::Cell;
-use super::{Common, Figures, Kind, Plan, Step, of_line};
-use crate::cli::{self, CALLS_AN_ITERATION, OPERATIONS};
-use crate::run::{BuiltIn, Peer};
+use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
+use crate::harness::{BuiltIn, Peer};
+use crate::work::{CALLS_AN_ITERATION, OPERATIONS, parse_operations};
 use crate::zorb_peer::HAS_THOUSAND;
 
 const NAME: &str = "demultiplexing";
@@ -111,9 +111,9 @@ impl Strategy {
 pub struct DemultiplexingArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Operations of the interfaces (default: 100,1000; --quick: 100)
-    #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = cli::operations)]
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = parse_operations)]
     pub operations: Option<Vec<u32>>,
     /// Times a hundred calls (default: 1,100,500,1000; --quick: 1,10)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -133,7 +133,7 @@ impl DemultiplexingArgs {
     }
 
     /// Arguments for the whole experiment.
-    pub(crate) fn of(common: Common) -> DemultiplexingArgs {
+    pub(crate) fn of(common: CommonArgs) -> DemultiplexingArgs {
         DemultiplexingArgs { common, operations: None, iterations: None, strategies: None }
     }
 }
@@ -276,7 +276,7 @@ mod tests {
     fn each_strategy_is_a_peer_in_the_place_of_zorb() {
         let contender = |name: &str| Contender {
             peer: format!("{name}=server::client").parse().unwrap(),
-            structs: cli::Element::Struct,
+            structs: crate::work::Element::Struct,
             only_structs: false,
             flat: false,
         };

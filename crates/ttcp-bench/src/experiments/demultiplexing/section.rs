@@ -242,7 +242,7 @@ fn server(seen: &Seen<'_>, section: &mut Section) {
                 };
                 let most = seen.iterations.last().copied().unwrap_or_default();
                 let cell = cell(*operations, call, most);
-                let calls = f64::from(most) * f64::from(crate::cli::CALLS_AN_ITERATION);
+                let calls = f64::from(most) * f64::from(crate::work::CALLS_AN_ITERATION);
                 let gain = (seen.better().any(|strategy| strategy.peer() == *peer))
                     .then(|| seen.gain(peer, &cell, server_ms))
                     .flatten();

@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::Cell;
-use super::{Common, Figures, Kind, Plan, Step, of_line};
-use crate::cli;
+use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
+use crate::harness::{BuiltIn, Peer};
 use crate::ladder;
 use crate::ladder::case::{Case, Kind as Element, Order};
 use crate::ladder::measurement::Side;
-use crate::run::{BuiltIn, Peer};
+use crate::work::parse_bytes;
 
 const NAME: &str = "ladder";
 
@@ -50,7 +50,7 @@ const CODE: &str = "code";
 pub struct LadderArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Element types (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
@@ -58,7 +58,7 @@ pub struct LadderArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEPS")]
     pub steps: Option<Vec<ladder::Step>>,
     /// Bytes marshalled by each measurement, again and again if that takes no time (default: 64M)
-    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ impl LadderArgs {
     }
 
     /// Arguments for the whole experiment.
-    pub(crate) fn of(common: Common) -> LadderArgs {
+    pub(crate) fn of(common: CommonArgs) -> LadderArgs {
         LadderArgs { common, types: None, steps: None, total: None }
     }
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::hold::Service;
-use crate::lifeline::LifelineArgs;
+use crate::parent_watch::ParentWatchArgs;
 use crate::report::Latency;
 use crate::system;
 
@@ -33,7 +33,7 @@ pub struct CrowdArgs {
     pub ready: String,
     /// Common options.
     #[command(flatten)]
-    pub lifeline: LifelineArgs,
+    pub lifeline: ParentWatchArgs,
 }
 
 /// Lets all clients connect and call at the same moment, and prints the time and memory that this took. No

@@ -15,7 +15,7 @@ use serde_json::Value;
 use zorb::wire::{Ior, ObjectKey};
 
 use crate::giop;
-use crate::lifeline::LifelineArgs;
+use crate::parent_watch::ParentWatchArgs;
 use crate::raw;
 use crate::reference::{Address, Object};
 use crate::system;
@@ -37,7 +37,7 @@ pub struct HoldArgs {
     pub ready: String,
     /// Common options.
     #[command(flatten)]
-    pub lifeline: LifelineArgs,
+    pub lifeline: ParentWatchArgs,
     /// The client and its arguments; its line gets what was found beside it
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub client: Vec<String>,

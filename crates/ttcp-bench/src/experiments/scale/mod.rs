@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::Cell;
-use super::{Common, Figures, Kind, Plan, Step, of_line};
-use crate::run::{BuiltIn, Peer};
+use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
+use crate::harness::{BuiltIn, Peer};
 use crate::system;
 
 pub use crowd::{CrowdArgs, crowd};
@@ -117,7 +117,7 @@ impl Part {
 pub struct ScaleArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Only these parts
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
     pub parts: Option<Vec<Part>>,
@@ -148,7 +148,7 @@ impl ScaleArgs {
     }
 
     /// Arguments for the whole experiment.
-    pub(crate) fn of(common: Common) -> ScaleArgs {
+    pub(crate) fn of(common: CommonArgs) -> ScaleArgs {
         ScaleArgs {
             common,
             parts: None,

@@ -5,7 +5,7 @@ use super::section::{FIGURES, named};
 use super::seen::Seen;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, published_table, shown};
 use crate::literature::Published;
-use crate::series::{Kind, Mode};
+use crate::work::{Kind, Mode};
 
 /// The published trend lines, which the text has in six tables.
 const LINES: [&str; 6] = ["rtorb00.t1", "rtorb00.t2", "rtorb00.t3", "rtorb00.t4", "rtorb00.t5", "rtorb00.t6"];

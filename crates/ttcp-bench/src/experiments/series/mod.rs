@@ -14,12 +14,12 @@ use serde_json::Value;
 use super::contenders::Contender;
 use super::driver::Said;
 use super::store::Cell;
-use super::{Common, Figures, Plan, Step, of_line};
+use super::{CommonArgs, Figures, Plan, Step, of_line};
+use crate::harness::{BuiltIn, Peer};
 use crate::literature::Published;
 use crate::priority::{NICER, PrioritiseArgs, Priority, REAL_TIME};
-use crate::run::{BuiltIn, Peer};
-use crate::series::{Kind, LONGEST, Mode};
 use crate::statistics::{Summary, outliers};
+use crate::work::{Kind, MAX_MESSAGES, Mode};
 
 const NAME: &str = "series";
 
@@ -64,7 +64,7 @@ const FRAME_QUICK: u32 = 1;
 pub struct SeriesArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Kinds of messages; sockets send octets beside them (default: short, long, float, double, record, na-record, any)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KINDS")]
     pub kinds: Option<Vec<Kind>>,
@@ -72,7 +72,7 @@ pub struct SeriesArgs {
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub units: Option<Vec<u32>>,
     /// Messages of each kind and size (default: 50)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(LONGEST)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_MESSAGES)))]
     pub n: Option<u32>,
     /// Milliseconds from one message to the next; one that takes longer is followed at the next multiple (default: 70)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -103,7 +103,7 @@ impl SeriesArgs {
     }
 
     /// Arguments for the whole experiment, in short frames.
-    pub(crate) fn of(common: Common) -> SeriesArgs {
+    pub(crate) fn of(common: CommonArgs) -> SeriesArgs {
         let frame = (!common.quick).then_some(FRAME_OF_ALL);
         SeriesArgs {
             common,

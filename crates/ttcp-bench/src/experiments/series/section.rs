@@ -5,7 +5,7 @@ use super::seen::{Outlier, Seen, size};
 use super::{FRAME, NAME, SOCKETS};
 use crate::experiments::store::Data;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
-use crate::series::{Kind, Mode};
+use crate::work::{Kind, Mode};
 
 /// The kinds of the figures, like those of most figures of the literature.
 const DRAWN: [Kind; 4] = [Kind::Float, Kind::Record, Kind::NaRecord, Kind::Any];

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{NAME, SOCKETS, times};
 use crate::experiments::store::{Data, Outcome, Sample};
-use crate::series::{Kind, Mode};
 use crate::statistics::{Line, median, outliers};
+use crate::work::{Kind, Mode};
 
 /// The conditions of a series: frame in milliseconds, load, priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use super::super::of_line;
 use super::super::store::Outcome;
 use super::super::{Figures, Step};
 use super::{Found, Side};
-use crate::cli::Element;
+use crate::harness::peers::{Failure, Performed, Site};
 use crate::profiler::Profile;
 use crate::profiler::callgrind::{Callgrind, Chain, Execution};
 use crate::profiler::groups::{End, Group};
-use crate::run::peers::{Failure, Performed, Site};
+use crate::work::Element;
 
 /// The file to which the profiler writes its results.
 const FILE: &str = "whitebox.profile";
@@ -253,10 +253,10 @@ mod tests {
     fn the_chain_to_write_is_that_of_the_program_that_calls() {
         let chains = [
             chain("write wake turn task poll run start main", 90, 90),
-            chain("writev flush stub ttcp_bench::peer::flood run main", 11, 11),
-            chain("writev hello stub ttcp_bench::peer::ttcp run main", 1, 1),
-            chain("write wake turn ttcp_bench::peer::flood run main", 4, 4),
-            chain("flush stub ttcp_bench::peer::flood run main", 11, 0),
+            chain("writev flush stub ttcp_bench::test_loops::flood run main", 11, 11),
+            chain("writev hello stub ttcp_bench::test_loops::ttcp run main", 1, 1),
+            chain("write wake turn ttcp_bench::test_loops::flood run main", 4, 4),
+            chain("flush stub ttcp_bench::test_loops::flood run main", 11, 0),
         ];
         assert_eq!(to_write(&chains).unwrap(), ["stub", "flush", "writev"]);
         assert_eq!(to_write(&chains[2..]), None, "none that is made often");

@@ -11,11 +11,11 @@ use clap::Args;
 
 use super::contenders::Contender;
 use super::store::Cell;
-use super::{Common, Figures, Kind, Plan, Step, integrity};
-use crate::cli::{self, Element};
+use super::{CommonArgs, Figures, Kind, Plan, Step, integrity};
+use crate::harness::BuiltIn;
 use crate::profiler::callgrind::Callgrind;
 use crate::profiler::perf::Perf;
-use crate::run::BuiltIn;
+use crate::work::{Element, parse_bytes, parse_size};
 
 const NAME: &str = "whitebox";
 
@@ -53,18 +53,18 @@ const LEFT_OUT: &[&str] = &["zorb-copying", "zorb-unix", "zorb-uring", "cxx", "c
 pub struct WhiteboxArgs {
     /// Options of every experiment.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
     /// Element types (default: char, short, long, double, struct, octet)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
     /// The sender's buffer
-    #[arg(long, value_parser = cli::size, value_name = "BYTES", default_value = "128K")]
+    #[arg(long, value_parser = parse_size, value_name = "BYTES", default_value = "128K")]
     pub size: u64,
     /// User bytes that the figures are for, and that callgrind executes (default: 64M)
-    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
     /// User bytes of the flood that perf samples (default: 1G)
-    #[arg(long, value_parser = cli::bytes, value_name = "BYTES")]
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub sampled: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl WhiteboxArgs {
     }
 
     /// Arguments for the whole experiment.
-    pub(crate) fn of(common: Common) -> WhiteboxArgs {
+    pub(crate) fn of(common: CommonArgs) -> WhiteboxArgs {
         WhiteboxArgs { common, types: None, size: SIZE, total: None, sampled: None }
     }
 }

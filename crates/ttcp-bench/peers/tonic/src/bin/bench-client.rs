@@ -14,8 +14,8 @@ use tonic::{Response, Status};
 use tonic_peer::ttcp_client::TtcpClient;
 use tonic_peer::wide_client::WideClient;
 use tonic_peer::*;
-use ttcp_bench::cli::{Element as Kind, Test, Work};
-use ttcp_bench::peer;
+use ttcp_bench::work::{Element as Kind, Test, Work};
+use ttcp_bench::test_loops;
 use ttcp_bench::raw::RawClientArgs;
 use ttcp_bench::report::Report;
 
@@ -51,7 +51,7 @@ where
         drop(sender);
         anyhow::Ok(call.await??.into_inner().bytes)
     };
-    peer::ttcp(NAME, work, send, sync).await
+    test_loops::ttcp(NAME, work, send, sync).await
 }
 
 async fn connect(args: &RawClientArgs) -> anyhow::Result<Channel> {
@@ -96,7 +96,7 @@ async fn run(args: &RawClientArgs) -> anyhow::Result<Report> {
                 let (mut ttcp, message) = (ttcp.clone(), message.clone());
                 async move { ttcp.$echo(message).await }
             };
-            peer::latency(NAME, work, echo).await
+            test_loops::latency(NAME, work, echo).await
         }};
     }
     let ping = || {
@@ -115,16 +115,16 @@ async fn run(args: &RawClientArgs) -> anyhow::Result<Report> {
         }
         (Test::Echo, Kind::Struct) => echo!(echo_structs, StructSeq { v: buffer(n) }),
         (Test::Echo, _) => echo!(echo_octets, OctetSeq { v: buffer(n) }),
-        (Test::Ping, _) => peer::latency(NAME, work, ping).await,
+        (Test::Ping, _) => test_loops::latency(NAME, work, ping).await,
         (Test::Demux, _) => {
             let wide = WideClient::new(channel);
             let last = || {
                 let mut wide = wide.clone();
                 async move { wide.m099(Empty {}).await }
             };
-            peer::latency(NAME, work, last).await
+            test_loops::latency(NAME, work, last).await
         }
-        (Test::Pipeline, _) => peer::pipeline(NAME, work, ping).await,
+        (Test::Pipeline, _) => test_loops::pipeline(NAME, work, ping).await,
         (test, _) => anyhow::bail!("this peer has no test {test}"),
     }
 }

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 use tonic_peer::ttcp_server::{Ttcp, TtcpServer};
 use tonic_peer::wide_server::{Wide, WideServer};
 use tonic_peer::*;
-use ttcp_bench::peer::{DIFFERS, differs};
+use ttcp_bench::test_loops::{DIFFERS, differs};
 use ttcp_bench::raw::RawServerArgs;
 
 #[derive(Parser)]

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::figures::{Column, Table, markdown};
-use crate::run::Peer;
+use crate::harness::Peer;
 
 /// Exit code of a build script if something is not installed.
 const NOT_INSTALLED: i32 = 3;

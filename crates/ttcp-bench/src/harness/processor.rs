@@ -73,7 +73,7 @@ mod tests {
     fn busy_processes_are_charged_and_idle_ones_are_not() {
         const ALONE: &str = "TTCP_TEST_ALONE";
         if std::env::var_os(ALONE).is_none() {
-            let name = "run::processor::tests::busy_processes_are_charged_and_idle_ones_are_not";
+            let name = "harness::processor::tests::busy_processes_are_charged_and_idle_ones_are_not";
             let mut alone = Command::new(std::env::current_exe().unwrap());
             let run = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
             let said = String::from_utf8_lossy(&run.stdout);

@@ -6,13 +6,13 @@ use clap::Args;
 
 /// The option by which a server lives no longer than who started it.
 #[derive(Debug, Clone, Copy, Default, Args)]
-pub struct LifelineArgs {
+pub struct ParentWatchArgs {
     /// End when stdin ends: `ttcp run` holds the other end, and the kernel closes it even when that is killed
     #[arg(long, hide = true)]
     pub lifeline: bool,
 }
 
-impl LifelineArgs {
+impl ParentWatchArgs {
     /// Starts the watching thread, if the option is set.
     ///
     /// # Errors

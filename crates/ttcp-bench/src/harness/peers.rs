@@ -13,7 +13,6 @@ use thiserror::Error;
 use super::children::{Children, Heard, Process, describe};
 use super::pin::Pins;
 use super::place::{HOST, Place};
-use super::plan::Cell;
 use super::processor::{Meter, Processor};
 
 /// Minimum timeout of a server for READY.
@@ -140,17 +139,6 @@ pub(crate) enum Failure {
     Interrupted,
 }
 
-/// The result of one client run.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Sample {
-    /// The figure in the cell's unit.
-    pub(crate) figure: f64,
-    /// The client's whole line.
-    pub(crate) line: Value,
-    /// Processor time, if the system provides it.
-    pub(crate) processor: Option<Processor>,
-}
-
 impl Peer {
     /// Returns a peer made of subcommands of this program, `program`.
     pub(crate) fn built_in(program: &Path, peer: &BuiltIn) -> Peer {
@@ -180,19 +168,6 @@ impl Peer {
     /// machine.
     pub(crate) fn is_mobile(&self) -> bool {
         self.server.iter().any(|word| word.contains(HOST))
-    }
-
-    /// Starts the server, runs the client against it until `deadline` at most, ends both.
-    ///
-    /// # Errors
-    /// See [`Failure`].
-    pub(crate) fn measure(&self, cell: &Cell, at: &mut Site<'_>) -> Result<Sample, Failure> {
-        let cell = &if self.zero_copy { cell.clone() } else { cell.of_plain_structs() };
-        let (server, client) = self.arguments(cell);
-        let Performed { line, processor, .. } = self.perform(&server, client, at)?;
-        let bad = |reason: String| Failure::BadLine { reason, line: line.to_string() };
-        let figure = cell.figure(&line).map_err(bad)?;
-        Ok(Sample { figure, line, processor })
     }
 
     /// Starts the server with `server` appended to its own arguments, runs the client with the arguments
@@ -232,13 +207,6 @@ impl Peer {
         let (line, _) = wait_line(at, &mut client, None)?;
         let bad = |e| Failure::BadLine { reason: format!("not JSON: {e}"), line: line.clone() };
         serde_json::from_str(&line).map_err(bad)
-    }
-
-    /// Returns the server's and the client's arguments for a cell.
-    fn arguments(&self, cell: &Cell) -> (Vec<String>, Vec<String>) {
-        let batch = (cell.batch && self.batch).then(|| "--batch".to_owned());
-        let client = cell.arguments().into_iter().chain(batch.clone()).collect();
-        (batch.into_iter().collect(), client)
     }
 
     fn client_command(&self, arguments: Vec<String>, at: &Site<'_>, ready: &str) -> Vec<String> {
@@ -478,67 +446,13 @@ fn indented(role: &str, process: &mut Process) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Test;
-
-    fn ping() -> Cell {
-        Cell {
-            test: Test::Ping,
-            element: None,
-            size: None,
-            total: None,
-            n: Some(5),
-            depth: None,
-            batch: false,
-        }
-    }
-
-    fn script(text: &str) -> Vec<String> {
-        ["sh", "-c", text, "sh"].map(String::from).to_vec()
-    }
-
-    fn measure(server: &str, client: &str) -> Result<Sample, Failure> {
-        let peer = Peer {
-            name: "p".into(),
-            server: script(server),
-            client: script(client),
-            batch: false,
-            zero_copy: false,
-            samples: false,
-        };
-        let (mut children, dir) = (Children::new(), Path::new("/none"));
-        let timeout = Duration::from_millis(500);
-        peer.measure(&ping(), &mut site(&mut children, dir, timeout))
-    }
 
     fn site<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> Site<'s> {
         Site { children, dir, place: Place::loopback(), pins: None, timeout, deadline: None }
     }
 
-    fn text(result: Result<Sample, Failure>) -> String {
-        result.unwrap_err().to_string()
-    }
-
-    const SERVER: &str = "echo hello; echo READY 127.0.0.1:4711; sleep 60";
-
-    #[test]
-    fn a_good_peer_gives_its_figure() {
-        let client = r#"echo noise; echo '{"test":"ping","p50_us":7.5,"more":1}'"#;
-        let sample = measure(SERVER, client).unwrap();
-        assert_eq!((sample.figure, sample.line["more"].as_u64()), (7.5, Some(1)));
-    }
-
-    #[test]
-    fn failures_say_who_ended_how_and_show_stderr() {
-        let dead = text(measure("echo no licence >&2; exit 7", "true"));
-        assert_eq!(dead, "the server ended with status 7 before it was ready\n    server: no licence");
-        let failed = text(measure("echo odd >&2; echo READY x; sleep 60", "echo TRANSIENT >&2; exit 2"));
-        assert_eq!(failed, "the client ended with status 2\n    client: TRANSIENT\n    server: odd");
-        let died = text(measure("echo READY x; sleep 0.1; kill -9 $$", "sleep 60"));
-        assert_eq!(died, "the server ended with signal 9 during the test");
-        assert_eq!(text(measure(SERVER, "sleep 60")), "the client was not done within 0.5 s");
-        assert!(text(measure(SERVER, "echo done")).contains("not JSON"));
-        assert!(text(measure(SERVER, r#"echo '{"test":"ping"}'"#)).contains("it has no p50_us"));
-        assert!(text(measure(SERVER, "true")).contains("not JSON"), "no line at all");
+    fn ping() -> Vec<String> {
+        ["ping", "--n", "5"].map(String::from).to_vec()
     }
 
     #[test]
@@ -548,29 +462,15 @@ mod tests {
         let peer: Peer = "a=srv --ior {dir}/x::cli {args} --ior {ready} --port {port}".parse().unwrap();
         assert_eq!((peer.name.as_str(), peer.is_mobile()), ("a", false));
         assert_eq!(peer.words(&peer.server, at, None).join(" "), "srv --ior /d/x");
-        let client = peer.client_command(ping().arguments(), at, "h:47");
+        let client = peer.client_command(ping(), at, "h:47");
         assert_eq!(client.join(" "), "cli ping --n 5 --ior h:47 --port 47");
         let peer: Peer = "b=srv --at {host}::env IOR=corbaloc::h:1 cli".parse().unwrap();
         assert_eq!(
             (peer.words(&peer.server, at, None).join(" "), peer.is_mobile()),
             ("srv --at 127.0.0.1".into(), true)
         );
-        let client = peer.client_command(ping().arguments(), at, "");
+        let client = peer.client_command(ping(), at, "");
         assert_eq!(client.join(" "), "env IOR=corbaloc::h:1 cli ping --n 5");
-    }
-
-    #[test]
-    fn only_who_can_batch_is_asked_to() {
-        let cell = Cell { batch: true, ..ping() };
-        let mut peer: Peer = "a=s::c".parse().unwrap();
-        let (server, client) = peer.arguments(&cell);
-        assert_eq!((server.join(" "), client.join(" ")), (String::new(), "ping --n 5".to_owned()));
-        peer.batch = true;
-        let (server, client) = peer.arguments(&cell);
-        assert_eq!(
-            (server.join(" "), client.join(" ")),
-            ("--batch".to_owned(), "ping --n 5 --batch".to_owned())
-        );
     }
 
     #[test]

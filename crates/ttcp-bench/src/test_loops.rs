@@ -18,8 +18,8 @@ use anyhow::{Context, bail};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::cli::Work;
 use crate::report::Report;
+use crate::work::Work;
 
 /// A flood fails if sync confirms nothing new for this long.
 const STALLED: Duration = Duration::from_secs(10);
@@ -261,9 +261,9 @@ mod tests {
     use std::task::Poll;
 
     use super::*;
-    use crate::cli::{Element, Test};
-    use crate::raw::complete;
-    use crate::series::SeriesOptions;
+    use crate::blocking::complete;
+    use crate::work::SeriesOptions;
+    use crate::work::{Element, Test};
 
     fn work(test: Test) -> Work {
         Work {

@@ -1,0 +1,209 @@
+//! The work of a client: a test and its options, the same for every peer.
+
+mod parse;
+mod series;
+
+use std::fmt;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+pub use parse::{parse_bytes, parse_operations, parse_size};
+pub use series::{Kind, MAX_MESSAGES, Mode, SeriesOptions};
+
+use crate::reference::Object;
+
+/// The largest `--size`, bytes: 1 GiB.
+pub const MAX_SIZE: u64 = 1 << 30;
+
+/// Calls in one iteration of the published demultiplexing experiments.
+pub const CALLS_AN_ITERATION: u32 = 100;
+
+/// Numbers of operations of the interfaces whose last operation is called.
+pub const OPERATIONS: [u32; 2] = [100, 1_000];
+
+/// One kind of experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Test {
+    /// One-way flood of sequences, confirmed by a final call
+    Ttcp,
+    /// Two-way call without parameters, one outstanding
+    Ping,
+    /// Two-way call that returns its argument
+    Echo,
+    /// Two-way call of the last of 100 operations, one outstanding
+    Demux,
+    /// Two-way calls with several outstanding on one connection
+    Pipeline,
+    /// Messages of one kind and size, one a frame, each with a record of its own
+    Series,
+    /// Two-way calls of many objects, drawn with a fixed seed, one outstanding
+    Objects,
+    /// Two-way calls by several clients at once, each with a connection of its own
+    Clients,
+    /// Calls of the last of 100 or 1,000 operations, which the server counts
+    Last,
+}
+
+/// The element type of the sequences sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Element {
+    /// 1 byte, opaque
+    Octet,
+    /// 1 byte of text
+    Char,
+    /// 2-byte integer
+    Short,
+    /// 4-byte integer
+    Long,
+    /// 8-byte IEEE 754
+    Double,
+    /// `struct { short s; char c; long l; octet o; double d; }`, 24 bytes
+    Struct,
+    /// The same struct, sent and received as it lies in memory
+    Zstruct,
+    /// The same struct padded to 32 bytes, which divide a buffer: for sockets, which send what lies in memory
+    Struct32,
+}
+
+impl Element {
+    /// User bytes of one element.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Element::Octet | Element::Char => 1,
+            Element::Short => 2,
+            Element::Long => 4,
+            Element::Double => 8,
+            Element::Struct | Element::Zstruct => 24,
+            Element::Struct32 => 32,
+        }
+    }
+}
+
+/// What a client shall do: the test and its options, the same for every peer.
+#[derive(Debug, Clone, Args)]
+pub struct Work {
+    /// The experiment
+    #[arg(value_enum)]
+    pub test: Test,
+    /// Element type (ttcp; echo: octet, struct or zstruct)
+    #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Element::Octet)]
+    pub element: Element,
+    /// User bytes of one buffer (ttcp, echo)
+    #[arg(long, value_parser = parse_size, value_name = "BYTES", default_value = "65536")]
+    pub size: u64,
+    /// User bytes of the whole flood (ttcp)
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES", default_value = "268435456")]
+    pub total: u64,
+    /// Calls (default: 20000; echo 5000; pipeline 100000; clients 50000; series 50)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub n: Option<u32>,
+    /// Calls outstanding at a time (pipeline); clients at a time (clients)
+    #[arg(long, value_name = "CALLS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub depth: u32,
+    /// Socket buffer sizes, both directions (default: the kernel's autotuning)
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub sockbuf: Option<u64>,
+    /// Operations of the interface whose last one is called (last)
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = parse_operations)]
+    pub operations: u32,
+    /// Call without waiting for replies (last)
+    #[arg(long)]
+    pub oneway: bool,
+    /// Ask a server of zorb what finding the operation takes by itself (last)
+    #[arg(long, hide = true)]
+    pub lookup: bool,
+    /// Times a hundred calls (last)
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub iterations: u32,
+    /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux, objects, clients)
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<std::path::PathBuf>,
+    /// What else a series takes.
+    #[command(flatten)]
+    pub series: SeriesOptions,
+}
+
+impl Work {
+    /// Returns the number of measured calls.
+    pub fn calls(&self) -> u32 {
+        self.n.unwrap_or(match self.test {
+            Test::Last => CALLS_AN_ITERATION * self.iterations,
+            Test::Echo => 5_000,
+            Test::Pipeline => 100_000,
+            Test::Series => 50,
+            Test::Clients => 50_000,
+            Test::Ttcp | Test::Ping | Test::Demux | Test::Objects => 20_000,
+        })
+    }
+
+    /// Returns the number of elements in one buffer: as many as fit into `--size`, at least one.
+    pub fn elements(&self) -> usize {
+        usize::try_from((self.size / self.element.bytes()).max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the user bytes in one buffer: [`elements`](Self::elements) times the size of one.
+    pub fn payload_bytes(&self) -> u64 {
+        (self.size / self.element.bytes()).max(1) * self.element.bytes()
+    }
+
+    /// Returns the object that the test calls.
+    pub fn object(&self) -> Object {
+        match (self.test, self.element) {
+            (Test::Demux, _) => Object::Wide,
+            (Test::Series, _) => Object::Series,
+            (Test::Last, _) => Object::wide(self.operations, self.oneway),
+            (Test::Ttcp | Test::Echo, Element::Zstruct) => Object::ZeroCopy,
+            _ => Object::Ttcp,
+        }
+    }
+
+    /// Rejects what the contract has no operation for.
+    ///
+    /// # Errors
+    /// `echo` with a type other than `octet`, `struct` and `zstruct`; a series that is too long.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.test == Test::Echo
+            && !matches!(self.element, Element::Octet | Element::Struct | Element::Zstruct)
+        {
+            anyhow::bail!("echo takes --type octet, struct or zstruct, not {}", self.element);
+        }
+        if self.test == Test::Series && self.calls() > MAX_MESSAGES {
+            anyhow::bail!("a series has {} messages at most, not {}", MAX_MESSAGES, self.calls());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Test::Ttcp => "ttcp",
+            Test::Ping => "ping",
+            Test::Echo => "echo",
+            Test::Demux => "demux",
+            Test::Pipeline => "pipeline",
+            Test::Series => "series",
+            Test::Objects => "objects",
+            Test::Clients => "clients",
+            Test::Last => "last",
+        })
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Element::Octet => "octet",
+            Element::Char => "char",
+            Element::Short => "short",
+            Element::Long => "long",
+            Element::Double => "double",
+            Element::Struct => "struct",
+            Element::Zstruct => "zstruct",
+            Element::Struct32 => "struct32",
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Parsers of the values of options.
+
+use super::{MAX_SIZE, OPERATIONS};
+
+/// Parses a number of bytes: digits, then nothing or one of `K`, `M`, `G` (or `KiB`, `MiB`, `GiB`), powers of
+/// 1024.
+///
+/// # Errors
+/// A message that describes what is wrong with the text.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit {
+        "" => 0,
+        "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return Err(format!("'{unit}' is no unit: write bytes, or K, M, G for powers of 1024")),
+    };
+    let number: u64 = number.parse().map_err(|e| format!("not a number of bytes: {e}"))?;
+    number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(|| format!("{text} is out of range"))
+}
+
+/// Parses a number of operations: one of [`OPERATIONS`].
+///
+/// # Errors
+/// There is no interface with that number of operations.
+pub fn parse_operations(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n) if OPERATIONS.contains(&n) => Ok(n),
+        _ => Err(format!(
+            "there is no interface of {text} operations, only of {} and {}",
+            OPERATIONS[0], OPERATIONS[1]
+        )),
+    }
+}
+
+/// Parses a buffer size: [`parse_bytes`], at most [`MAX_SIZE`].
+///
+/// # Errors
+/// A message that describes what is wrong with the text.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    match parse_bytes(text)? {
+        n if n <= MAX_SIZE => Ok(n),
+        n => Err(format!("{n} bytes are more than the largest size, {MAX_SIZE}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_take_binary_units() {
+        assert_eq!(parse_bytes("1000"), Ok(1000));
+        assert_eq!(parse_bytes("64K"), Ok(65_536));
+        assert_eq!(parse_bytes("1MiB"), Ok(1 << 20));
+        assert_eq!(parse_bytes("2G"), Ok(2 << 30));
+        for bad in ["", "K", "0", "-1", "64 K", "1k", "1TB", "99999999999999999999", "18446744073709551615G"]
+        {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+        assert!(parse_size("1G").is_ok() && parse_size("1073741825").is_err());
+    }
+}
