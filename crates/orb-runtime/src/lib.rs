@@ -140,7 +140,9 @@ pub mod private {
         interpreted_vec, of_ordinal,
     };
     pub use giop_codec::dynamic::{AttributeDesc, Described, InterfaceDesc, Mode, OperationDesc};
-    pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+    pub use giop_codec::exception::{
+        CompletionStatus, MinorCode, SystemException, SystemExceptionKind, check_argument,
+    };
     pub use giop_codec::typecode::{
         Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
     };

@@ -23,7 +23,7 @@ use crate::cdr::{
 use crate::dynamic::program::{Program, locate_kept, read_except_id};
 use crate::dynamic::{DynError, DynErrorKind, Dynamic};
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use crate::typecode::{Labels, Node, TcKind, TypeCode, TypeCodeError, Typed};
+use crate::typecode::{Labels, Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
 use crate::value::Made;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};
 
@@ -417,6 +417,10 @@ pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), Deco
         Err(walk::Fault::Decode(error)) => Err(error),
         Err(walk::Fault::Encode(_)) => Err(DecodeError::new(DecodeErrorKind::Malformed, start)),
     }
+}
+
+impl Typed for Any {
+    const DESC: &'static TypeDesc = &TypeDesc::Basic(TcKind::Any);
 }
 
 impl CdrEncode for Any {

@@ -10,7 +10,6 @@ use super::encoder::Encoder;
 use super::seq::{Element, Seq};
 use super::traits::{CdrDecode, CdrEncode};
 use super::wide::{WStr, WString};
-use crate::exception::{CompletionStatus, SystemException};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// A type whose length can be bounded in IDL.
@@ -87,26 +86,6 @@ impl BoundedContent for Bytes {
 /// [`BoundExceeded`](EncodeErrorKind::BoundExceeded) (`BAD_PARAM`) if it is longer than `bound`.
 pub fn check_bound<S: BoundedContent + ?Sized>(content: &S, bound: usize) -> Result<(), EncodeError> {
     if content.bounded_len() > bound { Err(EncodeErrorKind::BoundExceeded.into()) } else { Ok(()) }
-}
-
-/// Checks the length of an argument of a call before it is sent as a bounded value.
-///
-/// # Errors
-/// `BAD_PARAM`, completion No, if it is longer than `bound`. The reason names the argument, its length and
-/// the bound.
-pub fn check_argument<S: BoundedContent + ?Sized>(
-    content: &S,
-    bound: usize,
-    argument: &str,
-) -> Result<(), SystemException> {
-    let length = content.bounded_len();
-    if length > bound { Err(too_long(argument, length, S::UNIT, bound)) } else { Ok(()) }
-}
-
-#[cold]
-fn too_long(argument: &str, length: usize, unit: &str, bound: usize) -> SystemException {
-    let reason = format!("argument `{argument}`: {length} {unit}, bound {bound}");
-    EncodeError::from(EncodeErrorKind::BoundExceeded).system(CompletionStatus::No).because(reason)
 }
 
 /// An `S` of at most `N` characters or elements: `string<N>`, `wstring<N>`, `sequence<T, N>`.

@@ -3,12 +3,12 @@
 
 use core::fmt;
 
+use super::code_set_id::CodeSetId;
 use super::decoder::Decoder;
 use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
 use super::encoder::Encoder;
 use super::text::{CharSet, WChar, WCharSet};
 use super::wide::{WStr, WString};
-use crate::code_set::CodeSetId;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 /// A code set of `char` and `string` other than ISO 8859-1 and UTF-8, converted by a table: see

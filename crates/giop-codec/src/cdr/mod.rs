@@ -10,6 +10,7 @@
 mod bits;
 mod bounded;
 mod chunked;
+mod code_set_id;
 mod context;
 mod converted;
 mod decimal;
@@ -46,8 +47,9 @@ mod wide;
 pub use bits::{
     BitsError, bit_field, replace_bit_field, signed_bit_field, with_bit_field, with_signed_bit_field,
 };
-pub use bounded::{BoundError, Bounded, BoundedContent, check_argument, check_bound};
+pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
 pub(crate) use chunked::Chunks;
+pub use code_set_id::CodeSetId;
 pub(crate) use context::Context;
 pub use context::{DecodeContext, TypeCodeCache};
 pub use converted::ConvertedSet;

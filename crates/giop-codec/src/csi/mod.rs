@@ -7,6 +7,7 @@
 //! accepts and whether it requires TLS ([`CompoundSecMechList`]).
 //! Source clause: "Secure Interoperability / Common Secure Interoperability".
 
+mod announced;
 mod context;
 pub mod gssup;
 mod identity;

@@ -4,8 +4,6 @@ use std::error::Error;
 
 use super::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::cdr::{BitsError, BoundError, CharConversionError, FixedError, FixedLengthError, RangeError};
-use crate::typecode::TypeCodeError;
-use crate::url::NameTextError;
 
 /// Creates an exception without a minor code and cause, COMPLETED_NO, like the constructors without arguments
 /// of the C++ and Java mappings.
@@ -35,23 +33,9 @@ from_error! {
     BitsError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
     RangeError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
     FixedLengthError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
-    NameTextError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
     FixedError => DataConversion, MinorCode::NONE, "`DATA_CONVERSION`, COMPLETED_NO, as in the C++ mapping.";
     CharConversionError => DataConversion, minor::DATA_CONVERSION_CHARACTER,
         "`DATA_CONVERSION` minor OMG 1, COMPLETED_NO.";
-}
-
-/// `BAD_OPERATION` if types of the kind do not have the property, `BAD_PARAM` if the member does not exist.
-/// COMPLETED_NO.
-impl From<TypeCodeError> for SystemException {
-    #[cold]
-    fn from(error: TypeCodeError) -> Self {
-        let kind = match error {
-            TypeCodeError::BadKind => SystemExceptionKind::BadOperation,
-            TypeCodeError::Bounds => SystemExceptionKind::BadParam,
-        };
-        caused(kind, MinorCode::NONE, error)
-    }
 }
 
 fn caused(
@@ -126,7 +110,7 @@ mod tests {
 
     #[test]
     fn error_of_a_value_becomes_a_system_exception_with_its_reason() {
-        use SystemExceptionKind::{BadOperation, BadParam, DataConversion};
+        use SystemExceptionKind::{BadParam, DataConversion};
         let too_long = Bounded::<String, 3>::new("four".to_owned()).unwrap_err();
         assert_eq!(raised(too_long), (BadParam, MinorCode::NONE, CompletionStatus::No));
         let shown = SystemException::from(too_long).to_string();
@@ -136,8 +120,6 @@ mod tests {
         let wide = Char::try_from('\u{2603}').unwrap_err();
         let expected = (DataConversion, minor::DATA_CONVERSION_CHARACTER, CompletionStatus::No);
         assert_eq!(raised(wide), expected);
-        assert_eq!(raised(TypeCodeError::BadKind).0, BadOperation);
-        assert_eq!(raised(TypeCodeError::Bounds).0, BadParam);
         assert_eq!(raised(BitsError { width: 3 }).0, BadParam);
         assert_eq!(raised(FixedLengthError { length: 1, expected: 2 }).0, BadParam);
     }

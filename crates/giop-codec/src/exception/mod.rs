@@ -1,5 +1,7 @@
 //! System exceptions: kind, minor code, completion status and cause.
 
+mod argument;
+mod coding;
 mod from;
 mod kind;
 mod minor_code;
@@ -9,6 +11,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+pub use argument::check_argument;
 pub use kind::{CompletionStatus, SystemExceptionKind};
 pub use minor_code::{MinorCode, minor};
 

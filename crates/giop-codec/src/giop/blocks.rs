@@ -14,6 +14,7 @@ use super::reply::ReplyHeader;
 use super::request::RequestHeader;
 use super::{MAX_SERVICE_CONTEXTS, MessageHeader, MessageType};
 use crate::cdr::{Decoder, Encoder};
+use crate::ior::{ComponentTag, TaggedComponent};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
 /// The minimum length of a block in bytes: shorter sequences remain in the control part of the message.
@@ -190,5 +191,17 @@ fn put_start(list: &mut [u8], count: u32) {
     if let Some(start) = list.first_chunk_mut::<LIST_START>() {
         let [a, b, c, d] = count.to_ne_bytes();
         *start = [crate::ByteOrder::NATIVE.flag(), BlockList::VERSION, 0, 0, a, b, c, d];
+    }
+}
+
+impl TaggedComponent {
+    /// [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS), in its only version.
+    pub fn zorb_blocks() -> Self {
+        Self::build(ComponentTag::ZORB_BLOCKS, |e| e.put_u8(BlockList::VERSION))
+    }
+
+    /// Returns whether the server reads lists of blocks.
+    pub fn is_zorb_blocks(&self) -> bool {
+        self.read(ComponentTag::ZORB_BLOCKS, |d| d.read_u8()) == Some(BlockList::VERSION)
     }
 }

@@ -8,6 +8,7 @@
 
 mod bidir;
 mod blocks;
+mod contents;
 mod context;
 mod header;
 mod locate;
@@ -29,7 +30,9 @@ pub use message::{
 pub use owned::{ReplyMessage, RequestMessage};
 pub use reply::{ReplyHeader, ReplyHeaderLayout, ReplyStatus, put_exception_reply};
 pub use request::{RequestHeader, RequestHeaderLayout, RequestTemplate, ResponseFlags, response_word};
-pub use target::{AddressingDisposition, ObjectKey, RequestId, TargetAddress, TargetError, TargetReference};
+pub use target::{AddressingDisposition, RequestId, TargetAddress, TargetError, TargetReference};
+
+pub use crate::ior::ObjectKey;
 
 /// The maximum number of service contexts in a message; more is `MARSHAL`.
 pub const MAX_SERVICE_CONTEXTS: usize = 64;

@@ -10,9 +10,10 @@ use super::context::{ContextsPlace, ServiceContexts, range_in};
 use super::message::enter_body;
 use super::reply::{ReplyHeader, ReplyStatus};
 use super::request::{RequestHeader, ResponseFlags};
-use super::target::{ObjectKey, RequestId, TargetAddress, TargetError};
+use super::target::{RequestId, TargetAddress, TargetError};
 use super::{MessageHeader, MessageType};
 use crate::cdr::Decoder;
+use crate::ior::ObjectKey;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
 /// A received Request: the message and the positions of its parts.

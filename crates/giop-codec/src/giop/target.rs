@@ -3,13 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
-use bytes::Bytes;
-
 use super::MAX_OBJECT_KEY;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use crate::ior::{IiopProfile, Ior, TaggedProfile};
-use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Printable, Version};
+use crate::ior::{IiopProfile, Ior, ObjectKey, TaggedProfile};
+use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 /// The number that matches a reply with its request; unique among the outstanding requests of a connection.
 ///
@@ -20,79 +18,6 @@ pub struct RequestId(pub u32);
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-/// The key by which a server finds an object; opaque to clients.
-///
-/// Cheap to clone. `Display` shows printable bytes unchanged and others as `\xHH`. Of a long key it shows 256
-/// bytes and the number of the remaining ones.
-/// Source clause: "Object Adapter / Object Key" in "Object Keys".
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct ObjectKey(Bytes);
-
-impl ObjectKey {
-    /// Creates a key of constant bytes; does not allocate.
-    pub const fn from_static(octets: &'static [u8]) -> Self {
-        Self(Bytes::from_static(octets))
-    }
-
-    /// Returns the bytes of the key.
-    pub fn as_slice(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// Returns the bytes as a shared buffer.
-    pub fn into_bytes(self) -> Bytes {
-        self.0
-    }
-}
-
-impl From<Bytes> for ObjectKey {
-    fn from(octets: Bytes) -> Self {
-        Self(octets)
-    }
-}
-
-impl From<Vec<u8>> for ObjectKey {
-    fn from(octets: Vec<u8>) -> Self {
-        Self(octets.into())
-    }
-}
-
-impl From<&[u8]> for ObjectKey {
-    /// Copies the bytes.
-    fn from(octets: &[u8]) -> Self {
-        Self(Bytes::copy_from_slice(octets))
-    }
-}
-
-impl AsRef<[u8]> for ObjectKey {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl std::borrow::Borrow<[u8]> for ObjectKey {
-    fn borrow(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.0.get(..Printable::MAX_BYTES).unwrap_or(&self.0);
-        shown.escape_ascii().fmt(f)?;
-        match self.0.len() - shown.len() {
-            0 => Ok(()),
-            more => write!(f, "… and {more} more bytes"),
-        }
-    }
-}
-
-impl fmt::Debug for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ObjectKey({self})")
     }
 }
 

@@ -10,8 +10,6 @@ use super::operations::OperationNumbers;
 use super::policies::{InvocationPolicy, OtsPolicy, Policies};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
-use crate::csi::CompoundSecMechList;
-use crate::giop::BlockList;
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// The kind of a component.
@@ -49,7 +47,8 @@ impl ComponentTag {
     pub const OTS_POLICY: Self = Self(31);
     /// `TAG_INV_POLICY`: how the object may be called within transactions, see [`InvocationPolicy`].
     pub const INV_POLICY: Self = Self(32);
-    /// `TAG_CSI_SEC_MECH_LIST`: security mechanisms, see [`CompoundSecMechList`].
+    /// `TAG_CSI_SEC_MECH_LIST`: security mechanisms, see
+    /// [`CompoundSecMechList`](crate::csi::CompoundSecMechList).
     pub const CSI_SEC_MECH_LIST: Self = Self(33);
     /// `TAG_NULL_TAG`: no content.
     pub const NULL_TAG: Self = Self(34);
@@ -161,15 +160,6 @@ impl TaggedComponent {
         })
     }
 
-    /// `TAG_CSI_SEC_MECH_LIST`: the security that the server supports and requires.
-    ///
-    /// # Errors
-    /// A host name that has no encoding because it contains a NUL, or a list with more elements than a ulong
-    /// can count.
-    pub fn csi_mechanisms(list: &CompoundSecMechList) -> Result<Self, EncodeError> {
-        Ok(Self { tag: ComponentTag::CSI_SEC_MECH_LIST, data: encapsulation(|e| list.encode(e))? })
-    }
-
     /// `TAG_POLICIES`: quality of service that the server publishes.
     ///
     /// # Errors
@@ -206,16 +196,6 @@ impl TaggedComponent {
     /// More interfaces than a ulong can count.
     pub fn zorb_operations(numbers: &OperationNumbers) -> Result<Self, EncodeError> {
         Ok(Self { tag: ComponentTag::ZORB_OPERATIONS, data: encapsulation(|e| numbers.encode(e))? })
-    }
-
-    /// [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS), in its only version.
-    pub fn zorb_blocks() -> Self {
-        Self::build(ComponentTag::ZORB_BLOCKS, |e| e.put_u8(BlockList::VERSION))
-    }
-
-    /// Returns whether the server reads lists of blocks.
-    pub fn is_zorb_blocks(&self) -> bool {
-        self.read(ComponentTag::ZORB_BLOCKS, |d| d.read_u8()) == Some(BlockList::VERSION)
     }
 
     /// Returns the ORB that created the reference.
@@ -279,12 +259,7 @@ impl TaggedComponent {
         })
     }
 
-    /// Returns the security that the server supports and requires.
-    pub fn as_csi_mechanisms(&self) -> Option<CompoundSecMechList> {
-        self.read(ComponentTag::CSI_SEC_MECH_LIST, CompoundSecMechList::decode)
-    }
-
-    fn build(tag: ComponentTag, f: impl FnOnce(&mut Encoder)) -> Self {
+    pub(crate) fn build(tag: ComponentTag, f: impl FnOnce(&mut Encoder)) -> Self {
         let data = encapsulation(|e| {
             f(e);
             Ok(())
@@ -293,7 +268,7 @@ impl TaggedComponent {
         Self { tag, data: data.unwrap_or_default() }
     }
 
-    fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         tag: ComponentTag,
         f: impl FnOnce(&mut Decoder<'_>) -> Result<T, DecodeError>,

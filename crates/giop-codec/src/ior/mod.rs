@@ -2,6 +2,7 @@
 
 mod component;
 mod encapsulation;
+mod object_key;
 mod operations;
 mod policies;
 mod profile;
@@ -14,6 +15,7 @@ pub use encapsulation::{encapsulation, open_encapsulation};
 pub(crate) use encapsulation::{
     open_encapsulation_slice, put_octets, read_octets_shared, read_octets_within,
 };
+pub use object_key::ObjectKey;
 pub use operations::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
 pub use policies::{
     InvocationPolicy, MAX_POLICIES, OtsPolicy, Policies, Policy, PolicyType, RangeOf, RebindMode,

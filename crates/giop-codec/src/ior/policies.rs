@@ -7,7 +7,6 @@ use bytes::Bytes;
 
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_owned};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use crate::giop::{ContextId, ServiceContext};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// The maximum number of policies in a component or context; more is `MARSHAL`.
@@ -398,14 +397,6 @@ impl Policies {
     /// Returns the first policy of that type.
     pub fn find(&self, kind: PolicyType) -> Option<&Policy> {
         self.0.iter().find(|policy| policy.kind() == kind)
-    }
-
-    /// Returns the service context to send, with the policies that the caller requests.
-    ///
-    /// # Errors
-    /// More policies than a ulong can count.
-    pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
-        ServiceContext::encapsulate(ContextId::INVOCATION_POLICIES, self)
     }
 }
 

@@ -7,12 +7,11 @@ use super::component::{
     ComponentTag, OmniUnixAddress, OrbType, SslSecTrans, TaggedComponent, put_components, read_components,
 };
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
+use super::object_key::ObjectKey;
 use super::policies::Policies;
 use super::{ProfileTag, TaggedProfile};
 use crate::cdr::Decoder;
 use crate::code_set::CodeSetComponentInfo;
-use crate::csi::{CompoundSecMechList, TransportAddress, TransportMechanism};
-use crate::giop::ObjectKey;
 use crate::{DecodeError, EncodeError, Version};
 
 /// The body of a `TAG_INTERNET_IOP` profile: the Internet address of an object and further properties that
@@ -131,37 +130,6 @@ impl IiopProfile {
         self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
     }
 
-    /// Returns the security that the server supports and requires; `None` if the component is missing or does
-    /// not decode.
-    pub fn csi_mechanisms(&self) -> Option<CompoundSecMechList> {
-        self.component(ComponentTag::CSI_SEC_MECH_LIST)?.as_csi_mechanisms()
-    }
-
-    /// Returns host and port for TLS from `TAG_SSL_SEC_TRANS`. Without that component, returns the first
-    /// address among the mechanisms of CSIv2, the only place where application servers give it. `None` if
-    /// there is no such port. The host has no brackets, as in [`addresses`](Self::addresses).
-    pub fn secure_address(&self) -> Option<(String, u16)> {
-        if let Some(ssl) = self.ssl() {
-            return (ssl.port != 0).then(|| (without_brackets(self.host.clone()), ssl.port));
-        }
-        let list = self.csi_mechanisms()?;
-        let mut addresses = list.mechanisms.into_iter().flat_map(|mechanism| match mechanism.transport {
-            TransportMechanism::Tls(tls) => tls.addresses,
-            _ => Vec::new(),
-        });
-        let TransportAddress { host, port } = addresses.find(|address| address.port != 0)?;
-        let host = if host.is_empty() { self.host.clone() } else { host };
-        Some((without_brackets(host), port))
-    }
-
-    /// Returns whether the server can be called only over TLS.
-    pub fn requires_tls(&self) -> bool {
-        match self.ssl() {
-            Some(ssl) => ssl.port != 0 && ssl.is_required(),
-            None => self.secure_address().is_some() && self.csi_mechanisms().is_some_and(by_tls_alone),
-        }
-    }
-
     /// Returns the quality of service that the server publishes; `None` if there is none, or it does not
     /// decode.
     pub fn policies(&self) -> Option<Policies> {
@@ -181,11 +149,6 @@ pub(super) fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError>
         return Err(ProfileError::Major(major));
     }
     Ok(Version::from_minor(minor).unwrap_or(Version::V1_2))
-}
-
-/// Returns whether every mechanism requires TLS.
-fn by_tls_alone(list: CompoundSecMechList) -> bool {
-    list.mechanisms.iter().all(|mechanism| matches!(mechanism.transport, TransportMechanism::Tls(_)))
 }
 
 /// Removes the brackets with which some ORBs write an IPv6 address into a profile.

@@ -2,9 +2,9 @@
 
 use super::component::{TaggedComponent, put_components, read_components};
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
+use super::object_key::ObjectKey;
 use super::profile::{ProfileError, read_version};
 use super::{ProfileTag, TaggedProfile};
-use crate::giop::ObjectKey;
 use crate::{EncodeError, Version};
 
 /// The body of a [`TAO_UIOP`](ProfileTag::TAO_UIOP) profile: like an IIOP profile, with a path in the file

@@ -8,8 +8,10 @@ use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Builder, Index, Member, Name, Named, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::ior::MAX_REPOSITORY_ID;
-use crate::value::WSTRING_VALUE;
 use crate::{DecodeError, DecodeErrorKind};
+
+/// The id of the box of a `wstring`, to which a Java `String` is mapped.
+pub(crate) const WSTRING_VALUE: &str = "IDL:omg.org/CORBA/WStringValue:1.0";
 
 /// The maximum number of types in a received type code. Each basic type counts once.
 pub const MAX_NODES: usize = 4096;

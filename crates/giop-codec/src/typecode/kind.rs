@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+
 macro_rules! kinds {
     ($($variant:ident = $number:literal, $omg:literal, $idl:literal;)*) => {
         /// The kind of a type.
@@ -164,3 +166,32 @@ impl fmt::Display for TypeCodeError {
 }
 
 impl std::error::Error for TypeCodeError {}
+
+/// `BAD_OPERATION` if types of the kind do not have the property, `BAD_PARAM` if the member does not exist.
+/// COMPLETED_NO.
+impl From<TypeCodeError> for SystemException {
+    #[cold]
+    fn from(error: TypeCodeError) -> Self {
+        let kind = match error {
+            TypeCodeError::BadKind => SystemExceptionKind::BadOperation,
+            TypeCodeError::Bounds => SystemExceptionKind::BadParam,
+        };
+        Self::new(kind, MinorCode::NONE, CompletionStatus::No).with_source(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_a_query_becomes_a_system_exception() {
+        for (error, kind) in [
+            (TypeCodeError::BadKind, SystemExceptionKind::BadOperation),
+            (TypeCodeError::Bounds, SystemExceptionKind::BadParam),
+        ] {
+            let raised = SystemException::from(error);
+            assert_eq!((raised.kind, raised.completed), (kind, CompletionStatus::No));
+        }
+    }
+}

@@ -28,7 +28,7 @@ pub use kind::{TcKind, TypeCodeError, ValueModifier, Visibility};
 pub use set::{TypeRef, TypeSet, UnionLabel};
 pub use typed::Typed;
 
-pub(crate) use decode::{Labels, has_digits};
+pub(crate) use decode::{Labels, WSTRING_VALUE, has_digits};
 pub(crate) use node::{Body, Builder, Index, Member, Named, Node, Nodes, Union, Value};
 
 /// A type as a value.

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::TypeCode;
 use super::desc::TypeDesc;
 use super::kind::TcKind;
-use crate::any::Any;
 use crate::cdr::{
     Bounded, Char, Element, Fixed, FixedSeq, LongDouble, Nilable, Ranged, Seq, WChar, WStr, WString,
 };
@@ -59,7 +58,6 @@ basic! {
     Char, Char;
     WChar, WChar;
     TypeCode, TypeCode;
-    Any, Any;
 }
 
 macro_rules! described {

@@ -6,8 +6,7 @@ use std::str::FromStr;
 
 use super::error::{UrlError, UrlErrorKind};
 use super::escape::{unescape, unescape_text, write_escaped};
-use crate::giop::ObjectKey;
-use crate::ior::{IiopProfile, Ior, MAX_PROFILES, SslSecTrans, TaggedComponent, UiopProfile};
+use crate::ior::{IiopProfile, Ior, MAX_PROFILES, ObjectKey, SslSecTrans, TaggedComponent, UiopProfile};
 use crate::{EncodeError, Version};
 
 /// The default initial reference and object key of `corbaname:` and `rir:`.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::escape::is_unescaped;
+use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 
 /// A name in the string form of `CosNaming`: at least one component.
 ///
@@ -187,6 +188,14 @@ impl fmt::Display for NameTextError {
 }
 
 impl Error for NameTextError {}
+
+/// `BAD_PARAM`, COMPLETED_NO.
+impl From<NameTextError> for SystemException {
+    #[cold]
+    fn from(error: NameTextError) -> Self {
+        Self::new(SystemExceptionKind::BadParam, MinorCode::NONE, CompletionStatus::No).with_source(error)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
 //! [`StringValue`] and [`WStringValue`]: the value boxes of text in the standard module `CORBA`.
 
-use super::header::{STRING_VALUE, WSTRING_VALUE};
+use super::header::STRING_VALUE;
 use super::{Casts, Factory, Flow, Progress, Value, ValueType};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, WString};
-use crate::typecode::{Definition, Shape, TypeDesc, Typed};
+use crate::typecode::{Definition, Shape, TypeDesc, Typed, WSTRING_VALUE};
 use crate::{DecodeError, EncodeError};
 
 /// `CORBA::StringValue`: a value box of a `string`.

@@ -1,10 +1,9 @@
 //! The header of a value: its tag and type information ("Value Encoding").
 
+use crate::typecode::WSTRING_VALUE;
+
 /// The id of the box of a `string`.
 pub(super) const STRING_VALUE: &str = "IDL:omg.org/CORBA/StringValue:1.0";
-
-/// The id of the box of a `wstring`, to which a Java `String` is mapped.
-pub(crate) const WSTRING_VALUE: &str = "IDL:omg.org/CORBA/WStringValue:1.0";
 
 /// The null value.
 pub(super) const NULL: u32 = 0;

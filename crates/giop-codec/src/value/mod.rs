@@ -60,7 +60,6 @@ pub(crate) use custom::Piece;
 pub(crate) use factory::Made;
 pub use factory::{Casts, Factories, Factory};
 pub use graph::{Value, ValueRef};
-pub(crate) use header::WSTRING_VALUE;
 pub use held::AbstractForm;
 pub use members::{Flow, Progress, ValuePart};
 pub(crate) use pass::{Next, Opened, PassedType};
