@@ -7,7 +7,7 @@ use giop_codec::Version;
 use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{Ior, MAX_PROFILES};
-use giop_codec::url::{Corbaloc, Corbaname, IiopAddress, ObjectUrl, UrlErrorKind};
+use giop_codec::url::{Corbaloc, Corbaname, IiopAddress, ObjectUrl, UrlError, UrlErrorKind};
 use proptest::prelude::*;
 
 fn address(version: Version, host: &str, port: u16) -> IiopAddress {
@@ -334,6 +334,179 @@ fn references_survive_mail_and_editors() {
     assert_eq!(position(&format!("{head}\n{tail}0")), text.len() + 2);
     assert_eq!(position(&format!("{head}\n{tail}01")), text.len() + 2);
     assert_eq!(position(&format!("{text} see above")), text.len() + 2);
+}
+
+/// Which error a text with several faults has, and the character that it names.
+#[test]
+fn text_with_several_faults_has_one_defined_error() {
+    use UrlErrorKind as K;
+    let table = [
+        // White space and a byte order mark at the beginning count, several bytes of a character do not.
+        ("\u{feff} \tcorbaloc::h:0/K", 16, K::Port),
+        ("\u{3000}corbaloc::1.2@ö/K", 16, K::HostCharacter('ö')),
+        ("\u{feff}\u{feff}corbaloc::h/K", 2, K::UnknownScheme("\u{feff}corbaloc".into())),
+        (" ", 1, K::UnknownScheme("".into())),
+        (":", 1, K::UnknownScheme("".into())),
+        ("corbaloc :h/K", 1, K::UnknownScheme("corbaloc ".into())),
+        ("\u{212a}orbaloc::h/K", 1, K::UnknownScheme("\u{212a}orbaloc".into())),
+        // The key is expected after one more character, whatever that is.
+        ("corbaloc::h ", 13, K::MissingKey),
+        ("corbaloc::h\u{3000}\n", 13, K::MissingKey),
+        ("corbaloc::h/ ", 13, K::MissingKey),
+        ("corbaloc:uiop:/a|", 18, K::MissingKey),
+        ("corbaloc:uiop:/a| \n", 19, K::MissingKey),
+        ("corbaloc:uiop:/a:\n", 19, K::MissingKey),
+        ("corbaloc:omniunix:/a:/", 23, K::MissingKey),
+        ("corbaloc:omniunix:/a::", 23, K::MissingKey),
+        // Two slashes precede all errors of addresses, and these that of the key.
+        ("corbaloc://host/Key", 10, K::Slashes),
+        ("corbaloc:a b,iiop://host", 19, K::Slashes),
+        ("corbaloc:a:b@//host", 14, K::Slashes),
+        ("corbaloc::h,//K", 13, K::Slashes),
+        ("corbaloc:http://host/Key", 15, K::Slashes),
+        ("corbaloc:http:/Key", 10, K::UnknownProtocol("http".into())),
+        ("corbaloc:iiop::0//K", 16, K::Port),
+        ("corbaloc::h:0/a b", 13, K::Port),
+        ("corbaloc::h:0", 13, K::Port),
+        ("corbaname://#//", 11, K::Slashes),
+        ("corbaname::h:0/a b#c d", 14, K::Port),
+        ("corbaname::h/a b#c d", 15, K::Character(' ')),
+        ("corbaname::h#c d", 15, K::Character(' ')),
+        ("corbaloc::a#b:c/K", 12, K::HostCharacter('#')),
+        ("corbaloc:a#b:c/K", 10, K::UnknownProtocol("a#b".into())),
+        // Addresses.
+        ("corbaloc:rirx:/K", 10, K::UnknownProtocol("rirx".into())),
+        ("corbaloc:rir/K", 10, K::NoProtocol),
+        ("corbaloc::h,Rir:x/K", 13, K::RirNotAlone),
+        ("corbaloc:rir:/a b", 16, K::Character(' ')),
+        ("corbaloc:rir:,", 14, K::RirNotAlone),
+        ("corbaloc:iıop:h/K", 10, K::UnknownProtocol("iıop".into())),
+        ("corbaloc:\u{130}iop:h/K", 10, K::UnknownProtocol("\u{130}iop".into())),
+        ("corbaloc::h,/K", 13, K::NoProtocol),
+        ("corbaloc::1.2@1.2@h/K", 18, K::HostCharacter('@')),
+        ("corbaloc::h@/K", 11, K::Version),
+        ("corbaloc::1.@h/K", 11, K::Version),
+        ("corbaloc::.1@h/K", 11, K::Version),
+        ("corbaloc::1.2.3@h/K", 11, K::Version),
+        ("corbaloc:: 1.2@h/K", 11, K::Version),
+        ("corbaloc::1.\u{662}@h/K", 11, K::Version),
+        ("corbaloc::[::1]@/K", 11, K::Version),
+        ("corbaloc:ssliop:0.1@h/K", 17, K::Version),
+        ("corbaloc::]/K", 11, K::HostCharacter(']')),
+        ("corbaloc::h[/K", 12, K::HostCharacter('[')),
+        ("corbaloc::[]/K", 11, K::Ipv6Address),
+        ("corbaloc::1.2@[/K", 15, K::Ipv6Address),
+        ("corbaloc::[::1%]/K", 11, K::Ipv6Address),
+        ("corbaloc::[::1%25%]/K", 11, K::Ipv6Address),
+        ("corbaloc::[::1]]:1/K", 16, K::Port),
+        ("corbaloc::[::1]:/K", 17, K::Port),
+        ("corbaloc::[::1]:1:2/K", 17, K::Port),
+        ("corbaloc::1.2@fe80::1/K", 15, K::Ipv6Brackets),
+        ("corbaloc::fe80::1%eth0/K", 16, K::Port),
+        ("corbaloc::h:-1/K", 13, K::Port),
+        ("corbaloc::h: 1/K", 13, K::Port),
+        ("corbaloc::h:\u{661}/K", 13, K::Port),
+        ("corbaloc::h:99999999999999999999/K", 13, K::Port),
+        // Unix sockets.
+        ("corbaloc:uiop:x@/a|K", 15, K::Version),
+        ("corbaloc:uiop:1.2@a b|K", 20, K::Character(' ')),
+        ("corbaloc:uiop:1.2@%ff|K d", 19, K::NotUtf8),
+        ("corbaloc:uiop:1.2@|K d", 19, K::NoSocketPath),
+        ("corbaloc:uiop:/a|K|d", 19, K::Character('|')),
+        ("corbaloc:uiop:/a|%4", 18, K::Escape),
+        ("corbaloc:uiop:", 15, K::NoSocketPath),
+        ("corbaloc:uiop::", 15, K::NoSocketPath),
+        ("corbaloc:uiop", 10, K::NoProtocol),
+        ("corbaname:uiop:#a", 16, K::NoSocketPath),
+        // Escapes and paths.
+        ("corbaloc::h/%", 13, K::Escape),
+        ("corbaloc::h/%+1", 13, K::Escape),
+        ("corbaloc::h/%1ö", 13, K::Escape),
+        ("corbaloc::h/a\u{7f}", 14, K::Character('\u{7f}')),
+        ("corbaname::h#a%c3", 14, K::NotUtf8),
+        ("file: ", 6, K::EmptyPath),
+        ("file:///%ff", 8, K::NotUtf8),
+        ("file://localhost/%g", 18, K::Escape),
+    ];
+    for (text, position, kind) in table {
+        let error = text.parse::<ObjectUrl>().unwrap_err();
+        assert_eq!((error.position(), error.kind()), (position, &kind), "{text:?}: {error}");
+    }
+    let unknown = |error: UrlError| (error.position(), error.kind().clone());
+    let scheme = |name: &str| K::UnknownScheme(name.into());
+    assert_eq!(unknown(" corbaloc".parse::<Corbaloc>().unwrap_err()), (2, scheme("")));
+    assert_eq!(unknown("IOR:00".parse::<Corbaloc>().unwrap_err()), (1, scheme("IOR")));
+    assert_eq!(unknown("corbaloc::h/K".parse::<Corbaname>().unwrap_err()), (1, scheme("corbaloc")));
+    let long = "ö".repeat(40);
+    assert_eq!(unknown(long.parse::<ObjectUrl>().unwrap_err()), (1, scheme(&"ö".repeat(32))));
+}
+
+/// Texts that a stricter grammar would reject.
+#[test]
+fn unusual_spellings_are_accepted() {
+    for (text, expected) in [
+        ("corbaloc::001.1@h/K", "corbaloc:iiop:1.1@h:2809/K"),
+        ("corbaloc::1.00@h/K", "corbaloc:iiop:1.0@h:2809/K"),
+        ("corbaloc::1.300@h/K", "corbaloc:iiop:1.2@h:2809/K"),
+        ("corbaloc::1.99999999999999999999@h/K", "corbaloc:iiop:1.2@h:2809/K"),
+        ("corbaloc::h:000000080/K", "corbaloc:iiop:1.0@h:80/K"),
+        ("corbaloc::-._:1/K", "corbaloc:iiop:1.0@-._:1/K"),
+        ("corbaloc::[::1%25]/K", "corbaloc:iiop:1.0@[::1%25]:2809/K"),
+        ("corbaloc::[::1%2525]/K", "corbaloc:iiop:1.0@[::1%25]:2809/K"),
+        ("corbaloc::[::1%25a~b]/K", "corbaloc:iiop:1.0@[::1%a~b]:2809/K"),
+        ("corbaloc::[0:0:0:0:0:0:0:1]/K", "corbaloc:iiop:1.0@[0:0:0:0:0:0:0:1]:2809/K"),
+        ("corbaloc::h//", "corbaloc:iiop:1.0@h:2809//"),
+        ("corbaloc::1.2//K", "corbaloc:iiop:1.0@1.2:2809//K"),
+        ("corbaloc:uiop:/a:|K", "corbaloc:uiop:1.0@/a:|K"),
+        ("corbaloc:omniunix:/a:b:/K", "corbaloc:uiop:1.0@/a:b|K"),
+        ("corbaloc:uiop:1.2@a@b|K", "corbaloc:uiop:1.2@a@b|K"),
+        ("corbaname:uiop:/a:", "corbaname:uiop:1.0@/a|NameService#"),
+        ("corbaname:uiop:/a|", "corbaname:uiop:1.0@/a|NameService#"),
+        ("corbaname:omniunix:/a", "corbaname:uiop:1.0@/a|NameService#"),
+        ("corbaname:rir:/#", "corbaname:rir:/NameService#"),
+        ("corbaname:iiop:/#//", "corbaname:iiop:1.0@:2809/NameService#//"),
+        ("file://localhost", "file:localhost"),
+        ("file:////", "file:////"),
+    ] {
+        assert_eq!(text.parse::<ObjectUrl>().unwrap().to_string(), expected, "{text}");
+    }
+}
+
+/// Programs show these lines to their users.
+#[test]
+fn message_says_what_was_expected_and_where() {
+    for (text, message) in [
+        ("http://x\n", r#"1: unknown scheme "http" (IOR:, corbaloc:, corbaname: and file: are known)"#),
+        (
+            "corbaloc:ht\u{202e}p:h/K",
+            r#"10: protocol "ht\u{202e}p" is not supported (iiop:, rir:, uiop: and omniunix: are)"#,
+        ),
+        ("corbaloc:host/K", "10: address expected, such as iiop:1.2@host:2809 or :host"),
+        ("corbaloc::2.0@h/K", "11: version expected before '@': 1.0, 1.1 or 1.2"),
+        ("corbaloc::a\tb/K", r"12: '\t' is not allowed in a host name"),
+        ("corbaloc::[h]/K", "11: IPv6 address in brackets expected, such as [::1]"),
+        ("corbaloc::::1/K", "11: an IPv6 address needs brackets, such as [::1]:2809"),
+        ("corbaloc::h:0/K", "13: port number of 1 to 65535 expected"),
+        ("corbaloc:uiop:|K", "15: path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key"),
+        ("corbaloc:://h/K", "11: no `//` stands before the host: write iiop:1.2@host:2809/Key"),
+        ("corbaloc::h,rir:/K", "13: rir: must be the only address and has no host"),
+        ("corbaloc::h/a b", "14: ' ' is not allowed here unless escaped as %HH"),
+        ("corbaloc::h/%4", "13: two hexadecimal digits expected after '%'"),
+        ("corbaname::h#%ff", "14: escaped octets are not UTF-8 text"),
+        ("file:", "6: path expected after file:"),
+        ("corbaloc::h", "12: object key expected, such as /NameService"),
+    ] {
+        let error = text.parse::<ObjectUrl>().unwrap_err();
+        assert_eq!(error.to_string(), format!("object URL, character {message}"), "{text:?}");
+    }
+    let many = format!("corbaloc:{}/K", [":h"; MAX_PROFILES + 1].join(","));
+    let error = many.parse::<Corbaloc>().unwrap_err();
+    assert_eq!(error.to_string(), "object URL, character 202: more than 64 addresses");
+    let error = rir("X").to_ior().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "object URL, character 1: rir: names an initial reference, it has no address"
+    );
 }
 
 proptest! {

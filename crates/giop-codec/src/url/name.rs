@@ -240,10 +240,27 @@ mod tests {
             ("a./b", 3, TrailingDot),
             (r"a\x", 2, Escape),
             (r"a\", 2, Escape),
+            ("..", 2, SecondDot),
+            (r"a.\x", 3, Escape),
+            (r"a.b.\x", 4, SecondDot),
+            (r"ö.ö/\ö", 5, Escape),
+            ("ö/", 3, Empty),
+            ("ö./.", 3, TrailingDot),
         ];
         for (text, position, kind) in bad {
             assert_eq!(text.parse::<NameText>(), Err(NameTextError { position, kind }), "{text}");
         }
+        let message = |text: &str| text.parse::<NameText>().unwrap_err().to_string();
+        assert_eq!(
+            message("/"),
+            "name, character 1: a component is empty: one without id and kind is a single dot"
+        );
+        assert_eq!(message("a.b."), r"name, character 4: a component has one dot: escape others as `\.`");
+        assert_eq!(
+            message("a."),
+            "name, character 3: behind the dot stands a kind: leave out the dot where there is none"
+        );
+        assert_eq!(message(r"\a"), "name, character 1: a backslash stands before `/`, `.` or a backslash");
     }
 
     // clause: poa.naming.to_url
