@@ -48,7 +48,7 @@ struct Floor {
 impl ExchangeServant for Floor {
     async fn watch(&self, trader: Option<TraderRef>) -> Result<(), SystemException> {
         // A reference may be nil in CORBA; passing nil results in BAD_PARAM.
-        let trader = trader.ok_or("nil is no trader").system(SystemExceptionKind::BadParam)?;
+        let trader = trader.ok_or("nil is no trader").or_system_exception(SystemExceptionKind::BadParam)?;
         self.traders.lock().unwrap().push(trader);
         Ok(())
     }
@@ -68,7 +68,7 @@ impl ExchangeServant for Floor {
     }
 
     async fn buy(&self, symbol: &str, buyer: Option<TraderRef>) -> Result<f64, BuyError> {
-        let buyer = buyer.ok_or("nil is no buyer").system(SystemExceptionKind::BadParam)?;
+        let buyer = buyer.ok_or("nil is no buyer").or_system_exception(SystemExceptionKind::BadParam)?;
         let price = *self.price.lock().unwrap();
         // The caller still awaits this operation while its own object answers. Calls made here end with the
         // request at the latest.

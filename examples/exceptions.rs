@@ -42,14 +42,16 @@ impl TillServant for Counter {
             "bread" if price != 2.5 => Err(PriceChanged { was: price, now: 2.5 }.into()),
             "bread" => Ok(f64::from(count) * price),
             "night" => Err(Closed {}.into()),
-            _ => Err(format!("{item} is not sold here")).system(SystemExceptionKind::BadParam)?,
+            _ => {
+                Err(format!("{item} is not sold here")).or_system_exception(SystemExceptionKind::BadParam)?
+            }
         }
     }
 
     async fn audit(&self, path: &str) -> Result<String, SystemException> {
-        // `.system(kind)` turns any error into a system exception with that error as its source. The source
+        // `.or_system_exception(kind)` turns any error into a system exception with that error as its source. The source
         // remains local: a peer receives kind, minor code and completion status.
-        match std::fs::read_to_string(path).system(SystemExceptionKind::PersistStore) {
+        match std::fs::read_to_string(path).or_system_exception(SystemExceptionKind::PersistStore) {
             Err(error) => {
                 println!("  servant: {error}");
                 Err(error)

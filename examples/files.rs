@@ -42,12 +42,12 @@ impl DepotServant for Disk {
         // The name comes from the client, so only its last component is used.
         let name = Path::new(name).file_name().unwrap_or("unnamed".as_ref());
         let kind = SystemExceptionKind::PersistStore;
-        let mut file = tokio::fs::File::create(self.directory.join(name)).await.system(kind)?;
+        let mut file = tokio::fs::File::create(self.directory.join(name)).await.or_system_exception(kind)?;
         while let Some(chunk) = content.next().await {
             // While the disk is slow, the socket is not read, which also slows down the client.
-            file.write_all(&chunk?).await.system(kind)?;
+            file.write_all(&chunk?).await.or_system_exception(kind)?;
         }
-        file.flush().await.system(kind)?;
+        file.flush().await.or_system_exception(kind)?;
         Ok(len)
     }
 }

@@ -43,7 +43,9 @@ impl ServantLocator for Inward {
     async fn preinvoke(&self, id: &ObjectId, _: &Poa, operation: &str) -> Result<(Servant, ()), Refusal> {
         println!("{operation} of {id} goes through");
         let known = self.0.get(&id.to_string()).cloned();
-        let bridge = known.ok_or("nothing is behind that id").system(SystemExceptionKind::ObjectNotExist)?;
+        let bridge = known
+            .ok_or("nothing is behind that id")
+            .or_system_exception(SystemExceptionKind::ObjectNotExist)?;
         Ok((bridge, ()))
     }
 }

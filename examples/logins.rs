@@ -48,7 +48,11 @@ users = "ann"
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Likewise `Users::file`: such lines, one for each user.
-    let users = format!("{}\n{}\n", Users::line("ann", "open sesame")?, Users::line("bob", "knock knock")?);
+    let users = format!(
+        "{}\n{}\n",
+        Users::hash_entry("ann", "open sesame")?,
+        Users::hash_entry("bob", "knock knock")?
+    );
 
     // On an untrusted network: `ssliop://` with the feature `tls`, and without these two permissions.
     let logins = Logins::new(Users::text(&users)?).realm("vault").allow_plaintext_passwords();

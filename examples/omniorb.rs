@@ -111,7 +111,7 @@ async fn main() -> Result<(), BoxError> {
         }
         ["server", rest @ ..] if rest.len() <= 2 => {
             let port = rest.first().unwrap_or(&"0");
-            let orb = builder.listen(format!("iiop://127.0.0.1:{port}")).hold().build().await?;
+            let orb = builder.listen(format!("iiop://127.0.0.1:{port}")).start_paused().build().await?;
             serve(&orb, rest.get(1).copied()).await
         }
         _ => Err(USAGE.into()),

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn serve(files: &[String]) -> Result<(), Box<dyn Error>> {
     let idl = Idl::options().files(files)?;
-    let orb = Orb::builder().listen("iiop://127.0.0.1:2809").hold().build().await?;
+    let orb = Orb::builder().listen("iiop://127.0.0.1:2809").start_paused().build().await?;
     println!("{}", InterfaceRepository::new().idl(&idl).serve(&orb)?);
     orb.run_until(zorb::signal::shutdown()).await?;
     Ok(())

@@ -92,7 +92,7 @@
 //! | `cos-events`, `cos-notification` | the types of the OMG's event and notification services |
 //! | `csi` | CSIv2: logins, asserted identities and authorization rules (`zorb::csi`) |
 //! | `dynamic` | IDL that is read at run time, and an Interface Repository (`dynamic::Idl`) |
-//! | `encoding_rs` | further code sets ([`OrbBuilder::char_sets`]) |
+//! | `encoding_rs` | further code sets ([`OrbBuilder::char_code_sets`]) |
 //! | `interface-repository` | typed stubs of the Interface Repository (`zorb::interface_repository`) |
 //! | `metrics` | counters and gauges for the `metrics` facade (`Orb::record_metrics`) |
 //! | `serde` | JSON of values of any type, and `Limits` from a configuration file |
@@ -129,12 +129,12 @@ macro_rules! include_idl {
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CallError, CallErrorKind,
     CompletionStatus, Context, Demux, DepositError, DepositTarget, InvalidName, ItemSource, ItemStream,
-    Latency, Limit, LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectDemux,
-    ObjectId, ObjectRef, OneLine, OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable,
+    Limit, LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId,
+    ObjectRef, OneLine, OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable,
     ProtocolError, RaisedBy, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource,
     SeqStream, Servant, ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope,
-    SystemException, SystemExceptionKind, Transport, TransportStats, blocking, minor, request, testing,
-    try_request,
+    SystemException, SystemExceptionKind, Transport, TransportStats, WaitStrategy, blocking, minor, request,
+    testing, try_request,
 };
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};

@@ -108,14 +108,14 @@ async fn server() -> (Orb, String) {
 }
 
 async fn serving(builder: OrbBuilder) -> (Orb, String) {
-    let builder = builder.call_back_over(|_: &Peer, host: &str, _: u16| host.starts_with("ff10::"));
+    let builder = builder.accept_bidirectional(|_: &Peer, host: &str, _: u16| host.starts_with("ff10::"));
     let orb = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
     let tower: TowerRef = orb.activate(Tower::default()).unwrap();
     (orb, tower.to_string())
 }
 
 async fn client(url: &str) -> (Orb, TowerRef) {
-    let orb = transport::builder().offer_call_backs().build().await.unwrap();
+    let orb = transport::builder().offer_bidirectional().build().await.unwrap();
     let tower = orb.resolve(url).await.unwrap();
     (orb, tower)
 }
@@ -179,7 +179,7 @@ async fn calls_go_to_and_fro_inside_of_each_other_and_side_by_side() {
 async fn large_oneways_go_both_ways_at_once() {
     let small = || transport::builder().socket_buffer(64 << 10);
     let (_server, url) = serving(small()).await;
-    let client = small().offer_call_backs().build().await.unwrap();
+    let client = small().offer_bidirectional().build().await.unwrap();
     let tower: TowerRef = client.resolve(&url).await.unwrap();
     let bell = Arc::new(Bell::default());
     let rung: BellRef = client.activate(Arc::clone(&bell)).unwrap();
@@ -250,10 +250,10 @@ async fn a_connection_whose_offer_is_not_taken_is_closed_when_it_is_quiet() {
     if transport::has_threads() {
         return;
     }
-    let refuses = transport::builder().call_back_over(|_: &Peer, _: &str, _: u16| false);
+    let refuses = transport::builder().accept_bidirectional(|_: &Peer, _: &str, _: u16| false);
     let mut short = Limits::default();
     short.idle_timeout = Some(Duration::from_secs(100));
-    let hurried = transport::builder().call_back_over(|_: &Peer, _: &str, _: u16| true).limits(short);
+    let hurried = transport::builder().accept_bidirectional(|_: &Peer, _: &str, _: u16| true).limits(short);
     for (builder, stays) in [(refuses, 170), (hurried, 90)] {
         let server = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
         let tower: TowerRef = server.activate(Tower::default()).unwrap();
@@ -271,7 +271,7 @@ async fn a_connection_whose_offer_is_not_taken_is_closed_when_it_is_quiet() {
 #[tokio::test]
 async fn a_poa_may_offer_call_backs_to_its_objects() {
     for both in [true, false] {
-        let everywhere = transport::builder().call_back_over(|_: &Peer, _: &str, _: u16| true);
+        let everywhere = transport::builder().accept_bidirectional(|_: &Peer, _: &str, _: u16| true);
         let server = everywhere.listen("iiop://127.0.0.1:0").build().await.unwrap();
         let tower: TowerRef = server.activate(Tower::default()).unwrap();
         let client = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();

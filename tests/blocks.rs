@@ -364,7 +364,7 @@ async fn a_call_with_one_block_is_as_it_was() {
 
 #[tokio::test]
 async fn copying_orbs_neither_list_blocks_nor_say_that_they_read_lists() {
-    let server = transport::builder().deposit(false).listen("iiop://127.0.0.1:0").build().await.unwrap();
+    let server = transport::builder().zero_copy(false).listen("iiop://127.0.0.1:0").build().await.unwrap();
     let published: bulk::StoreRef = server.activate_named("store", Arc::<Store>::default()).unwrap();
     let profile = IiopProfile::from_tagged(&published.ior().profiles[0]).unwrap();
     assert!(profile.component(ComponentTag::ZORB_BLOCKS).is_none());
@@ -372,7 +372,7 @@ async fn copying_orbs_neither_list_blocks_nor_say_that_they_read_lists() {
     let store: bulk::StoreRef = client.resolve(&published.to_string()).await.unwrap();
     call_all(&store, 100_000, false).await;
     let two = two().await;
-    let copying = transport::builder().deposit(false).build().await.unwrap();
+    let copying = transport::builder().zero_copy(false).build().await.unwrap();
     let store: bulk::StoreRef = copying.resolve(&two.store.to_string()).await.unwrap();
     call_all(&store, 100_000, false).await;
 }

@@ -377,8 +377,13 @@ impl PlacesServant for Homes {}
 
 /// Returns both homes as seen by a client ORB, the record of events, and the server and client ORBs.
 async fn homes() -> (CountersRef, PlacesRef, Memory, [Orb; 2]) {
-    let known =
-        || transport::builder().value::<Priced>().value::<Reduced>().value::<Cookie>().value::<Place>();
+    let known = || {
+        transport::builder()
+            .register_value_type::<Priced>()
+            .register_value_type::<Reduced>()
+            .register_value_type::<Cookie>()
+            .register_value_type::<Place>()
+    };
     let server = known().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let client = known().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let memory = Memory::default();

@@ -103,7 +103,7 @@ async fn a_steady_bulk_stream_is_not_copied() {
 async fn a_copying_orb_copies_both_ways() {
     const N: u64 = 20;
     for size in [16 * 1024u64, 64 * 1024, 1 << 20] {
-        let two = two(|| transport::builder().deposit(false)).await;
+        let two = two(|| transport::builder().zero_copy(false)).await;
         let mut octets = vec![1; size as usize];
         octets[size as usize - 1] = 7;
         let octets = Bytes::from(octets);
@@ -117,7 +117,7 @@ async fn a_copying_orb_copies_both_ways() {
 #[tokio::test]
 async fn a_copying_orb_gives_the_same_answers() {
     let plain = transport::builder;
-    let copying = || transport::builder().deposit(false);
+    let copying = || transport::builder().zero_copy(false);
     let orbs: [(OrbBuilder, OrbBuilder); 3] =
         [(copying(), plain()), (plain(), copying()), (copying(), copying())];
     for (client, server) in orbs {

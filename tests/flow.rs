@@ -157,7 +157,7 @@ async fn every_version_takes_them() {
     for version in [zorb::wire::Version::V1_0, zorb::wire::Version::V1_1, zorb::wire::Version::V1_2] {
         let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
         let published: SinkRef = server.activate(Servant::default()).unwrap();
-        let client = transport::builder().max_giop(version).build().await.unwrap();
+        let client = transport::builder().max_giop_version(version).build().await.unwrap();
         let sink: SinkRef = client.resolve(&published.to_string()).await.unwrap();
         for n in [21_845, 100_001] {
             assert_eq!(sink.check("before", &samples(n), "behind").await.unwrap(), n as u64, "{version:?}");

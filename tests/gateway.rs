@@ -257,7 +257,7 @@ async fn the_gateway_copies_no_payload() {
     const FLOOD: u64 = 40;
     // Peers that announce the positions of their blocks, and peers without support for blocks.
     for old in [false, true] {
-        let peer = || if old { transport::builder().deposit(false) } else { transport::builder() };
+        let peer = || if old { transport::builder().zero_copy(false) } else { transport::builder() };
         let three = three(peer(), transport::builder(), peer()).await;
         // The sizes change, so that the size of a message cannot be predicted from the previous one.
         let sizes = [5000, 20_000, 64 * 1024, 300_000, 90_000, 1 << 20];
@@ -453,7 +453,7 @@ async fn call_mixed(store: &StoreRef) {
 #[tokio::test]
 async fn text_keeps_the_code_set_of_its_client() {
     // The client only supports ISO 8859-1, which the server accepts as well as UTF-8.
-    let latin = || transport::builder().char_sets(CodeSetId::ISO_8859_1, &[]);
+    let latin = || transport::builder().char_code_sets(CodeSetId::ISO_8859_1, &[]);
     let three = three(latin(), transport::builder(), transport::builder()).await;
     call_mixed(&three.store).await;
 }
@@ -461,10 +461,10 @@ async fn text_keeps_the_code_set_of_its_client() {
 #[tokio::test]
 async fn what_the_target_does_not_take_needs_the_interface() {
     let new = transport::builder;
-    let latin = || new().char_sets(CodeSetId::ISO_8859_1, &[]);
+    let latin = || new().char_code_sets(CodeSetId::ISO_8859_1, &[]);
     // Every server accepts UTF-8, so the client uses a rarer set.
-    let rare = || new().char_sets(CodeSetId::ISO_8859_15, &[]);
-    let between = || new().char_sets(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1]);
+    let rare = || new().char_code_sets(CodeSetId::ISO_8859_15, &[]);
+    let between = || new().char_code_sets(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1]);
     for (kind, client, old) in [
         (SystemExceptionKind::CodesetIncompatible, rare(), false),
         (SystemExceptionKind::InvObjref, new(), true),

@@ -66,7 +66,7 @@ impl BaseServant for Office {
 
     async fn set_level(&self, value: i32) -> Result<(), SystemException> {
         if value < 0 {
-            return Err("too low").system(SystemExceptionKind::BadParam);
+            return Err("too low").or_system_exception(SystemExceptionKind::BadParam);
         }
         Ok(())
     }

@@ -79,8 +79,10 @@ fn figures_of_pool_and_copies_reach_the_facade() {
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     metrics::with_local_recorder(&kept, || {
         runtime.block_on(async {
-            let pair =
-                zorb::testing::pair_of(Orb::builder().pool_cap(1 << 20), Orb::builder().pool_cap(3 << 20));
+            let pair = zorb::testing::pair_of(
+                Orb::builder().max_receive_memory(1 << 20),
+                Orb::builder().max_receive_memory(3 << 20),
+            );
             let published: bulk::SinkRef = pair.server.activate_named("sink", Sink).unwrap();
             let sink: bulk::SinkRef = pair.client.resolve(&published.to_string()).await.unwrap();
             for _ in 0..10 {

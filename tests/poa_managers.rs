@@ -256,7 +256,7 @@ async fn a_manager_keeps_no_more_than_it_may() {
 #[tokio::test]
 async fn a_manager_keeps_no_more_octets_than_it_may() {
     let mut limits = Limits::default();
-    limits.max_held_octets = 256;
+    limits.max_held_bytes = 256;
     let place = place_of(transport::builder().limits(limits)).await;
     let _ = place.manager.hold_requests().unwrap();
     let told = place.afar.with_sync_scope(SyncScope::Target);

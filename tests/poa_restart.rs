@@ -55,7 +55,8 @@ fn server_process() {
     let Ok(port) = std::env::var(PORT) else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let orb = Orb::builder().listen(format!("iiop://127.0.0.1:{port}")).hold().build().await.unwrap();
+        let orb =
+            Orb::builder().listen(format!("iiop://127.0.0.1:{port}")).start_paused().build().await.unwrap();
         let root = orb.root_poa();
         let deep = root.child("a").create().unwrap().child("b").user_ids().persistent().create().unwrap();
         let made = root.child("made").user_ids().persistent().servant_activator(Maker).create().unwrap();
@@ -69,7 +70,7 @@ fn server_process() {
         ];
         let references: Vec<_> = references.iter().map(ToString::to_string).collect();
         println!("\nHERE {}", references.join(" "));
-        orb.accept();
+        orb.resume();
         tokio::time::sleep(Duration::from_secs(60)).await;
     });
 }

@@ -98,7 +98,7 @@ async fn what_a_oneway_leaves_for_a_reply_goes_into_none() {
 
 #[tokio::test]
 async fn requests_that_wait_are_served_in_the_order_in_which_they_came() {
-    let (server, client, log) = over_tcp(transport::builder().hold()).await;
+    let (server, client, log) = over_tcp(transport::builder().start_paused()).await;
     let numbers: Vec<i32> = (0..500).collect();
     for number in &numbers {
         log.add(*number).await.unwrap();
@@ -107,7 +107,7 @@ async fn requests_that_wait_are_served_in_the_order_in_which_they_came() {
     // The requests have arrived, and none is served.
     let waits = Arc::new(log.with_timeout(Duration::from_millis(200)));
     assert_eq!(waits.all().await.unwrap_err().kind, SystemExceptionKind::Timeout);
-    server.accept();
+    server.resume();
     assert_eq!(log.all().await.unwrap(), numbers);
     // Later requests follow them in order.
     log.add(-1).await.unwrap();
@@ -117,7 +117,7 @@ async fn requests_that_wait_are_served_in_the_order_in_which_they_came() {
 
 #[tokio::test]
 async fn an_object_that_may_come_is_not_denied() {
-    let server = transport::builder().listen("iiop://127.0.0.1:0").hold().build().await.unwrap();
+    let server = transport::builder().listen("iiop://127.0.0.1:0").start_paused().build().await.unwrap();
     let client = transport::builder().build().await.unwrap();
     let url = format!("corbaloc:iiop:1.2@{}/Log", server.endpoints()[0]);
     let log: LogRef = client.resolve_unchecked(&url).await.unwrap();
@@ -128,7 +128,7 @@ async fn an_object_that_may_come_is_not_denied() {
     assert!(old.locate().await.unwrap());
     assert!(server.deactivate(&gone));
     assert!(!old.locate().await.unwrap(), "the ORB's own keys are used once");
-    server.accept();
+    server.resume();
     assert!(!log.locate().await.unwrap());
     let _here: LogRef = server.activate_named("Log", Log::default()).unwrap();
     assert!(log.locate().await.unwrap());
@@ -148,11 +148,11 @@ async fn a_server_has_a_oneway_only_where_the_object_is() {
 
 #[tokio::test]
 async fn a_call_inside_of_the_process_is_held_no_longer_than_its_deadline() {
-    let orb = Orb::builder().hold().build().await.unwrap();
+    let orb = Orb::builder().start_paused().build().await.unwrap();
     let log: LogRef = orb.activate(Log::default()).unwrap();
     let error = log.with_timeout(Duration::from_millis(20)).all().await.unwrap_err();
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
-    orb.accept();
+    orb.resume();
     assert_eq!(log.all().await.unwrap().len(), 0);
 }
 

@@ -71,7 +71,8 @@ impl CounterServant for Counter {
     }
 
     async fn pass_on(&self) -> Result<(), operations::PassOnError> {
-        Err(std::io::Error::other("the disk is full")).system(SystemExceptionKind::PersistStore)?;
+        Err(std::io::Error::other("the disk is full"))
+            .or_system_exception(SystemExceptionKind::PersistStore)?;
         Ok(())
     }
 }

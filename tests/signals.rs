@@ -33,13 +33,13 @@ impl EndingServant for Servant {
     async fn last(&self) -> Result<i32, SystemException> {
         self.begun.store(true, Ordering::SeqCst);
         say("called");
-        zorb::signal::shutdown().await.system(SystemExceptionKind::Internal)?;
+        zorb::signal::shutdown().await.or_system_exception(SystemExceptionKind::Internal)?;
         Ok(7)
     }
 
     async fn hang(&self) -> Result<(), SystemException> {
         say("called");
-        zorb::signal::shutdown().await.system(SystemExceptionKind::Internal)?;
+        zorb::signal::shutdown().await.or_system_exception(SystemExceptionKind::Internal)?;
         say("stopping");
         loop {
             std::thread::park();

@@ -245,7 +245,7 @@ async fn oneways_calls_in_process_and_other_ways_to_run_take_streams() {
 
 #[tokio::test]
 async fn a_copying_orb_takes_streams_too() {
-    let pair = zorb::testing::pair_of(large(), large().deposit(false));
+    let pair = zorb::testing::pair_of(large(), large().zero_copy(false));
     let published: bulk::StoreRef = pair.server.activate_named("store", Store::default()).unwrap();
     let store: bulk::StoreRef = pair.client.resolve(&published.to_string()).await.unwrap();
     let data = octets(1 << 20);

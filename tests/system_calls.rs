@@ -194,7 +194,7 @@ fn reads_of_pieces(low_water: bool) -> u64 {
     // A separate thread, because the number of its wake-ups is counted.
     let serving = std::thread::spawn(move || {
         runtime().block_on(async move {
-            let server = transport::builder().low_water(low_water);
+            let server = transport::builder().receive_low_water_mark(low_water);
             let server = server.listen("iiop://127.0.0.1:0").build().await.unwrap();
             let _: SinkRef = server.activate_named("sink", Servant).unwrap();
             let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zorb::prelude::*;
 use zorb::wire::Ior;
-use zorb::{ByteStream, Latency, Peer};
+use zorb::{ByteStream, Peer, WaitStrategy};
 
 zorb::idl! {
     module Near {
@@ -172,8 +172,9 @@ fn plain_threads_wait_on_it_too() {
     let directory = Directory::new();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (_server, here) = runtime.block_on(serve(&[directory.endpoint()]));
-    let client =
-        zorb::blocking::wait(Orb::builder().latency(Latency::Spin(Duration::from_micros(20))).build());
+    let client = zorb::blocking::wait(
+        Orb::builder().wait_strategy(WaitStrategy::BusyPoll(Duration::from_micros(20))).build(),
+    );
     let client = client.unwrap();
     let desk: DeskRef = zorb::blocking::wait(client.resolve(&here.to_string())).unwrap();
     for _ in 0..100 {

@@ -222,7 +222,7 @@ async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_tur
     if pair().await.is_none() {
         return;
     }
-    let spin = || builder().latency(zorb::Latency::Spin(Duration::from_millis(5)));
+    let spin = || builder().wait_strategy(zorb::WaitStrategy::BusyPoll(Duration::from_millis(5)));
     let (text, stop, thread) = serve_elsewhere(spin);
     let client = spin().build().await.unwrap();
     let sink: SinkRef = client.resolve(&text).await.unwrap();
@@ -265,7 +265,11 @@ async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_tur
 async fn spinning_ends_where_nothing_comes() {
     let Some(pair) = pair().await else { return };
     // The server cannot answer while this thread spins.
-    let client = builder().latency(zorb::Latency::Spin(Duration::from_millis(30))).build().await.unwrap();
+    let client = builder()
+        .wait_strategy(zorb::WaitStrategy::BusyPoll(Duration::from_millis(30)))
+        .build()
+        .await
+        .unwrap();
     let sink: SinkRef = client.resolve(&pair.text).await.unwrap();
     sink.ping().await.unwrap();
     let begun = std::time::Instant::now();

@@ -274,7 +274,7 @@ async fn a_servant_that_blocks_its_thread_delays_a_shutdown_for_a_bounded_time()
 #[tokio::test]
 async fn spinning_servers_and_clients_answer_on_threads_too() {
     let Some(two) = two().await else { return };
-    let spin = || builder().latency(zorb::Latency::Spin(Duration::from_micros(50)));
+    let spin = || builder().wait_strategy(zorb::WaitStrategy::BusyPoll(Duration::from_micros(50)));
     let server = spin().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let here: PostRef = server.activate(Office::default()).unwrap();
     let client = spin().build().await.unwrap();

@@ -128,7 +128,13 @@ async fn keepers(server: zorb::OrbBuilder, client: zorb::OrbBuilder) -> (Vec<Kee
 
 #[tokio::test]
 async fn values_come_as_they_were_in_every_position() {
-    let known = || transport::builder().value::<Bird>().value::<Fish>().value::<Link>().value::<Note>();
+    let known = || {
+        transport::builder()
+            .register_value_type::<Bird>()
+            .register_value_type::<Fish>()
+            .register_value_type::<Link>()
+            .register_value_type::<Note>()
+    };
     let (keepers, orbs) = keepers(known(), known()).await;
     for keeper in keepers {
         assert_eq!(keeper.echo(None::<Value<Animal>>).await.unwrap(), None);
@@ -188,8 +194,11 @@ async fn circles_and_long_chains_pass() {
 
 #[tokio::test]
 async fn types_that_a_receiver_does_not_know_are_cut_or_refused() {
-    let (keepers, orbs) =
-        keepers(transport::builder(), transport::builder().value::<Bird>().value::<Fish>()).await;
+    let (keepers, orbs) = keepers(
+        transport::builder(),
+        transport::builder().register_value_type::<Bird>().register_value_type::<Fish>(),
+    )
+    .await;
     let keeper = &keepers[0];
     let back = keeper.echo(Value::new(bird("wren")).upcast::<Animal>()).await.unwrap().unwrap();
     assert_eq!((back.repository_id(), back.get().name.as_str()), ("IDL:Zoo/Animal:1.0", "wren"));

@@ -144,7 +144,7 @@ impl Bench {
         let (_server, _client, store) = runtime.block_on(async {
             let server = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
             let here: StoreRef = server.activate(Memory::default()).unwrap();
-            let client = transport::builder().max_giop(version).build().await.unwrap();
+            let client = transport::builder().max_giop_version(version).build().await.unwrap();
             let store: StoreRef = client.resolve(&here.to_string()).await.unwrap();
             (server, client, store)
         });

@@ -14,7 +14,7 @@ use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::Runtime;
 use zorb::dynamic::{
-    Answered, DynServant, DynamicException, Interface, Mode, NamedValue, OperationInfo, ParamInfo, Request,
+    DynamicReply, DynServant, DynamicException, Interface, Mode, NamedValue, OperationInfo, ParamInfo, Request,
     ServerRequest,
 };
 use zorb::testing::{Pair, pair};
@@ -96,7 +96,7 @@ async fn both(orbs: &Pair, code: &TypeCode, raw: &TypeCode, sent: &Any, valid: b
     orbs.server.deactivate(&here);
 }
 
-fn verdict(answer: &Result<Answered, DynamicException>, valid: bool, completed: CompletionStatus) {
+fn verdict(answer: &Result<DynamicReply, DynamicException>, valid: bool, completed: CompletionStatus) {
     match answer {
         Ok(_) => assert!(valid),
         Err(DynamicException::System(exception)) => {

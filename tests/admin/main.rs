@@ -207,7 +207,7 @@ async fn addresses_of_other_machines_are_refused_unless_they_are_meant() {
         assert!(matches!(refused, BuildError::Admin(_)), "{refused}");
     }
     assert!(matches!(Orb::builder().admin("nonsense").build().await, Err(BuildError::Listen { .. })));
-    let open = Orb::builder().admin_anywhere("127.0.0.1:0").build().await.unwrap();
+    let open = Orb::builder().admin_unprotected("127.0.0.1:0").build().await.unwrap();
     let taken = open.admin_address().unwrap();
     let refused = Orb::builder().admin(taken.to_string()).build().await.unwrap_err();
     assert!(matches!(refused, BuildError::Listen { .. }), "{refused}");
@@ -216,12 +216,18 @@ async fn addresses_of_other_machines_are_refused_unless_they_are_meant() {
 
 #[tokio::test]
 async fn an_orb_is_ready_while_it_serves_and_gone_when_it_is_closed() {
-    let orb = Orb::builder().hold().listen("iiop://127.0.0.1:0").admin("127.0.0.1:0").build().await.unwrap();
+    let orb = Orb::builder()
+        .start_paused()
+        .listen("iiop://127.0.0.1:0")
+        .admin("127.0.0.1:0")
+        .build()
+        .await
+        .unwrap();
     let address = orb.admin_address().unwrap();
     let ready = || async { get(address, "/ready").await.status };
     assert_eq!(ready().await, 503);
     assert_eq!(get(address, "/health").await.status, 200);
-    orb.accept();
+    orb.resume();
     assert_eq!(ready().await, 200);
     orb.shutdown().await;
     assert!(TcpStream::connect(address).await.is_err());

@@ -86,7 +86,8 @@ impl DynServant for ByName {
 
 /// Returns a listening ORB with a dynamic servant.
 async fn server_by_name(without_boxes: bool) -> (Orb, PeerRef) {
-    let orb = Orb::builder().listen("iiop://127.0.0.1:0").value::<Spot>().build().await.unwrap();
+    let orb =
+        Orb::builder().listen("iiop://127.0.0.1:0").register_value_type::<Spot>().build().await.unwrap();
     let servant = Arc::new(ByName { without_boxes, ..ByName::default() });
     let erased = Servant::dynamic(interface(), Arc::clone(&servant));
     let object = orb.activation().activate_erased(erased).unwrap();
@@ -111,7 +112,7 @@ async fn drive_by_name(peer: &ObjectRef, own: &PeerRef, all: bool) {
         }
         let echo = of("echo").with("a", sample.clone()).unwrap().with("b", other.clone()).unwrap();
         let echoed = echo.invoke().await.unwrap();
-        let (a, c): (Any, Any) = (echoed.get().unwrap(), echoed.output("c").unwrap());
+        let (a, c): (Any, Any) = (echoed.get().unwrap(), echoed.out("c").unwrap());
         assert!(a.type_code() == sample.type_code() && c.type_code() == other.type_code(), "{a:?} {c:?}");
         assert_eq!(echoed.output::<Any>("b").unwrap().get::<Any>().unwrap(), c);
         let mut again = samples.clone();

@@ -272,7 +272,8 @@ impl PeerServant for std::sync::Arc<Servant> {
 
 /// Returns a listening ORB with a servant.
 async fn server() -> (Orb, PeerRef) {
-    let orb = Orb::builder().listen("iiop://127.0.0.1:0").value::<Spot>().build().await.unwrap();
+    let orb =
+        Orb::builder().listen("iiop://127.0.0.1:0").register_value_type::<Spot>().build().await.unwrap();
     let servant = std::sync::Arc::new(Servant::default());
     let reference: PeerRef = orb.activate(std::sync::Arc::clone(&servant)).unwrap();
     servant.own.set(reference.clone()).unwrap();

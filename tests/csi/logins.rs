@@ -248,7 +248,7 @@ async fn servers_without_logins_get_none_unless_that_is_wanted() {
     let url = format!("corbaloc::1.2@{}/vault", guarded.endpoints()[0]);
     let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &url).await;
     assert_refused(vault.who().await, UNKNOWN, "who calls");
-    let unasked = vault.with_credentials(&as_user("ann", "a secret").even_unasked());
+    let unasked = vault.with_credentials(&as_user("ann", "a secret").always_send());
     assert_eq!(unasked.who().await.unwrap(), "Login ann");
     drop(server);
 }

@@ -48,8 +48,8 @@ pub(crate) struct Vault {
 /// Returns a principal in the format of the tests.
 pub(crate) fn shown(principal: Option<&Principal>) -> String {
     let Some(principal) = principal else { return "nobody".to_owned() };
-    let speaker = principal.speaker().map(|speaker| format!(" by {}", shown(Some(speaker))));
-    format!("{:?} {}{}", principal.kind(), principal.name(), speaker.unwrap_or_default())
+    let asserted_by = principal.asserted_by().map(|asserted_by| format!(" by {}", shown(Some(asserted_by))));
+    format!("{:?} {}{}", principal.kind(), principal.name(), asserted_by.unwrap_or_default())
 }
 
 impl VaultServant for Vault {

@@ -69,9 +69,9 @@ fn what_is_wrong_with_a_file_of_users_is_said_and_nothing_of_its_lines() {
 #[tokio::test]
 async fn a_line_that_was_made_is_good_for_that_password_alone() {
     for bad in ["", "a:b", "a\nb", " a", "#a"] {
-        assert!(Users::line(bad, "x").is_err(), "{bad}");
+        assert!(Users::hash_entry(bad, "x").is_err(), "{bad}");
     }
-    let line = Users::line("ann", "a secret").unwrap();
+    let line = Users::hash_entry("ann", "a secret").unwrap();
     assert!(line.starts_with("ann:$argon2id$v=19$m=19456,t=2,p=1$"), "{line}");
     let users = Users::text(&line).unwrap();
     assert_eq!(format!("{users:?}"), "Users { file: None, users: 1 }");

@@ -346,7 +346,7 @@ async fn calls_in_process_copying_orbs_and_other_ways_to_run_deposit_too() {
     let expected = checksum(0, &data);
     let all = ["aligned", "box", "vec", "bytes", "blocks", "chunk first"];
     let local: place::SinkRef = zorb::testing::local(Sink::default());
-    let (_other, copying, far) = over_tcp(Arc::new(Sink::default()), large().deposit(false)).await;
+    let (_other, copying, far) = over_tcp(Arc::new(Sink::default()), large().zero_copy(false)).await;
     for how in all {
         assert_eq!(local.put(how, 4096, data.clone()).await.unwrap(), expected, "{how}");
         assert_eq!(far.put(how, 4096, data.clone()).await.unwrap(), expected, "{how}");
@@ -392,7 +392,7 @@ async fn many_connections_of_a_runtime_with_threads_deposit_at_once() {
 
 #[tokio::test]
 async fn aligned_memory_goes_on_past_a_pool_that_has_none() {
-    let (_client, server, sink) = over_tcp(Arc::new(Sink::default()), large().pool_cap(MIB)).await;
+    let (_client, server, sink) = over_tcp(Arc::new(Sink::default()), large().max_receive_memory(MIB)).await;
     for len in [300_000, MIB, 4 * MIB] {
         let data = octets(len);
         assert_eq!(sink.put("aligned", 4096, data.clone()).await.unwrap(), checksum(0, &data));

@@ -78,7 +78,7 @@ async fn call_described(meter: &ObjectRef, interface: &Interface) {
     assert_eq!(of("_get_level").invoke().await.unwrap().get::<i32>().unwrap(), -5);
     // A oneway with its interface: nothing is awaited.
     let noted = of("note").with("text", "dynamic;".to_owned()).unwrap().invoke().await.unwrap();
-    assert_eq!(noted, zorb::dynamic::Answered::default());
+    assert_eq!(noted, zorb::dynamic::DynamicReply::default());
     let other = of("other").with("given", meter.clone()).unwrap().invoke().await.unwrap();
     assert_eq!(other.get::<ObjectRef>().unwrap(), *meter);
     let any = Any::new(unsorted()).unwrap();

@@ -68,7 +68,7 @@ async fn a_oneway_is_not_waited_for() {
         assert_eq!(*kept.notes.lock().unwrap(), "aa");
 
         let result = Request::new(&meter, "notes").returns(TypeCode::string(0));
-        let out = noted.clone().output("more", TypeCode::LONG);
+        let out = noted.clone().declare_out("more", TypeCode::LONG);
         for request in [result, out, noted.raises(Other::type_code())] {
             let error = request.send_oneway().await.unwrap_err();
             assert_eq!(
@@ -88,7 +88,7 @@ async fn exceptions_are_those_that_the_request_lists() {
             .input("a", 1.0)
             .and_then(|request| request.input("b", 0.0))
             .unwrap()
-            .output("remark", TypeCode::string(0))
+            .declare_out("remark", TypeCode::string(0))
             .inout("count", 3)
             .unwrap()
             .returns(TypeCode::DOUBLE);
@@ -147,7 +147,7 @@ async fn a_server_refuses_what_does_not_fit() {
         assert_eq!((short.kind, short.completed), (SystemExceptionKind::Marshal, CompletionStatus::No));
         // More results than the reply has.
         let long =
-            Request::new(&meter, "_get_level").returns(TypeCode::DOUBLE).output("more", TypeCode::LONG);
+            Request::new(&meter, "_get_level").returns(TypeCode::DOUBLE).declare_out("more", TypeCode::LONG);
         let long = system(long.invoke().await.unwrap_err());
         assert_eq!((long.kind, long.completed), (SystemExceptionKind::Marshal, CompletionStatus::Yes));
     }
@@ -167,7 +167,7 @@ async fn results_that_do_not_decode_are_told_by_their_place() {
     let error = system(bulk.clone().returns(frames).invoke().await.unwrap_err());
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Marshal, CompletionStatus::Yes));
     assert!(error.to_string().contains("`bulk` does not decode: $result.frames[1].name: "), "{error}");
-    let more = bulk.returns(Bytes::type_code()).output("more", TypeCode::sequence(&TypeCode::DOUBLE, 0));
+    let more = bulk.returns(Bytes::type_code()).declare_out("more", TypeCode::sequence(&TypeCode::DOUBLE, 0));
     let error = system(more.invoke().await.unwrap_err());
     assert!(error.to_string().contains("`bulk` does not decode: more: "), "{error}");
 }

@@ -154,8 +154,8 @@ async fn servants_at_work_may_call_others_while_the_orb_closes() {
 
 #[tokio::test(start_paused = true)]
 async fn servants_at_work_may_call_their_clients_back_while_the_orb_closes() {
-    let everywhere = Orb::builder().call_back_over(|_: &Peer, _: &str, _: u16| true);
-    let orbs = pair_of(Orb::builder().offer_call_backs(), everywhere);
+    let everywhere = Orb::builder().accept_bidirectional(|_: &Peer, _: &str, _: u16| true);
+    let orbs = pair_of(Orb::builder().offer_bidirectional(), everywhere);
     let far: AdderRef = orbs.client.activate(Adder).unwrap();
     let far: AdderRef = orbs.server.resolve_unchecked(&far.to_string()).await.unwrap();
     let nested = Arc::new(Nested { others: vec![far.clone(), far], ..Nested::default() });
@@ -184,7 +184,7 @@ async fn ended_while_kept(orbs: &Pair, target: TargetRef) -> SystemException {
 
 #[tokio::test(start_paused = true)]
 async fn requests_that_are_kept_when_the_orb_closes_are_not_executed_and_their_callers_know() {
-    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let orbs = pair_of(Orb::builder(), Orb::builder().start_paused());
     let (servant, target) = over(&orbs).await;
     let error = ended_while_kept(&orbs, target).await;
     assert_eq!((error.completed, servant.executed()), (CompletionStatus::No, 0), "{error}");

@@ -188,7 +188,7 @@ async fn server() {
     }
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let builder = match number("POOL") {
-        Some(octets) => builder.pool_cap(octets as usize),
+        Some(octets) => builder.max_receive_memory(octets as usize),
         None => builder,
     };
     if let Some(spare) = number("SPARE") {

@@ -126,11 +126,11 @@ impl GateServant for BlockedGate {
             .lock()
             .unwrap()
             .recv_timeout(Duration::from_secs(30))
-            .system(SystemExceptionKind::Internal)
+            .or_system_exception(SystemExceptionKind::Internal)
     }
 
     async fn open(&self) -> Result<(), SystemException> {
-        self.opens.lock().await.send(()).system(SystemExceptionKind::Internal)
+        self.opens.lock().await.send(()).or_system_exception(SystemExceptionKind::Internal)
     }
 }
 

@@ -149,11 +149,11 @@ impl PeerServant for Servant {
     }
 
     async fn as_percent(&self, n: u8) -> Result<Percent, SystemException> {
-        Percent::new(n).system(SystemExceptionKind::BadParam)
+        Percent::new(n).or_system_exception(SystemExceptionKind::BadParam)
     }
 
     async fn as_percents(&self, n: Bytes) -> Result<Vec<Percent>, SystemException> {
-        n.iter().map(|n| Percent::new(*n).system(SystemExceptionKind::BadParam)).collect()
+        n.iter().map(|n| Percent::new(*n).or_system_exception(SystemExceptionKind::BadParam)).collect()
     }
 
     async fn take(&self, n: Percent) -> Result<u8, SystemException> {
@@ -162,7 +162,7 @@ impl PeerServant for Servant {
 
     async fn fail(&self, code: i32) -> Result<(), peer::FailError> {
         let why = (code % 2 != 0).then(|| "odd".to_owned());
-        Err(Refused { why, code: code.try_into().system(SystemExceptionKind::BadParam)? }.into())
+        Err(Refused { why, code: code.try_into().or_system_exception(SystemExceptionKind::BadParam)? }.into())
     }
 
     async fn put(&self, what: Rights) -> Result<(), SystemException> {

@@ -125,7 +125,7 @@ async fn at_their_server(
 async fn zorb_calls_omniorb_in_its_native_set() {
     for (name, id, text, lacking) in SETS {
         let Some((peer, heard, _kept)) =
-            at_their_server(&["--chars", name], |builder| builder.char_sets(*id, &[])).await
+            at_their_server(&["--chars", name], |builder| builder.char_code_sets(*id, &[])).await
         else {
             return;
         };
@@ -177,7 +177,7 @@ async fn their_client(build: impl FnOnce(OrbBuilder) -> OrbBuilder, checks: &str
 #[tokio::test(flavor = "multi_thread")]
 async fn omniorb_calls_zorb_in_its_native_set() {
     for id in [CodeSetId::ISO_8859_15, CodeSetId::IBM_037] {
-        let build = |builder: OrbBuilder| builder.char_sets(id, &[]);
+        let build = |builder: OrbBuilder| builder.char_code_sets(id, &[]);
         let Some((output, heard)) = their_client(build, "join,latin1_text,utf8_text").await else { return };
         assert!(heard.sets(id, CodeSetId::UTF_16), "{id} was announced");
         let line = |start: &str| output.lines().find(|line| line.starts_with(start));

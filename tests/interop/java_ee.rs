@@ -106,7 +106,7 @@ async fn anys(orb: Foreign) {
     let Some(served) = serving.await.expect("the server is ready") else { return };
     // The type code that JacORB's IDL compiler generates for it lacks its base: an ORB can only read it if it
     // knows the type.
-    let ours = plain().value::<Spot>().listen("iiop://127.0.0.1:0");
+    let ours = plain().register_value_type::<Spot>().listen("iiop://127.0.0.1:0");
     let ours = ours.build().await.expect("an ORB on a free port");
     let theirs: PeerRef = ours.resolve(&served.ior).await.expect("the server");
 

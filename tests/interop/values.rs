@@ -16,8 +16,16 @@ use types::interop_values::*;
 
 /// Registers the types that a peer may send in place of a base.
 fn knowing(builder: OrbBuilder) -> OrbBuilder {
-    let builder = builder.value::<Point>().value::<Mark>().value::<Spot>().value::<Link>();
-    builder.value::<Tree>().value::<Text>().value::<Label>().value::<Tag>()
+    let builder = builder
+        .register_value_type::<Point>()
+        .register_value_type::<Mark>()
+        .register_value_type::<Spot>()
+        .register_value_type::<Link>();
+    builder
+        .register_value_type::<Tree>()
+        .register_value_type::<Text>()
+        .register_value_type::<Label>()
+        .register_value_type::<Tag>()
 }
 
 fn point(x: i32, y: i32) -> Value<Point> {

@@ -12,7 +12,7 @@ fn endless(builder: zorb::OrbBuilder) -> zorb::OrbBuilder {
         limits.idle_timeout = Some(EVER);
         limits.linger_timeout = EVER;
     });
-    builder.limits(limits).timeout(EVER).connect_timeout(EVER).drain_timeout(EVER).newcomers_displace(EVER)
+    builder.limits(limits).timeout(EVER).connect_timeout(EVER).drain_timeout(EVER).evict_idle_after(EVER)
 }
 
 async fn calls(client: &Orb, server: &Orb) {

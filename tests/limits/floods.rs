@@ -19,7 +19,7 @@ async fn endpoint(limits: Limits, connections: (usize, usize)) -> Endpoint {
     let (all, per_address) = connections;
     let orb =
         transport::builder().listen("iiop://127.0.0.1:0").limits(limits).max_connections(all, per_address);
-    let orb = orb.newcomers_displace(None).build().await.unwrap();
+    let orb = orb.evict_idle_after(None).build().await.unwrap();
     let published: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
     let client = transport::builder().build().await.unwrap();
     let desk: DeskRef = client.resolve(&published.to_string()).await.unwrap();
@@ -180,7 +180,8 @@ async fn replies_that_nobody_takes_have_a_budget_of_all_connections() {
     const TIMES: usize = 40;
     const OCTETS: usize = 60_000;
     const CAP: usize = 1 << 20;
-    let orb = transport::builder().listen("iiop://127.0.0.1:0").pool_cap(CAP).socket_buffer(16 << 10);
+    let orb =
+        transport::builder().listen("iiop://127.0.0.1:0").max_receive_memory(CAP).socket_buffer(16 << 10);
     let orb = orb.build().await.unwrap();
     let published: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
     let client = transport::builder().build().await.unwrap();

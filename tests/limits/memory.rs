@@ -9,7 +9,7 @@ fn words() -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn arguments_of_requests_count_against_the_memory_of_the_orb_while_they_are_served() {
-    let (pair, servant, desk) = desk(Orb::builder().pool_cap(1 << 20)).await;
+    let (pair, servant, desk) = desk(Orb::builder().max_receive_memory(1 << 20)).await;
     let calls: Vec<_> = (0..10)
         .map(|_| {
             let desk = desk.clone();
@@ -33,7 +33,7 @@ async fn arguments_of_requests_count_against_the_memory_of_the_orb_while_they_ar
 
 #[tokio::test(start_paused = true)]
 async fn a_request_larger_than_all_memory_is_served_and_so_are_others_beside_it() {
-    let (pair, servant, desk) = desk(Orb::builder().pool_cap(64 << 10)).await;
+    let (pair, servant, desk) = desk(Orb::builder().max_receive_memory(64 << 10)).await;
     let large = {
         let desk = desk.clone();
         tokio::spawn(async move { desk.keep(&words()).await })

@@ -23,7 +23,7 @@ struct Full {
 impl Full {
     async fn new(places: (usize, usize), silence: Duration) -> Full {
         let orb = transport::builder().listen("iiop://127.0.0.1:0").max_connections(places.0, places.1);
-        let orb = orb.newcomers_displace(silence).build().await.unwrap();
+        let orb = orb.evict_idle_after(silence).build().await.unwrap();
         let here: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
         let (client, desk) = calls(&here.to_string()).await;
         assert_eq!(desk.add(1, 2).await.unwrap(), 3);

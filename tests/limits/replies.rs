@@ -37,7 +37,8 @@ async fn asks_from(address: Ipv4Addr, server: &str, request: &[u8]) -> TcpStream
 
 #[tokio::test]
 async fn first_replies_that_nobody_takes_stay_below_the_cap_and_others_are_served() {
-    let orb = transport::builder().listen("iiop://127.0.0.1:0").pool_cap(CAP).socket_buffer(16 << 10);
+    let orb =
+        transport::builder().listen("iiop://127.0.0.1:0").max_receive_memory(CAP).socket_buffer(16 << 10);
     let orb = orb.build().await.unwrap();
     let published: DeskRef = orb.activate_named("desk", Servant::default()).unwrap();
     let client = transport::builder().build().await.unwrap();
@@ -75,7 +76,7 @@ async fn first_replies_that_nobody_takes_stay_below_the_cap_and_others_are_serve
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_larger_than_all_memory_is_sent_and_so_are_those_after_it() {
-    let (pair, _, desk) = desk(Orb::builder().pool_cap(1 << 20)).await;
+    let (pair, _, desk) = desk(Orb::builder().max_receive_memory(1 << 20)).await;
     let calls: Vec<_> = (0..4)
         .map(|_| {
             let desk = desk.clone();
@@ -90,7 +91,7 @@ async fn a_reply_larger_than_all_memory_is_sent_and_so_are_those_after_it() {
 
 #[tokio::test(start_paused = true)]
 async fn replies_that_are_made_when_all_memory_is_taken_become_exceptions() {
-    let (pair, _, _) = desk(Orb::builder().pool_cap(CAP)).await;
+    let (pair, _, _) = desk(Orb::builder().max_receive_memory(CAP)).await;
     let servant = Arc::new(Servant::default());
     let published: DeskRef = pair.server.activate_named("other", Arc::clone(&servant)).unwrap();
     let mut slow = PipeFaults::default();

@@ -103,14 +103,14 @@ async fn a_reply_after_the_deadline_harms_nobody() {
 // clause: giop.cancel.queued
 #[tokio::test(start_paused = true)]
 async fn a_server_that_holds_requests_lets_the_deadline_pass() {
-    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let orbs = pair_of(Orb::builder(), Orb::builder().start_paused());
     let (servant, probe) = over(&orbs).await;
     let hasty = probe.with_timeout(Duration::from_millis(100));
     let (result, took) = timed(hasty.add(1, 2)).await;
     assert_late(&result.unwrap_err(), CompletionStatus::Maybe);
     assert!((100..=102).contains(&took), "{took} ms");
     // A request that its caller abandoned is not executed when the server continues.
-    orbs.server.accept();
+    orbs.server.resume();
     assert_eq!(probe.add(1, 2).await.unwrap(), 3);
     assert_eq!(servant.begun(), 1);
 }
@@ -118,7 +118,7 @@ async fn a_server_that_holds_requests_lets_the_deadline_pass() {
 #[tokio::test(start_paused = true)]
 async fn a_oneway_waits_for_room_until_its_deadline() {
     // A server that does not serve yet stops reading when enough is in flight.
-    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let orbs = pair_of(Orb::builder(), Orb::builder().start_paused());
     let mut slow = PipeFaults::default();
     slow.capacity = 1000;
     orbs.set_faults(slow, PipeFaults::default());
@@ -135,14 +135,14 @@ async fn a_oneway_waits_for_room_until_its_deadline() {
     assert_late(&error, CompletionStatus::No);
     assert!(sent > 100, "{sent}");
     // None of them is lost, and the rejected one was not executed.
-    orbs.server.accept();
+    orbs.server.resume();
     assert_eq!(probe.noted().await.unwrap(), sent);
     assert_eq!(servant.begun(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_the_peer_does_not_take_in_is_not_completed() {
-    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let orbs = pair_of(Orb::builder(), Orb::builder().start_paused());
     let mut slow = PipeFaults::default();
     slow.capacity = 1000;
     orbs.set_faults(slow, PipeFaults::default());
@@ -154,14 +154,14 @@ async fn a_request_that_the_peer_does_not_take_in_is_not_completed() {
     let (result, took) = timed(probe.with_timeout(Duration::from_millis(100)).add(1, 2)).await;
     assert_late(&result.unwrap_err(), CompletionStatus::No);
     assert!((100..=102).contains(&took), "{took} ms");
-    orbs.server.accept();
+    orbs.server.resume();
     assert_eq!(probe.noted().await.unwrap(), 2000);
     assert_eq!(servant.begun(), 0, "what is told to be not completed is not begun later");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_others_wait_behind_is_not_said_to_be_not_completed_and_executed_later() {
-    let orbs = pair_of(Orb::builder(), Orb::builder().hold());
+    let orbs = pair_of(Orb::builder(), Orb::builder().start_paused());
     let mut slow = PipeFaults::default();
     slow.capacity = 1000;
     orbs.set_faults(slow, PipeFaults::default());
@@ -177,7 +177,7 @@ async fn a_request_that_others_wait_behind_is_not_said_to_be_not_completed_and_e
     let error = first.unwrap_err();
     assert_eq!(error.kind, SystemExceptionKind::Timeout, "{error}");
     assert!(second.is_err(), "it was given up by its caller");
-    orbs.server.accept();
+    orbs.server.resume();
     assert_eq!(probe.noted().await.unwrap(), 2000);
     let executed = servant.begun();
     assert!(error.completed == CompletionStatus::Maybe || executed == 0, "{error}, but {executed} executed");

@@ -107,11 +107,11 @@ on_both_flavours! {
         drop(tcp.here);
         drop(tcp.server);
         let endpoint = format!("iiop://{address}");
-        let again = builder().listen(endpoint).hold().build().await.unwrap();
+        let again = builder().listen(endpoint).start_paused().build().await.unwrap();
         gone.store(true, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(10)).await;
         let _probe: ProbeRef = again.activate_named("Probe", Probe::default()).unwrap();
-        again.accept();
+        again.resume();
         caller.await.unwrap();
         again.shutdown().await;
     }
@@ -150,7 +150,7 @@ on_both_flavours! {
     }
 
     async fn clients_over_the_limit_are_turned_away_and_the_others_are_served() {
-        let server = builder().listen("iiop://127.0.0.1:0").max_connections(100, 10).newcomers_displace(None);
+        let server = builder().listen("iiop://127.0.0.1:0").max_connections(100, 10).evict_idle_after(None);
         let server = server.build().await.unwrap();
         let here: ProbeRef = server.activate(Probe::default()).unwrap();
         let text = here.to_string();

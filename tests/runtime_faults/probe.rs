@@ -157,7 +157,7 @@ impl ProbeServant for Probe {
     }
 
     async fn nap_there(&self, there: Option<ProbeRef>, milliseconds: u32) -> Result<(), SystemException> {
-        there.ok_or("nil").system(SystemExceptionKind::BadParam)?.nap(milliseconds).await
+        there.ok_or("nil").or_system_exception(SystemExceptionKind::BadParam)?.nap(milliseconds).await
     }
 
     async fn note(&self, value: i32) -> Result<(), SystemException> {

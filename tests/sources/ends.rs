@@ -193,7 +193,7 @@ async fn pipes_that_take_little_at_a_time_get_it_whole() {
 async fn a_server_that_takes_nothing_is_given_up_after_the_write_timeout() {
     let mut limits = Limits::default();
     limits.write_timeout = Duration::from_secs(3);
-    let pair = pair_of(large().limits(limits), large().hold());
+    let pair = pair_of(large().limits(limits), large().start_paused());
     let published: bulk::StoreRef = pair.server.activate_named("store", Store::default()).unwrap();
     let store: bulk::StoreRef = pair.client.resolve_unchecked(&published.to_string()).await.unwrap();
     let begun = tokio::time::Instant::now();

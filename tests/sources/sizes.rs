@@ -119,7 +119,7 @@ async fn the_server_hears_of_code_sets_though_it_was_asked_before() {
 
 #[tokio::test]
 async fn a_copying_client_sends_them_too() {
-    let over = Over::with(large().deposit(false)).await;
+    let over = Over::with(large().zero_copy(false)).await;
     let data = octets(1 << 20);
     assert_eq!(over.store.put("a name", read(data.clone())).await.unwrap(), checksum(0, &data));
 }

@@ -178,7 +178,7 @@ async fn handshakes_that_do_not_go_on_give_way_to_newcomers() {
         .tls(tls(&ca, "server").build().unwrap())
         .listen("ssliop:127.0.0.1:0")
         .max_connections(3, 3)
-        .newcomers_displace(Duration::ZERO)
+        .evict_idle_after(Duration::ZERO)
         .build()
         .await
         .unwrap();

@@ -115,14 +115,14 @@ async fn servers_call_back_over_the_session() {
     let server = transport::builder()
         .tls(tls(&ca, "server").build().unwrap())
         .listen("ssliop://127.0.0.1:0")
-        .call_back_over(|_: &Peer, _: &str, _: u16| true)
+        .accept_bidirectional(|_: &Peer, _: &str, _: u16| true)
         .build()
         .await
         .unwrap();
     let vault: VaultRef = server.activate(Vault::default()).unwrap();
     // One that does not listen, and one that listens by TLS only.
     for listens in [false, true] {
-        let mut builder = transport::builder().tls(tls(&ca, "client").build().unwrap()).offer_call_backs();
+        let mut builder = transport::builder().tls(tls(&ca, "client").build().unwrap()).offer_bidirectional();
         if listens {
             builder = builder.listen("ssliop://127.0.0.1:0");
         }

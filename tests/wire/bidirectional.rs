@@ -101,7 +101,7 @@ async fn listen_points_are_the_first_context_because_tao_reads_no_further() {
     let fake = Fake::new(|_| Answer::value(3)).await;
     let mut profile = fake.profile();
     profile.components.extend([code_sets(), TaggedComponent::zorb_blocks()]);
-    let client = Orb::builder().offer_call_backs().build().await.unwrap();
+    let client = Orb::builder().offer_bidirectional().build().await.unwrap();
     let desk: DeskRef = client.resolve_unchecked(&reference(&[profile]).to_string()).await.unwrap();
     desk.add(1, 2).await.unwrap();
     let ids: Vec<_> =
@@ -112,7 +112,7 @@ async fn listen_points_are_the_first_context_because_tao_reads_no_further() {
 // clause: giop.bidir.accept, giop.bidir.match, giop.bidir.parity, giop.bidir.code_sets, giop.bidir.requests
 #[tokio::test]
 async fn a_client_that_offers_it_is_called_back_over_its_connection() {
-    let (server, _) = tower(Orb::builder().call_back_over(anyone)).await;
+    let (server, _) = tower(Orb::builder().accept_bidirectional(anyone)).await;
     let mut client = Raw::connect(&server, b"tower").await;
     let desk = desk_at("client.callback.invalid", 1);
     let sets = CodeSetContext { char_data: CodeSetId::UTF_8, wchar_data: CodeSetId::UTF_16 };
@@ -146,10 +146,10 @@ async fn nobody_is_called_back_who_is_not_allowed_or_named_another_address() {
     };
     for (builder, offered) in [
         (Orb::builder(), offer("127.0.0.1", port)),
-        (Orb::builder().call_back_over(anyone), offer("127.0.0.1", port ^ 1)),
-        (Orb::builder().call_back_over(anyone), offer("127.0.0.2", port)),
-        (Orb::builder().call_back_over(|_, _, _| false), offer("127.0.0.1", port)),
-        (Orb::builder().call_back_over(rule), offer("localhost", port)),
+        (Orb::builder().accept_bidirectional(anyone), offer("127.0.0.1", port ^ 1)),
+        (Orb::builder().accept_bidirectional(anyone), offer("127.0.0.2", port)),
+        (Orb::builder().accept_bidirectional(|_, _, _| false), offer("127.0.0.1", port)),
+        (Orb::builder().accept_bidirectional(rule), offer("localhost", port)),
     ] {
         let (server, _) = tower(builder).await;
         let mut client = Raw::connect(&server, b"tower").await;
@@ -169,7 +169,7 @@ async fn nobody_is_called_back_who_is_not_allowed_or_named_another_address() {
 async fn a_client_that_is_gone_is_not_dialled_and_one_that_comes_back_is_called() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (server, tower) = tower(Orb::builder().call_back_over(anyone)).await;
+    let (server, tower) = tower(Orb::builder().accept_bidirectional(anyone)).await;
     let desk = desk_at("127.0.0.1", port);
     let mut client = Raw::connect(&server, b"tower").await;
     client.call("keep", &[offer("127.0.0.1", port)], |e| desk.encode(e).unwrap()).await;
@@ -208,7 +208,7 @@ async fn a_client_that_is_gone_is_not_dialled_and_one_that_comes_back_is_called(
 
 #[tokio::test]
 async fn an_address_that_one_client_has_is_not_given_to_another() {
-    let (server, tower) = tower(Orb::builder().call_back_over(anyone)).await;
+    let (server, tower) = tower(Orb::builder().accept_bidirectional(anyone)).await;
     let desk = desk_at("client.callback.invalid", 7);
     let mut first = Raw::connect(&server, b"tower").await;
     first.call("keep", &[offer("client.callback.invalid", 7)], |e| desk.encode(e).unwrap()).await;
@@ -223,7 +223,7 @@ async fn an_address_that_one_client_has_is_not_given_to_another() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_call_back_loses_no_request_that_came_before_it() {
-    let (server, tower) = tower(Orb::builder().call_back_over(anyone)).await;
+    let (server, tower) = tower(Orb::builder().accept_bidirectional(anyone)).await;
     let desk = desk_at("client.callback.invalid", 1);
     let mut client = Raw::connect(&server, b"tower").await;
     client.call("keep", &[offer("client.callback.invalid", 1)], |e| desk.encode(e).unwrap()).await;
@@ -260,7 +260,7 @@ async fn a_call_back_loses_no_request_that_came_before_it() {
 // clause: giop.bidir.requests
 #[tokio::test]
 async fn either_side_closes_in_good_order() {
-    let (server, tower) = tower(Orb::builder().call_back_over(anyone)).await;
+    let (server, tower) = tower(Orb::builder().accept_bidirectional(anyone)).await;
     let desk = desk_at("client.callback.invalid", 1);
     let mut client = Raw::connect(&server, b"tower").await;
     client.call("keep", &[offer("client.callback.invalid", 1)], |e| desk.encode(e).unwrap()).await;

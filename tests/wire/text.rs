@@ -42,7 +42,7 @@ async fn a_server_with_nothing_in_common_is_called_without_text() {
             (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_NEGOTIATION);
         let error = desk.same("text").await.unwrap_err();
         assert_eq!((error.kind, error.minor, error.completed), (kind, code, CompletionStatus::No));
-        assert!(error.to_string().contains("OrbBuilder::char_sets"), "{error}");
+        assert!(error.to_string().contains("OrbBuilder::char_code_sets"), "{error}");
         assert_eq!(server.asked(), ["add"]);
         let error = desk.euro().await.unwrap_err();
         assert_eq!((error.kind, error.minor, error.completed), (kind, code, CompletionStatus::Yes));

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         [file] => {
             let builder = if listens { builder } else { builder.listen("iiop://127.0.0.1:2809") };
             let store = DiskStore::open(file)?;
-            let orb = builder.hold().build().await?;
+            let orb = builder.start_paused().build().await?;
             let names = Server::builder(store).serve(&orb)?;
             for endpoint in orb.endpoints() {
                 println!("-ORBInitRef NameService=corbaloc:iiop:1.2@{endpoint}/{}", cos_naming::KEY);

@@ -30,7 +30,7 @@ pub const PORT: u16 = 2809;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = DiskStore::open("names.redb")?;
-/// let orb = Orb::builder().listen("iiop://127.0.0.1:2809").hold().build().await?;
+/// let orb = Orb::builder().listen("iiop://127.0.0.1:2809").start_paused().build().await?;
 /// let names = Server::builder(store).serve(&orb)?;
 /// println!("{}", names.root());
 /// orb.run_until(zorb::signal::shutdown()).await?;
@@ -220,7 +220,7 @@ fn published(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
     let mut ior = root.ior().clone();
     ior.type_id = NamingContextExtRef::REPOSITORY_ID.to_owned();
     // A reference without an address is valid in this process only, and is returned unchanged.
-    let object = orb.object(ior).filter(|object| object.is_equivalent(root));
+    let object = orb.object_from_ior(ior).filter(|object| object.is_equivalent(root));
     NamingContextExtRef::from_object(object.unwrap_or_else(|| root.to_object()))
 }
 

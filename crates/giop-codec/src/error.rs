@@ -215,7 +215,7 @@ impl DecodeError {
 }
 
 const NO_CODE_SET: &str = "no code set for char and string is common to client and server: its reference says what the server has, \
-                           `OrbBuilder::char_sets` what the client has";
+                           `OrbBuilder::char_code_sets` what the client has";
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -152,7 +152,7 @@ fn nothing_in_common_is_codeset_incompatible_1() {
                 assert_eq!(error, EncodeErrorKind::NoCodeSet);
                 let error = EncodeError::new(error);
                 assert_eq!(SystemException::from(error), raised(CompletionStatus::No));
-                assert!(error.to_string().contains("OrbBuilder::char_sets"), "{error}");
+                assert!(error.to_string().contains("OrbBuilder::char_code_sets"), "{error}");
             }
             let octets = encode("text", order, Version::V1_2, CodeSets::default()).unwrap();
             let error = decode::<String>(&octets, order, Version::V1_2, sets).unwrap_err();

@@ -324,7 +324,7 @@ impl fmt::Display for CloseReason {
                 f.write_str("the peer took nothing of what was sent: `Limits::write_timeout` waits longer")
             }
             Self::SlowPeer(SlowPeer::Crowded) => f.write_str(
-                "the peer took its replies too slowly while all connections had too many queued: `OrbBuilder::pool_cap` allows more",
+                "the peer took its replies too slowly while all connections had too many queued: `OrbBuilder::max_receive_memory` allows more",
             ),
             Self::Unread(limit) => {
                 write!(f, "the peer left {limit} octets of refusals unread: raise it by `Limits::max_backlog`")

@@ -53,10 +53,10 @@ limits! {
     WriteTime "write_timeout" "Limits::write_timeout" "Time in which a peer took too little of what was queued.";
     Idle "idle_timeout" "Limits::idle_timeout" "Time without calls and requests.";
     Linger "linger_timeout" "Limits::linger_timeout" "Time for the peer to close its side.";
-    Pool "pool_cap" "OrbBuilder::pool_cap" "Bytes of receive buffers and decoded values, or bytes queued for all peers: reading waited, a reply was refused, or a slow reader was closed.";
+    Pool "max_receive_memory" "OrbBuilder::max_receive_memory" "Bytes of receive buffers and decoded values, or bytes queued for all peers: reading waited, a reply was refused, or a slow reader was closed.";
     Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: one was refused.";
     ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: one was refused.";
-    Displaced "newcomers_displace" "OrbBuilder::newcomers_displace" "Connections of a full endpoint, and TLS handshakes, that gave way to newcomers: they had sent no message.";
+    Displaced "evict_idle_after" "OrbBuilder::evict_idle_after" "Connections of a full endpoint, and TLS handshakes, that gave way to newcomers: they had sent no message.";
     CallTime "timeout" "OrbBuilder::timeout" "Deadlines of calls.";
     HandshakeTime "handshake_timeout" "TlsBuilder::handshake_timeout" "Time for a TLS handshake.";
     Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "TLS handshakes under way: a connection was refused.";

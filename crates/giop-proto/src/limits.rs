@@ -59,7 +59,7 @@ pub struct Limits {
     pub max_held_requests: usize,
     /// Bytes of the requests that a POA manager keeps. Default 16 MiB. More is handled as for
     /// `max_held_requests`.
-    pub max_held_octets: usize,
+    pub max_held_bytes: usize,
     /// Bytes queued for a peer that does not read. Default 1 MiB.
     ///
     /// When the queued replies alone exceed it, no requests are read, or they are refused if this side awaits
@@ -138,7 +138,7 @@ impl Default for Limits {
             max_requests: 256,
             max_total_requests: 16 << 10,
             max_held_requests: 1024,
-            max_held_octets: 16 << 20,
+            max_held_bytes: 16 << 20,
             max_backlog: 1 << 20,
             max_depth: 64,
             max_decoded: 16 << 20,

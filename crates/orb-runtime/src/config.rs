@@ -28,7 +28,7 @@ pub(crate) struct Config {
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
     /// Age from which a connection without a complete message can be evicted if the endpoint is full.
-    pub(crate) newcomers_displace: Option<Duration>,
+    pub(crate) evict_idle_after: Option<Duration>,
     pub(crate) socket_buffer: Option<usize>,
     /// Whether to connect to Unix sockets that references name.
     pub(crate) unix_sockets: bool,
@@ -37,14 +37,14 @@ pub(crate) struct Config {
     /// The code set of wide text for peers that name none.
     pub(crate) assumed_wide: CodeSetId,
     pub(crate) invalid_text: InvalidText,
-    pub(crate) latency: Latency,
+    pub(crate) wait_strategy: WaitStrategy,
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,
     pub(crate) fragment_size: Option<usize>,
     /// The clients that are called back over their own connections.
-    pub(crate) ways_back: CallbackRule,
+    pub(crate) bidirectional: CallbackRule,
     /// Whether to offer servers to call objects of this ORB back over its connections.
-    pub(crate) offers_ways_back: bool,
+    pub(crate) offers_bidirectional: bool,
     pub(crate) demux: Demux,
     pub(crate) tls: Option<Tls>,
     pub(crate) transport: Transport,
@@ -59,13 +59,13 @@ pub(crate) struct Config {
 /// The strategy for waiting for the next message.
 ///
 /// ```
-/// # use orb_runtime::{Latency, Orb};
+/// # use orb_runtime::{WaitStrategy, Orb};
 /// # use std::time::Duration;
-/// let builder = Orb::builder().latency(Latency::Spin(Duration::from_micros(50)));
+/// let builder = Orb::builder().wait_strategy(WaitStrategy::BusyPoll(Duration::from_micros(50)));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Latency {
+pub enum WaitStrategy {
     /// The thread sleeps in the system until something arrives.
     #[default]
     Park,
@@ -75,15 +75,15 @@ pub enum Latency {
     /// A thread spins while a caller waits for the only call of a connection, and after a server has served
     /// one. Spinning needs a core of its own: other tasks of the thread, and other threads of the core, are
     /// delayed.
-    Spin(Duration),
+    BusyPoll(Duration),
 }
 
-impl Latency {
+impl WaitStrategy {
     /// Returns the maximum time to spin.
     pub(crate) fn spin(self) -> Duration {
         match self {
             Self::Park => Duration::ZERO,
-            Self::Spin(longest) => longest,
+            Self::BusyPoll(longest) => longest,
         }
     }
 }
@@ -159,7 +159,7 @@ pub enum BuildError {
     /// The admin endpoint would be reachable from other machines (`OrbBuilder::admin`).
     #[cfg(feature = "admin")]
     #[error(
-        "the admin endpoint `{0}` is not of loopback: OrbBuilder::admin_anywhere opens it to others, who need no password"
+        "the admin endpoint `{0}` is not of loopback: OrbBuilder::admin_unprotected opens it to others, who need no password"
     )]
     Admin(String),
     /// The current thread has no tokio runtime with I/O and time.

@@ -14,7 +14,7 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not become the error `{E}` of the operation by itself",
     note = "errors of zorb's own operations do, and the exceptions of the operation's raises clause",
-    note = "of any other error `.system(SystemExceptionKind::Internal)?` (`zorb::ResultExt`) makes a system exception"
+    note = "of any other error `.or_system_exception(SystemExceptionKind::Internal)?` (`zorb::ResultExt`) makes a system exception"
 )]
 pub trait OrbError<E>: Into<SystemException> {}
 

@@ -58,7 +58,7 @@ pub use giop_proto::{
 };
 
 pub use client::{Answer, Defer, Deferred, FanOut, RaisedBy, fan_out};
-pub use config::{BuildError, Latency};
+pub use config::{BuildError, WaitStrategy};
 pub use connection::blocking;
 pub use experiments::{Demux, ObjectDemux, OperationDemux, PathDemux};
 pub use orb::{ActivateError, Activation, ArgsError, Orb, OrbBuilder, ShutdownReport};
@@ -100,20 +100,20 @@ pub mod wire {
     pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognised};
 }
 
-/// Converts any error to a system exception: `.system(SystemExceptionKind::PersistStore)?` in a servant.
+/// Converts any error to a system exception: `.or_system_exception(SystemExceptionKind::PersistStore)?` in a servant.
 pub trait ResultExt<T> {
     /// Converts the error to a system exception, COMPLETED_MAYBE, with the error as its source.
     ///
     /// # Errors
     /// The system exception, if there was an error.
-    fn system(self, kind: SystemExceptionKind) -> Result<T, SystemException>;
+    fn or_system_exception(self, kind: SystemExceptionKind) -> Result<T, SystemException>;
 }
 
 impl<T, E> ResultExt<T> for Result<T, E>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync + 'static>>,
 {
-    fn system(self, kind: SystemExceptionKind) -> Result<T, SystemException> {
+    fn or_system_exception(self, kind: SystemExceptionKind) -> Result<T, SystemException> {
         self.map_err(|error| {
             SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_source(error)
         })

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use orb_runtime::blocking::wait;
-use orb_runtime::{CompletionStatus, Latency, Orb, Reference, SystemExceptionKind};
+use orb_runtime::{CompletionStatus, Orb, Reference, SystemExceptionKind, WaitStrategy};
 use probe::{Probe, ProbeRef, builder};
 
 /// A server on threads of its own. Dropping it ends it.
@@ -26,8 +26,8 @@ fn server() -> Server {
     Server { runtime, orb, text }
 }
 
-fn client(latency: Latency) -> Orb {
-    wait(builder().latency(latency).build()).unwrap()
+fn client(latency: WaitStrategy) -> Orb {
+    wait(builder().wait_strategy(latency).build()).unwrap()
 }
 
 fn probe(orb: &Orb, server: &Server) -> ProbeRef {
@@ -37,7 +37,7 @@ fn probe(orb: &Orb, server: &Server) -> ProbeRef {
 #[test]
 fn calls_bring_their_results_in_one_wait_or_many() {
     let server = server();
-    for latency in [Latency::Park, Latency::Spin(Duration::from_micros(20))] {
+    for latency in [WaitStrategy::Park, WaitStrategy::BusyPoll(Duration::from_micros(20))] {
         let orb = client(latency);
         let probe = probe(&orb, &server);
         for k in 0..100 {
@@ -60,7 +60,7 @@ fn calls_bring_their_results_in_one_wait_or_many() {
 #[test]
 fn a_future_that_waits_for_several_things_gets_each_of_them() {
     let server = server();
-    let orb = client(Latency::Park);
+    let orb = client(WaitStrategy::Park);
     let probe = probe(&orb, &server);
     let begun = Instant::now();
     wait(async {
@@ -90,7 +90,7 @@ fn a_future_that_waits_for_several_things_gets_each_of_them() {
 #[test]
 fn others_wake_a_thread_that_waits_for_a_call_as_well() {
     let server = server();
-    let orb = client(Latency::Park);
+    let orb = client(WaitStrategy::Park);
     let probe = probe(&orb, &server);
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let other = std::thread::spawn(move || {
@@ -116,7 +116,7 @@ fn others_wake_a_thread_that_waits_for_a_call_as_well() {
 #[test]
 fn a_deadline_and_a_dead_server_end_a_wait() {
     let server = server();
-    let orb = client(Latency::Park);
+    let orb = client(WaitStrategy::Park);
     let probe = probe(&orb, &server);
     wait(probe.ping()).unwrap();
     let begun = Instant::now();
@@ -145,7 +145,7 @@ fn a_deadline_and_a_dead_server_end_a_wait() {
 #[test]
 fn oneways_are_written_when_the_wait_is_over() {
     let server = server();
-    let orb = client(Latency::Park);
+    let orb = client(WaitStrategy::Park);
     let probe = probe(&orb, &server);
     // Includes gathered messages: no later call would write them.
     for k in 0..20 {
@@ -172,7 +172,7 @@ fn oneways_are_written_when_the_wait_is_over() {
 #[test]
 fn threads_have_connections_of_their_own() {
     let server = server();
-    let orb = client(Latency::Park);
+    let orb = client(WaitStrategy::Park);
     let probe = probe(&orb, &server);
     std::thread::scope(|scope| {
         for i in 0..8 {

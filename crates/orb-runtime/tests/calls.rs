@@ -264,7 +264,7 @@ async fn collocated_calls_go_straight_to_the_servant() {
 
 #[tokio::test]
 async fn held_requests_are_served_after_accept() {
-    let server = builder().listen("iiop://127.0.0.1:0").hold().build().await.unwrap();
+    let server = builder().listen("iiop://127.0.0.1:0").start_paused().build().await.unwrap();
     let url = format!("corbaloc:iiop:1.2@{}/Probe", server.endpoints()[0]);
     let client = builder().build().await.unwrap();
     let probe: ProbeRef = client.resolve_unchecked(&url).await.unwrap();
@@ -272,7 +272,7 @@ async fn held_requests_are_served_after_accept() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!call.is_finished());
     let _probe: ProbeRef = server.activate_named("Probe", Probe::default()).unwrap();
-    server.accept();
+    server.resume();
     assert_eq!(call.await.unwrap().unwrap(), 3);
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use zorb::{Demux, Latency, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux};
+use zorb::{Demux, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux, WaitStrategy};
 
 use crate::many_objects::ManyArgs;
 use crate::parent_watch::ParentWatchArgs;
@@ -96,11 +96,11 @@ impl OrbArgs {
     /// Returns a builder with these options.
     pub fn builder(&self) -> OrbBuilder {
         let builder = Orb::builder()
-            .deposit(!self.copying)
-            .low_water(!self.no_low_water)
+            .zero_copy(!self.copying)
+            .receive_low_water_mark(!self.no_low_water)
             .transport(self.transport.into());
         match self.spin {
-            Some(longest) => builder.latency(Latency::Spin(Duration::from_micros(longest))),
+            Some(longest) => builder.wait_strategy(WaitStrategy::BusyPoll(Duration::from_micros(longest))),
             None => builder,
         }
     }

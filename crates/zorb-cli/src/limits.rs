@@ -64,7 +64,9 @@ impl MessageSize {
     pub(crate) fn of(self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
         let limits = Limits::from_env()?;
         Ok(match self.max_message {
-            Some(size) => builder.limits(raised(limits, size)).pool_cap(POOL.max(size.saturating_mul(2))),
+            Some(size) => {
+                builder.limits(raised(limits, size)).max_receive_memory(POOL.max(size.saturating_mul(2)))
+            }
             None => builder.limits(limits),
         })
     }
@@ -76,7 +78,7 @@ fn raised(mut limits: Limits, size: usize) -> Limits {
     limits.max_message_size = size;
     for (limit, least) in [
         (&mut limits.max_fragment_memory, size),
-        (&mut limits.max_held_octets, size),
+        (&mut limits.max_held_bytes, size),
         (&mut limits.max_decoded, size.saturating_mul(DECODED)),
     ] {
         *limit = least.max(*limit);
@@ -163,7 +165,7 @@ mod tests {
             (usual.max_message_size, raised.max_message_size),
             (usual.max_fragment_memory, raised.max_fragment_memory),
             (usual.max_decoded, raised.max_decoded),
-            (usual.max_held_octets, raised.max_held_octets),
+            (usual.max_held_bytes, raised.max_held_bytes),
         ] {
             assert!(raised >= 64 << 20 && raised >= usual);
         }

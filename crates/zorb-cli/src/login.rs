@@ -41,7 +41,7 @@ impl Login {
         };
         // The user requested the login, so it is sent even if the reference, such as a corbaloc: URL, does
         // not require it.
-        let credentials = Credentials::login(user, password).even_unasked();
+        let credentials = Credentials::login(user, password).always_send();
         Ok(Some(match self.plaintext_password {
             true => credentials.allow_plaintext_passwords(),
             false => credentials,

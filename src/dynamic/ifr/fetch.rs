@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use orb_runtime::dynamic::{
-    Answered, AttributeInfo, DynError, DynamicException, Interface, Mode, OperationInfo, ParamInfo, Request,
-    Value,
+    AttributeInfo, DynError, DynamicException, DynamicReply, Interface, Mode, OperationInfo, ParamInfo,
+    Request, Value,
 };
 use orb_runtime::types::{TcKind, TypeCode};
 use orb_runtime::{ObjectRef, Printable, Reference, SystemException, SystemExceptionKind};
@@ -91,7 +91,7 @@ async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> 
 pub(super) async fn extended_or_plain(
     definition: &ObjectRef,
     [extended, plain]: [(&str, &str); 2],
-) -> Result<(Answered, bool), FetchError> {
+) -> Result<(DynamicReply, bool), FetchError> {
     let ask = |(interface, operation): (&str, &str)| -> Result<Request, SystemException> {
         Request::of(definition, &*own_interface(interface)?, operation)
     };

@@ -121,7 +121,7 @@ async fn zorb_calls_tango() {
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         let corbaloc = format!("corbaloc:iiop:{}@{address}/{NAME}", dotted(version));
         for (by, url) in [("ior", &server.ior), ("corbaloc", &corbaloc)] {
-            let orb = builder().max_giop(version).build().await.unwrap();
+            let orb = builder().max_giop_version(version).build().await.unwrap();
             let device: DeviceRef = orb.resolve_unchecked(url).await.unwrap();
             drive(&device).await;
             tell(&format!("zorb -> Tango, {by} {}: all of it", dotted(version)));

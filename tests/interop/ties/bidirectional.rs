@@ -15,7 +15,7 @@ use crate::{START, transport};
 /// connect to it.
 async fn zorb_is_called_back(orb: Foreign) {
     let Some(server) = orb.serve("ties-peer", &["server"], START) else { return };
-    let client = async || transport::builder().offer_call_backs().build().await.unwrap();
+    let client = async || transport::builder().offer_bidirectional().build().await.unwrap();
     let first = client().await;
     assert!(first.endpoints().is_empty());
     let tower: TowerRef = first.resolve_unchecked(&server.ior).await.unwrap();
@@ -64,7 +64,7 @@ async fn zorb_is_called_back(orb: Foreign) {
 
 /// zorb calls back objects of the other ORB's clients, to whose address it could connect as well.
 async fn zorb_calls_back(orb: Foreign) {
-    let builder = transport::builder().call_back_over(|_: &zorb::Peer, _: &str, _: u16| true);
+    let builder = transport::builder().accept_bidirectional(|_: &zorb::Peer, _: &str, _: u16| true);
     let server = builder.listen("iiop://127.0.0.1:0").build().await.unwrap();
     let kept: Arc<Mutex<Option<BellRef>>> = Arc::default();
     let tower: TowerRef = server.activate(Tower(Arc::clone(&kept))).unwrap();

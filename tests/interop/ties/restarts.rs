@@ -28,12 +28,12 @@ fn server_process() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let builder = transport::builder().listen(format!("iiop://127.0.0.1:{port}"));
-        let orb = builder.hold().build().await.unwrap();
+        let orb = builder.start_paused().build().await.unwrap();
         let poa = orb.root_poa().child("a").create().unwrap().child("b").user_ids().persistent();
         let lasting: LastingRef = poa.create().unwrap().activate_with_id("lasting", Lasting).unwrap();
         let _: LastingRef = orb.activate_named("lasting", Lasting).unwrap();
         std::fs::write(path, lasting.to_string()).unwrap();
-        orb.accept();
+        orb.resume();
         println!("\nREADY");
         tokio::time::sleep(LIFE).await;
     });
@@ -119,7 +119,7 @@ async fn their_server_comes_again(orb: Foreign) {
     let Some(mut server) = Server::start(Some(orb), port) else { return };
     let (mut clients, mut things) = (Vec::new(), Vec::new());
     for version in VERSIONS {
-        let client: Orb = transport::builder().max_giop(version).build().await.unwrap();
+        let client: Orb = transport::builder().max_giop_version(version).build().await.unwrap();
         for url in server.references(port) {
             let thing: LastingRef = client.resolve_unchecked(&url).await.unwrap();
             assert_eq!(thing.next(1).await.unwrap(), 2, "{version:?} {url}");

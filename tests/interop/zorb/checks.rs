@@ -229,7 +229,7 @@ pub async fn client(way: &Way, builder: OrbBuilder) -> Orb {
 
 /// Returns a client's ORB for that way, which listens as the builder is configured.
 pub async fn client_at(way: &Way, builder: OrbBuilder) -> Orb {
-    let builder = builder.max_giop(way.version());
+    let builder = builder.max_giop_version(way.version());
     builder.timeout(Duration::from_secs(30)).build().await.expect("a client on a free port")
 }
 

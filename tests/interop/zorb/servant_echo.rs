@@ -39,7 +39,7 @@ macro_rules! by_reference {
 macro_rules! bounded {
     ($($op:ident: $unbounded:ty => $t:ty),* $(,)?) => {
         $(async fn $op(&self, a: $unbounded, b: $t) -> Echo<$t> {
-            let a = a.try_into().system(SystemExceptionKind::Internal)?;
+            let a = a.try_into().or_system_exception(SystemExceptionKind::Internal)?;
             echo(a, b)
         })*
     };
@@ -243,7 +243,7 @@ impl SequencesServant for PeerServer {
     }
 
     async fn echo_few_codes(&self, a: &[Code], b: FewCodes) -> Echo<FewCodes> {
-        echo(FewCodes::new(a.to_vec()).system(SystemExceptionKind::Internal)?, b)
+        echo(FewCodes::new(a.to_vec()).or_system_exception(SystemExceptionKind::Internal)?, b)
     }
 }
 

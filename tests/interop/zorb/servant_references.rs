@@ -23,7 +23,10 @@ impl NodeServer {
 
 /// Activates a new node in the ORB that serves this request.
 fn node(label: &str) -> Result<NodeRef, SystemException> {
-    zorb::request().orb().activate(NodeServer::new(label)).system(SystemExceptionKind::ObjAdapter)
+    zorb::request()
+        .orb()
+        .activate(NodeServer::new(label))
+        .or_system_exception(SystemExceptionKind::ObjAdapter)
 }
 
 impl NodeServant for NodeServer {
@@ -149,11 +152,15 @@ impl ReferencesServant for PeerServer {
 
     async fn make_bottom(&self) -> Result<Option<BottomRef>, SystemException> {
         let servant = BottomServer(Mutex::new("to the bottom".to_owned()));
-        zorb::request().orb().activate(servant).map(Some).system(SystemExceptionKind::ObjAdapter)
+        zorb::request().orb().activate(servant).map(Some).or_system_exception(SystemExceptionKind::ObjAdapter)
     }
 
     async fn make_base(&self) -> Result<Option<BaseRef>, SystemException> {
-        zorb::request().orb().activate(BaseServer).map(Some).system(SystemExceptionKind::ObjAdapter)
+        zorb::request()
+            .orb()
+            .activate(BaseServer)
+            .map(Some)
+            .or_system_exception(SystemExceptionKind::ObjAdapter)
     }
 
     async fn describe(&self, target: Option<BaseRef>) -> Result<String, SystemException> {

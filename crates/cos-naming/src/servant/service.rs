@@ -187,7 +187,7 @@ impl<S: Store> Service<S> {
             return Ok(None);
         }
         let ior = Ior::from_encapsulation(octets).map_err(|_| unreadable())?;
-        Ok(zorb::request().orb().object(ior))
+        Ok(zorb::request().orb().object_from_ior(ior))
     }
 
     pub(crate) async fn new_context(&self) -> Result<NamingContextRef, Fault> {

@@ -130,7 +130,7 @@ settings! {
     max_requests count,
     max_total_requests count,
     max_held_requests count,
-    max_held_octets size,
+    max_held_bytes size,
     max_backlog size,
     max_depth count,
     max_decoded size,

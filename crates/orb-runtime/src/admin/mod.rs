@@ -9,7 +9,7 @@
 //! | `/status.json` | the data of that page and of `zorb top`, with a history of ten minutes |
 //! | `/metrics` | the metrics for Prometheus, text format 0.0.4 |
 //! | `/health` | 200 while the ORB exists, 503 with a line for each problem that a check finds ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
-//! | `/ready` | 200 while it serves requests; 503 while it holds them (`OrbBuilder::hold`) or closes |
+//! | `/ready` | 200 while it serves requests; 503 while it holds them (`OrbBuilder::start_paused`) or closes |
 //!
 //! Methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused with 403.
 //! This protects against DNS rebinding: a foreign page whose name was rebound to this address can read

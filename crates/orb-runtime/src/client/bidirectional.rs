@@ -81,8 +81,8 @@ impl WaysBack {
 
 impl Shared {
     /// Returns whether servers that are called in that version are offered callbacks.
-    pub(crate) fn offers_ways_back(&self, version: Version) -> bool {
-        let offers = self.config.offers_ways_back || self.adapter().has_bidirectional();
+    pub(crate) fn offers_bidirectional(&self, version: Version) -> bool {
+        let offers = self.config.offers_bidirectional || self.adapter().has_bidirectional();
         offers && version >= Version::V1_2
     }
 
@@ -131,16 +131,16 @@ impl Shared {
     }
 
     /// Returns whether clients may be called back over their connections.
-    pub(crate) fn takes_ways_back(&self) -> bool {
-        self.config.ways_back.0.is_some()
+    pub(crate) fn accepts_bidirectional(&self) -> bool {
+        self.config.bidirectional.0.is_some()
     }
 
     /// Enters the addresses that a client announced on its connection, if the rule allows them. An address
     /// that belongs to another open connection is skipped.
     #[cold]
-    pub(crate) fn learn_ways_back(&self, link: &Arc<Link>) {
-        let CallbackRule(Some(allows)) = &self.config.ways_back else { return };
-        let ways = &self.connections().ways_back;
+    pub(crate) fn accept_listen_points(&self, link: &Arc<Link>) {
+        let CallbackRule(Some(allows)) = &self.config.bidirectional else { return };
+        let ways = &self.connections().bidirectional;
         for point in link.peer_listen_points() {
             let free = !ways.is_taken(&point);
             if free && allows(link.peer(), &point.host, point.port) && ways.enter(point, link) {
@@ -156,7 +156,9 @@ impl Shared {
     /// TRANSIENT if there was such a connection and it has ended.
     pub(crate) fn way_back(&self, route: &Route) -> Result<Option<Arc<Link>>, SystemException> {
         let Route { profile, ways } = route;
-        if self.config.ways_back.0.is_none() || profile.version.min(self.config.max_version) < Version::V1_2 {
+        if self.config.bidirectional.0.is_none()
+            || profile.version.min(self.config.max_version) < Version::V1_2
+        {
             return Ok(None);
         }
         let mut gone = None;
@@ -164,7 +166,7 @@ impl Shared {
             let secure = matches!(endpoint, Endpoint::Ssl { .. });
             let (Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port }) = endpoint else { continue };
             let point = ListenPoint { host: host.clone(), port: *port };
-            let Some((link, runtime)) = self.connections().ways_back.find(&point) else { continue };
+            let Some((link, runtime)) = self.connections().bidirectional.find(&point) else { continue };
             match link.filter(|link| link.lets_call()) {
                 // Objects that are called by TLS are called back by TLS.
                 Some(link) if secure && link.session().is_none() => {}

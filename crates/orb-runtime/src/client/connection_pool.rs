@@ -90,7 +90,7 @@ impl Drop for Interest<'_> {
 pub(crate) struct Connections {
     open: Mutex<HashMap<Key, Arc<Cell>>>,
     pub(crate) exclusive: Arc<IdleConnections>,
-    pub(crate) ways_back: WaysBack,
+    pub(crate) bidirectional: WaysBack,
 }
 
 impl Shared {
@@ -215,7 +215,7 @@ impl Shared {
         let mut config = self.link_config(Role::Client);
         config.max_version = target.version;
         // A closing ORB accepts no requests on new connections.
-        config.accept_requests = shared && self.offers_ways_back(target.version) && !self.is_closing();
+        config.accept_requests = shared && self.offers_bidirectional(target.version) && !self.is_closing();
         let called_back = config.accept_requests;
         let link = Link::new(socket, peer, config, &self.config);
         if called_back {
@@ -326,7 +326,7 @@ impl Shared {
         socket.set_nodelay(true)?;
         let options = SockRef::from(&socket);
         self.notice_silence(&options);
-        if self.offers_ways_back(self.config.max_version) {
+        if self.offers_bidirectional(self.config.max_version) {
             self.keep_alive(&options)?;
         }
         socket.connect(address).await

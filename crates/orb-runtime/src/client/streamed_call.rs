@@ -153,7 +153,7 @@ async fn call(
                 match pending.begin_payload(started.encoder, count.into()) {
                     Ok(()) => match poll_fn(|cx| link.poll_payload(cx, Some(call), payload)).await {
                         Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
-                        Fed::Whole | Fed::Answered | Fed::Lost => pending.reply().await,
+                        Fed::Whole | Fed::DynamicReply | Fed::Lost => pending.reply().await,
                     },
                     // The call has ended before any of it was queued: its deadline passed, or the connection
                     // failed.
@@ -298,7 +298,7 @@ pub(crate) async fn send_oneway(
             Ok(()) => match feed(link, None, deadline, &mut payload).await {
                 None => return Err(late(operation, link, &payload)),
                 Some(Fed::Failed(error, sent)) => return Err(error.into_exception(completed(sent))),
-                Some(Fed::Whole | Fed::Answered) => match flushed(link, deadline).await {
+                Some(Fed::Whole | Fed::DynamicReply) => match flushed(link, deadline).await {
                     None => return Err(late(operation, link, &payload)),
                     Some(Ok(())) => return Ok(()),
                     Some(Err(error)) => CallError { sent: Sent::Whole, ..error },

@@ -196,7 +196,7 @@ impl Link {
             socket,
             peer,
             client_only,
-            spin: orb.latency.spin(),
+            spin: orb.wait_strategy.spin(),
             trickles: orb.low_water,
             state: Mutex::new(state),
             answered: AtomicBool::new(false),

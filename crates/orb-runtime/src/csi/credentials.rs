@@ -94,7 +94,7 @@ impl Credentials {
     /// Sends all of it also to servers whose references say nothing of security, such as those made from
     /// `corbaloc:`.
     #[must_use]
-    pub fn even_unasked(mut self) -> Self {
+    pub fn always_send(mut self) -> Self {
         self.unasked = true;
         self
     }

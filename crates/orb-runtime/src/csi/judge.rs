@@ -161,16 +161,16 @@ impl Guard {
             Found::Somebody(login) => login,
         };
         let has_login = login.is_some();
-        let speaker = login.or_else(|| self.certificate.principal().cloned());
+        let asserted_by = login.or_else(|| self.certificate.principal().cloned());
         let missing = match logins.required {
             Required::Nothing => false,
-            Required::Identity => speaker.is_none(),
+            Required::Identity => asserted_by.is_none(),
             Required::Login => !has_login,
         };
         if missing {
             return Err(Doubt::new(ContextFailure::INVALID_EVIDENCE, "it has no login"));
         }
-        let principal = asserted(logins, speaker, context.identity)?;
+        let principal = asserted(logins, asserted_by, context.identity)?;
         Ok(Judged::As(self.known.keep(fingerprint, number, principal, logins.max_contexts)))
     }
 
@@ -321,18 +321,18 @@ impl Guard {
     }
 }
 
-/// Returns the principal of a request that `speaker` sends: the asserted identity, or otherwise the speaker.
+/// Returns the principal of a request that `asserted_by` sends: the asserted identity, or otherwise the asserted_by.
 fn asserted(
     logins: &Logins,
-    speaker: Option<Arc<Principal>>,
+    asserted_by: Option<Arc<Principal>>,
     identity: IdentityToken,
 ) -> Result<Option<Arc<Principal>>, Doubt> {
     let doubt = |text: String| Doubt::new(ContextFailure::INVALID_EVIDENCE, text);
     let unknown = |text| Doubt::new(ContextFailure::INVALID_MECHANISM, text);
     if identity == IdentityToken::Absent {
-        return Ok(speaker);
+        return Ok(asserted_by);
     }
-    let Some(speaker) = speaker.filter(|speaker| logins.believes(speaker)) else {
+    let Some(asserted_by) = asserted_by.filter(|asserted_by| logins.believes(asserted_by)) else {
         return Err(doubt("it speaks for another, and is not trusted to (Logins::trust_user)".to_owned()));
     };
     let (kind, name) = match identity {
@@ -355,7 +355,7 @@ fn asserted(
         }
         _ => return Err(unknown("the asserted identity is of an unknown form")),
     };
-    Ok(Some(Arc::new(Principal::asserted(kind, name, Principal::clone(&speaker)))))
+    Ok(Some(Arc::new(Principal::asserted(kind, name, Principal::clone(&asserted_by)))))
 }
 
 fn check(

@@ -19,7 +19,7 @@
 //! use orb_runtime::csi::{Credentials, Logins, Rules, Users};
 //!
 //! # async fn build() -> Result<(), Box<dyn std::error::Error>> {
-//! let users = Users::file("users.txt")?; // lines of `zorb::csi::Users::line("ann", "her password")`
+//! let users = Users::file("users.txt")?; // lines of `zorb::csi::Users::hash_entry("ann", "her password")`
 //! let rules = Rules::file("rules.toml")?;
 //! let server = Orb::builder()
 //!     .listen("uiop:///run/bank.sock")

@@ -12,7 +12,7 @@ use crate::tls::TlsSession;
 pub struct Principal {
     kind: PrincipalKind,
     name: String,
-    speaker: Option<Box<Principal>>,
+    asserted_by: Option<Box<Principal>>,
 }
 
 /// The way in which a [`Principal`] was authenticated.
@@ -34,12 +34,12 @@ pub enum PrincipalKind {
 
 impl Principal {
     pub(crate) fn new(kind: PrincipalKind, name: impl Into<String>) -> Self {
-        Self { kind, name: name.into(), speaker: None }
+        Self { kind, name: name.into(), asserted_by: None }
     }
 
     /// Creates a principal whose identity is asserted by another one.
     pub(crate) fn asserted(kind: PrincipalKind, name: impl Into<String>, by: Self) -> Self {
-        Self { kind, name: name.into(), speaker: Some(Box::new(by)) }
+        Self { kind, name: name.into(), asserted_by: Some(Box::new(by)) }
     }
 
     /// Returns how the principal was authenticated.
@@ -63,8 +63,8 @@ impl Principal {
 
     /// Returns the principal that asserts this identity, if it is an asserted one.
     #[must_use]
-    pub fn speaker(&self) -> Option<&Self> {
-        self.speaker.as_deref()
+    pub fn asserted_by(&self) -> Option<&Self> {
+        self.asserted_by.as_deref()
     }
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Principal {
             PrincipalKind::AssertedSubject => write!(f, "`{name}`"),
             PrincipalKind::Anonymous => f.write_str("somebody"),
         }?;
-        self.speaker.as_ref().map_or(Ok(()), |speaker| write!(f, ", as {speaker} says"))
+        self.asserted_by.as_ref().map_or(Ok(()), |asserted_by| write!(f, ", as {asserted_by} says"))
     }
 }
 

@@ -102,7 +102,7 @@ impl Users {
     ///
     /// # Errors
     /// [`UsersError::Line`] if the name is empty, or contains a colon or line break.
-    pub fn line(user: &str, password: &str) -> Result<String, UsersError> {
+    pub fn hash_entry(user: &str, password: &str) -> Result<String, UsersError> {
         let wrong = |reason: String| UsersError::Line { origin: "users".to_owned(), line: 1, reason };
         if user.is_empty() || user.contains([':', '\n', '\r']) || user.trim() != user || user.starts_with('#')
         {

@@ -12,7 +12,7 @@ use giop_codec::typecode::TypeCode;
 use crate::dynamic::error::DynamicException;
 use crate::dynamic::named::NVList;
 use crate::dynamic::offload::{is_large, offload};
-use crate::dynamic::request::{Answered, RESULT, Request, is_nothing};
+use crate::dynamic::request::{DynamicReply, RESULT, Request, is_nothing};
 use crate::dynamic::server_request::ServerRequest;
 use crate::reference::ObjectRef;
 
@@ -80,7 +80,7 @@ impl Request {
     }
 }
 
-impl Answered {
+impl DynamicReply {
     /// Returns a JSON object with the `out` and `inout` arguments by name, and with the result, if there is
     /// one, as `"$result"`.
     ///
@@ -94,7 +94,7 @@ impl Answered {
 }
 
 impl ServerRequest {
-    /// Returns the reply as the caller will receive it, in the form of [`Answered::to_json`].
+    /// Returns the reply as the caller will receive it, in the form of [`DynamicReply::to_json`].
     ///
     /// # Errors
     /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text

@@ -24,7 +24,7 @@ pub use giop_codec::value::ValueTypes;
 pub use bridge::Bridge;
 pub use error::DynamicException;
 pub use named::{NVList, NamedValue};
-pub use request::{Answered, Request};
+pub use request::{DynamicReply, Request};
 pub use servant::DynServant;
 pub use server_request::ServerRequest;
 pub use source::InterfaceSource;

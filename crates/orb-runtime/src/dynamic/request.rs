@@ -57,14 +57,14 @@ pub struct Request {
 
 /// The outcome of a dynamic call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answered {
+pub struct DynamicReply {
     /// The result. Its type is [`TypeCode::NULL`] if the operation returns nothing.
     pub result: Any,
     /// The `out` and `inout` arguments, in order.
     pub outputs: NVList,
 }
 
-impl Answered {
+impl DynamicReply {
     /// Returns the result as a `T`.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Answered {
     ///
     /// # Errors
     /// BAD_PARAM if there is none, and those of [`get`](Self::get).
-    pub fn output<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
+    pub fn out<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         self.outputs.get(name)
     }
 
@@ -173,7 +173,7 @@ impl Request {
 
     /// Appends an `out` argument.
     #[doc(alias = "add_out_arg")]
-    pub fn output(self, name: &str, code: TypeCode) -> Self {
+    pub fn declare_out(self, name: &str, code: TypeCode) -> Self {
         self.arg(NamedValue::of_type(name, Mode::Out, code))
     }
 
@@ -255,10 +255,10 @@ impl Request {
     /// # Cancel safety
     /// Dropping the future cancels the call. A CancelRequest is sent if the request was.
     #[doc(alias = "send_deferred")]
-    pub async fn invoke(&self) -> Result<Answered, DynamicException> {
+    pub async fn invoke(&self) -> Result<DynamicReply, DynamicException> {
         if self.oneway {
             self.send_oneway().await?;
-            return Ok(Answered::default());
+            return Ok(DynamicReply::default());
         }
         self.check()?;
         let called = Called::passing(&self.operation, false);
@@ -331,7 +331,7 @@ impl Request {
         Ok(())
     }
 
-    fn answered(&self, reply: Reply) -> Result<Answered, DynamicException> {
+    fn answered(&self, reply: Reply) -> Result<DynamicReply, DynamicException> {
         let orb = self.target.orb();
         let called = &Called::passing(&self.operation, false);
         if reply.status() != ReplyStatus::NoException {
@@ -348,13 +348,13 @@ impl Request {
         })
     }
 
-    fn decode(&self, d: &mut Decoder<'_>) -> Result<Answered, DynError> {
+    fn decode(&self, d: &mut Decoder<'_>) -> Result<DynamicReply, DynError> {
         let result = match self.returns_nothing() {
             true => Any::default(),
             false => received(&self.result, RESULT, d)?,
         };
         let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
-        Ok(Answered { result, outputs: NVList::decoded(outputs, d)? })
+        Ok(DynamicReply { result, outputs: NVList::decoded(outputs, d)? })
     }
 
     #[cold]

@@ -9,7 +9,7 @@ use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::Typed;
 
 use crate::dynamic::named::{NVList, NamedValue, inside, missing, received, unknown};
-use crate::dynamic::request::{Answered, RESULT, is_nothing};
+use crate::dynamic::request::{DynamicReply, RESULT, is_nothing};
 use crate::dynamic::{bad_param, check_type};
 use crate::reference::context::Context;
 
@@ -115,7 +115,7 @@ impl ServerRequest {
     }
 
     /// Sets the results to those of another call.
-    pub(super) fn answered(mut self, answered: Answered) -> Self {
+    pub(super) fn answered(mut self, answered: DynamicReply) -> Self {
         self.result = Some(answered.result);
         for output in answered.outputs {
             if let Some(argument) = self.arguments.named_mut(&output.name) {

@@ -12,7 +12,7 @@ use giop_proto::Limits;
 
 #[cfg(feature = "admin")]
 use crate::config::AdminConfig;
-use crate::config::{BuildError, CallbackRule, Config, Latency};
+use crate::config::{BuildError, CallbackRule, Config, WaitStrategy};
 use crate::endpoint::Endpoint;
 use crate::experiments::Demux;
 use crate::orb::Orb;
@@ -68,7 +68,7 @@ impl OrbBuilder {
             default_initial: None,
             max_connections: 1024,
             max_connections_per_address: 64,
-            newcomers_displace: Some(Duration::from_secs(1)),
+            evict_idle_after: Some(Duration::from_secs(1)),
             socket_buffer: None,
             unix_sockets: true,
             transport: Transport::default(),
@@ -77,12 +77,12 @@ impl OrbBuilder {
             code_sets: Arc::new(CodeSetComponentInfo::zorb()),
             assumed_wide: CodeSetId::NONE,
             invalid_text: InvalidText::Refuse,
-            latency: Latency::Park,
+            wait_strategy: WaitStrategy::Park,
             low_water: true,
             deposit: true,
             fragment_size: None,
-            ways_back: CallbackRule::default(),
-            offers_ways_back: false,
+            bidirectional: CallbackRule::default(),
+            offers_bidirectional: false,
             demux: Demux::default(),
             values: Factories::default(),
             tls: None,
@@ -167,22 +167,22 @@ impl OrbBuilder {
         self
     }
 
-    /// Holds requests until [`Orb::accept`] or [`Orb::run_until`]. Use it for servers with a fixed port.
+    /// Holds requests until [`Orb::resume`] or [`Orb::run_until`]. Use it for servers with a fixed port.
     ///
     /// Clients remember the address of a server and call it as soon as it listens again. Without `hold`, a
     /// request that arrives before its object is active gets OBJECT_NOT_EXIST, which means that the object is
-    /// gone permanently. With `hold`, the request waits. Slow initialization, such as opening a database,
+    /// gone permanently. With `start_paused`, the request waits. Slow initialization, such as opening a database,
     /// belongs before [`build`](Self::build): until then nothing listens, and clients get TRANSIENT.
     ///
     /// ```no_run
     /// # use orb_runtime::Orb;
     /// # async fn serve(activate_all: impl Fn(&Orb)) -> Result<(), Box<dyn std::error::Error>> {
-    /// let orb = Orb::builder().listen("iiop://127.0.0.1:2900").hold().build().await?;
+    /// let orb = Orb::builder().listen("iiop://127.0.0.1:2900").start_paused().build().await?;
     /// activate_all(&orb);
     /// orb.run_until(std::future::pending::<Result<(), std::io::Error>>()).await?;
     /// # Ok(()) }
     /// ```
-    pub fn hold(mut self) -> Self {
+    pub fn start_paused(mut self) -> Self {
         self.parts.hold = true;
         self
     }
@@ -235,14 +235,14 @@ impl OrbBuilder {
     ///   [`Limits::write_timeout`](crate::Limits::write_timeout) for its queue, at the rate of the last
     ///   seconds.
     /// * A large reply that is made when all of it is taken is replaced by `TRANSIENT`, completed yes.
-    pub fn pool_cap(mut self, octets: usize) -> Self {
+    pub fn max_receive_memory(mut self, octets: usize) -> Self {
         self.parts.pool = octets;
         self
     }
 
     /// Sets the maximum number of accepted connections (default 1,024), and of those from one address
     /// (default 64). Further connections are closed at once, unless one is evicted
-    /// ([`newcomers_displace`](Self::newcomers_displace)).
+    /// ([`evict_idle_after`](Self::evict_idle_after)).
     pub fn max_connections(mut self, all: usize, per_address: usize) -> Self {
         self.parts.config.max_connections = all;
         self.parts.config.max_connections_per_address = per_address;
@@ -257,8 +257,8 @@ impl OrbBuilder {
     /// while that message arrives at least as fast as
     /// [`Limits::min_message_rate`](crate::Limits::min_message_rate). With `None`, new connections are
     /// rejected instead.
-    pub fn newcomers_displace(mut self, silent: impl Into<Option<Duration>>) -> Self {
-        self.parts.config.newcomers_displace = silent.into();
+    pub fn evict_idle_after(mut self, silent: impl Into<Option<Duration>>) -> Self {
+        self.parts.config.evict_idle_after = silent.into();
         self
     }
 
@@ -304,7 +304,7 @@ impl OrbBuilder {
     /// Opens the endpoint of [`admin`](Self::admin) on any address, even if other machines can reach it. It
     /// is meant for networks where all hosts may read it.
     #[cfg(feature = "admin")]
-    pub fn admin_anywhere(mut self, address: impl Into<String>) -> Self {
+    pub fn admin_unprotected(mut self, address: impl Into<String>) -> Self {
         self.parts.config.admin = Some(AdminConfig { address: address.into(), anywhere: true });
         self
     }
@@ -317,22 +317,22 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets how threads wait for the next message (default [`Latency::Park`]).
-    pub fn latency(mut self, latency: Latency) -> Self {
-        self.parts.config.latency = latency;
+    /// Sets how threads wait for the next message (default [`WaitStrategy::Park`]).
+    pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
+        self.parts.config.wait_strategy = strategy;
         self
     }
 
     /// Sets whether to use `SO_RCVLOWAT` for large messages that arrive in small segments (default `true`).
     /// The ORB is woken only when much more of the message has arrived, which saves most of the receiver's
     /// work on a slow link. `false` is for comparisons.
-    pub fn low_water(mut self, low_water: bool) -> Self {
+    pub fn receive_low_water_mark(mut self, low_water: bool) -> Self {
         self.parts.config.low_water = low_water;
         self
     }
 
     /// Sets the highest GIOP version of outgoing calls (default 1.2), for peers that overstate theirs.
-    pub fn max_giop(mut self, version: Version) -> Self {
+    pub fn max_giop_version(mut self, version: Version) -> Self {
         self.parts.config.max_version = version;
         self
     }
@@ -343,7 +343,7 @@ impl OrbBuilder {
     /// `false` makes a conventional copying ORB, for comparisons. Bulk arguments are marshalled through one
     /// request buffer. Everything received is read through a staging buffer of 64 KiB, copied into its
     /// message's buffer, and sequences are copied out of that. The bytes on the wire are the same.
-    pub fn deposit(mut self, deposit: bool) -> Self {
+    pub fn zero_copy(mut self, deposit: bool) -> Self {
         self.parts.config.deposit = deposit;
         self
     }
@@ -371,15 +371,15 @@ impl OrbBuilder {
     /// that does not listen can have references then. They carry a made-up address (`ff10::…`, multicast of a
     /// reserved scope) that is only usable by such servers.
     ///
-    /// The server decides whether it calls back: zorb by [`call_back_over`](Self::call_back_over), omniORB
+    /// The server decides whether it calls back: zorb by [`accept_bidirectional`](Self::accept_bidirectional), omniORB
     /// and JacORB by their policies and options. A server that does may call any object of this ORB whose key
     /// it knows. This side keeps the connections open while they are idle, unless [`Limits::idle_timeout`] is
     /// set. Callbacks end with the connection, until the client calls again.
     ///
     /// Replies are read by the connection's task instead of the caller, so calls take slightly longer.
     #[doc(alias = "BiDirPolicy")]
-    pub fn offer_call_backs(mut self) -> Self {
-        self.parts.config.offers_ways_back = true;
+    pub fn offer_bidirectional(mut self) -> Self {
+        self.parts.config.offers_bidirectional = true;
         self
     }
 
@@ -399,8 +399,11 @@ impl OrbBuilder {
     /// offers again. Calls whose last argument is read from a source (`@stream`) need a connection of their
     /// own and are not sent back.
     #[doc(alias = "BiDirPolicy")]
-    pub fn call_back_over(mut self, rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static) -> Self {
-        self.parts.config.ways_back = CallbackRule::new(rule);
+    pub fn accept_bidirectional(
+        mut self,
+        rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.config.bidirectional = CallbackRule::new(rule);
         self
     }
 
@@ -424,7 +427,7 @@ impl OrbBuilder {
     /// A value of an unregistered type is truncated to its nearest base that allows it and is registered or
     /// expected. Without such a base it is `MARSHAL` minor OMG 1. Types that are expected exactly need no
     /// registration.
-    pub fn value<V: ValueType>(mut self) -> Self {
+    pub fn register_value_type<V: ValueType>(mut self) -> Self {
         self.parts.config.values.register::<V>();
         self
     }
@@ -501,7 +504,7 @@ fn boot_stamp() -> [u8; 8] {
 impl Parts {
     pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<Shared> {
         let boot = boot_stamp();
-        if self.config.offers_ways_back
+        if self.config.offers_bidirectional
             && !endpoints.iter().any(|at| matches!(at, Endpoint::Iiop { .. } | Endpoint::Ssl { .. }))
         {
             endpoints.push(Endpoint::nowhere(boot));

@@ -41,7 +41,7 @@ impl Orb {
     }
 
     /// Creates a reference from an IOR; `None` for a nil one. No message is sent.
-    pub fn object(&self, ior: Ior) -> Option<ObjectRef> {
+    pub fn object_from_ior(&self, ior: Ior) -> Option<ObjectRef> {
         (!ior.is_nil()).then(|| ObjectRef::new(self.core(), ior))
     }
 

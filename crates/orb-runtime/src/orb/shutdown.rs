@@ -24,13 +24,13 @@ pub struct ShutdownReport {
     /// Connections that were aborted because their requests did not end in time.
     pub cut: usize,
     /// Oneways that were received and not executed, because a POA manager or
-    /// [`OrbBuilder::hold`](crate::OrbBuilder::hold) held them until the end.
+    /// [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) held them until the end.
     pub discarded_oneways: usize,
 }
 
 impl Orb {
-    /// Serves the requests that `OrbBuilder::hold` held, and all following ones.
-    pub fn accept(&self) {
+    /// Serves the requests that `OrbBuilder::start_paused` held, and all following ones.
+    pub fn resume(&self) {
         self.core.resume();
     }
 
@@ -43,7 +43,7 @@ impl Orb {
     /// # Cancel safety
     /// If the future is dropped, the ORB continues to serve, or stays in the middle of its shutdown.
     pub async fn run_until<E>(&self, end: impl Future<Output = Result<(), E>>) -> Result<ShutdownReport, E> {
-        self.accept();
+        self.resume();
         let main = &self.core.adapter().main;
         main.serve(end).await?;
         let report = main.serve(self.shutdown()).await;
@@ -58,7 +58,7 @@ impl Orb {
     /// were not executed.
     ///
     /// Oneways have no answer: those that have arrived, including those in the socket buffers, are executed
-    /// first. Requests that [`OrbBuilder::hold`](crate::OrbBuilder::hold) or a POA manager holds are not
+    /// first. Requests that [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) or a POA manager holds are not
     /// executed; [`ShutdownReport::discarded_oneways`] counts the oneways among them.
     ///
     /// Servants may make calls until they finish. Other calls get `BAD_INV_ORDER`. Threads of

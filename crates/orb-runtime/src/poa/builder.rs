@@ -150,7 +150,7 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
     }
 
     /// Allows callbacks to its objects over connections that this ORB opens from now on (BIDIRECTIONAL), if
-    /// the ORB listens. An ORB that does not listen offers them by `OrbBuilder::offer_call_backs`, for the
+    /// the ORB listens. An ORB that does not listen offers them by `OrbBuilder::offer_bidirectional`, for the
     /// objects of all POAs.
     pub fn bidirectional(mut self) -> Self {
         self.policies.bidirectional = BidirectionalPolicy::Both;

@@ -20,7 +20,7 @@ use crate::servant::poa_gate::{Gate, PoaGate};
 #[doc(alias = "PortableServer::POAManager::State")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PoaManagerState {
-    /// Requests are held, up to `Limits::max_held_requests` and `Limits::max_held_octets`. Those beyond get
+    /// Requests are held, up to `Limits::max_held_requests` and `Limits::max_held_bytes`. Those beyond get
     /// TRANSIENT minor OMG 1, COMPLETED_NO.
     Holding,
     /// Requests are served.
@@ -296,7 +296,7 @@ impl Held {
         };
         let held = Self { poa: Arc::clone(poa), number, octets };
         let fits =
-            requests < limits.max_held_requests && before.saturating_add(octets) <= limits.max_held_octets;
+            requests < limits.max_held_requests && before.saturating_add(octets) <= limits.max_held_bytes;
         fits.then_some(held)
     }
 

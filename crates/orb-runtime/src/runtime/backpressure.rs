@@ -148,7 +148,7 @@ impl Shared {
         if self.pool().is_full_of_replies() {
             let needed = self.pool().owed().saturating_sub(self.pool().cap()) + 1;
             if !self.close_slow_readers(needed) {
-                let text = "replies that are queued for all clients take as much memory as they may: allow more by `OrbBuilder::pool_cap`";
+                let text = "replies that are queued for all clients take as much memory as they may: allow more by `OrbBuilder::max_receive_memory`";
                 return Err(SystemException::new(
                     SystemExceptionKind::Transient,
                     minor::TRANSIENT_OVERLOADED,
@@ -195,7 +195,7 @@ impl Shared {
             target: "zorb",
             peer = %link.peer(),
             bytes,
-            "a client that takes its replies too slowly is closed, because others wait for the memory: `OrbBuilder::pool_cap` allows more"
+            "a client that takes its replies too slowly is closed, because others wait for the memory: `OrbBuilder::max_receive_memory` allows more"
         );
         link.give_up_slow_reader();
         Some(bytes)

@@ -98,7 +98,7 @@ pub(crate) struct Init {
     pub(crate) endpoints: Vec<Endpoint>,
     /// The capacity of the receive buffers, in bytes.
     pub(crate) pool: usize,
-    /// Whether requests are held until `Orb::accept`.
+    /// Whether requests are held until `Orb::resume`.
     pub(crate) hold: bool,
 }
 
@@ -110,7 +110,7 @@ impl Shared {
             #[cfg(feature = "tls")]
             handshakes: {
                 let most = config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
-                crate::tls::handshakes::Handshakes::new(most, config.newcomers_displace)
+                crate::tls::handshakes::Handshakes::new(most, config.evict_idle_after)
             },
             sockets: Sockets::new(config.transport),
             load: Arc::new(Load::new(config.limits.max_total_requests)),

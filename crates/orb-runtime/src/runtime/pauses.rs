@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 
 use crate::runtime::Shared;
 
-/// Pause flag: requests are held until `Orb::accept`.
+/// Pause flag: requests are held until `Orb::resume`.
 pub(crate) const HELD: u8 = 1;
 
 /// Pause flag: requests with large replies are held until memory is available.
@@ -44,12 +44,12 @@ impl Shared {
         }
     }
 
-    /// Returns whether requests are held until `Orb::accept`.
+    /// Returns whether requests are held until `Orb::resume`.
     pub(crate) fn is_on_hold(&self) -> bool {
         self.pauses.flags.load(Ordering::Acquire) & HELD != 0
     }
 
-    /// Returns whether requests are held. If so, registers the task to be woken by `Orb::accept`.
+    /// Returns whether requests are held. If so, registers the task to be woken by `Orb::resume`.
     pub(crate) fn is_holding(&self, cx: &mut Context<'_>, number: u64) -> bool {
         if !self.is_on_hold() {
             return false;
@@ -62,7 +62,7 @@ impl Shared {
         true
     }
 
-    /// Removes the connection or call from those that wait for `Orb::accept`.
+    /// Removes the connection or call from those that wait for `Orb::resume`.
     pub(crate) fn waits_no_more(&self, number: u64) {
         if self.is_on_hold() {
             self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);

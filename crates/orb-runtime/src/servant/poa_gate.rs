@@ -55,7 +55,7 @@ impl Gate {
             Self::Active | Self::Holding => (
                 SystemExceptionKind::Transient,
                 minor::TRANSIENT_DISCARDED,
-                "the POA manager holds requests, and has as many as it may keep: Limits::max_held_requests, max_held_octets",
+                "the POA manager holds requests, and has as many as it may keep: Limits::max_held_requests, max_held_bytes",
             ),
             Self::Discarding => (
                 SystemExceptionKind::Transient,

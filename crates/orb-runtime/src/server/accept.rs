@@ -204,7 +204,7 @@ impl Shared {
         stream.set_nodelay(true)?;
         let socket = SockRef::from(stream);
         self.notice_silence(&socket);
-        if self.takes_ways_back() { self.keep_alive(&socket) } else { Ok(()) }
+        if self.accepts_bidirectional() { self.keep_alive(&socket) } else { Ok(()) }
     }
 
     /// Returns the GIOP configuration for connections of this ORB.

@@ -26,7 +26,7 @@ use crate::trace::Way;
 
 /// The reason why a request waits before its object is looked up.
 enum Pause {
-    /// Waits for `Orb::accept`, or for earlier requests that hold all others.
+    /// Waits for `Orb::resume`, or for earlier requests that hold all others.
     Accepting,
     /// Waits for reply memory.
     Memory,
@@ -46,7 +46,7 @@ impl Driver {
     /// Starts a request. Called without the lock, because a servant's code runs here.
     pub(crate) fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         if incoming.announces() {
-            self.orb.learn_ways_back(&self.link);
+            self.orb.accept_listen_points(&self.link);
         }
         if self.orb.pauses() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all()) {
             match self.pause(cx, &incoming) {

@@ -66,7 +66,7 @@ impl Guests {
         Self {
             all: config.max_connections,
             per_address: config.max_connections_per_address,
-            silence: config.newcomers_displace,
+            silence: config.evict_idle_after,
             rate: config.limits.min_message_rate,
             seated: Mutex::default(),
         }

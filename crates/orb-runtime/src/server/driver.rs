@@ -44,7 +44,7 @@ const REPLIES: usize = 64 * 1024;
 pub(crate) struct Driver {
     pub(crate) link: Arc<Link>,
     pub(crate) orb: Arc<Shared>,
-    /// The number of this connection among those that wait for `Orb::accept`.
+    /// The number of this connection among those that wait for `Orb::resume`.
     pub(crate) number: u64,
     pub(crate) running: Running,
     /// The object of the last request.

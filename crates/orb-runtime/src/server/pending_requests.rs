@@ -15,7 +15,7 @@ use crate::servant::poa_gate::{Gate, PoaGate};
 
 /// The condition for which a request waits.
 pub(crate) enum Until {
-    /// `Orb::accept`.
+    /// `Orb::resume`.
     Accepting,
     /// The POA manager leaves the holding state.
     Open(Held),

@@ -4,7 +4,7 @@
 //! evicts the oldest handshake of the address with most handshakes, those without a ClientHello first. A
 //! handshake can be evicted if
 //!
-//! * it has run for as long as `OrbBuilder::newcomers_displace` says, or
+//! * it has run for as long as `OrbBuilder::evict_idle_after` says, or
 //! * its address has at least two more handshakes than that of the new connection, so that eviction
 //!   distributes the slots more evenly.
 

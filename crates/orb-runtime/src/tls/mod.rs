@@ -385,7 +385,7 @@ impl TlsBuilder {
 
     /// Sets the maximum number of concurrent handshakes of clients. Default: 256. Beyond that, a new
     /// connection evicts the oldest handshake that has taken longer than
-    /// [`OrbBuilder::newcomers_displace`](crate::OrbBuilder::newcomers_displace), or whose address has at
+    /// [`OrbBuilder::evict_idle_after`](crate::OrbBuilder::evict_idle_after), or whose address has at
     /// least two more handshakes than that of the new connection. Handshakes without a ClientHello are
     /// evicted first. If none can be evicted, the new connection is closed immediately, and counted.
     pub fn max_handshakes(mut self, handshakes: usize) -> Self {

@@ -219,9 +219,9 @@ impl Caller {
             Waits::Long | Waits::Until(_) => (self.crew.patience() + HUNG, false),
         };
         let (outcome, exception, result) = match tokio::time::timeout(limit, call).await {
-            Ok(Ok(result)) => (Outcome::Answered, None, Some(result)),
+            Ok(Ok(result)) => (Outcome::DynamicReply, None, Some(result)),
             Ok(Err(failure)) => match failure.into() {
-                Failure::User => (Outcome::Answered, None, None),
+                Failure::User => (Outcome::DynamicReply, None, None),
                 Failure::System(exception) => {
                     let outcome = match exception.completed {
                         CompletionStatus::Yes => Outcome::Yes,
@@ -333,7 +333,7 @@ impl Caller {
         let hinted = target.hinted(flood.0).await;
         let after = target.connection().await;
         let same = after.is_ok_and(|after| after == before) && hinted.is_ok();
-        let outcome = if same { Outcome::Answered } else { Outcome::Unknown };
+        let outcome = if same { Outcome::DynamicReply } else { Outcome::Unknown };
         for id in ids {
             self.note(&way, id, outcome, None);
         }
@@ -410,7 +410,7 @@ impl Caller {
         let (target, id, inner) = (self.target(way).await?, self.crew.id(), self.crew.id());
         self.note(way, inner, Outcome::Begun, None);
         let answered = self.judge(way, id, target.inward(id.0, inner.0)).await;
-        let outcome = if answered.is_some() { Outcome::Answered } else { Outcome::Unknown };
+        let outcome = if answered.is_some() { Outcome::DynamicReply } else { Outcome::Unknown };
         self.note(way, inner, outcome, None);
         answered
     }

@@ -79,7 +79,7 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         counts.calls += 1;
         counts.executions += u64::from(times);
         *match record.outcome {
-            Outcome::Answered | Outcome::Yes => &mut counts.answered,
+            Outcome::DynamicReply | Outcome::Yes => &mut counts.answered,
             Outcome::No => &mut counts.not_executed,
             Outcome::Maybe => &mut counts.maybe,
             Outcome::Begun | Outcome::Unknown | Outcome::Hung => &mut counts.unknown,
@@ -171,7 +171,7 @@ mod tests {
         let id = Id::new(1, 0);
         let times = [&[][..], &[id], &[id, id]];
         for (outcome, allowed) in [
-            (Outcome::Answered, [false, true, false]),
+            (Outcome::DynamicReply, [false, true, false]),
             (Outcome::Yes, [false, true, false]),
             (Outcome::No, [true, false, false]),
             (Outcome::Maybe, [true, true, false]),

@@ -228,8 +228,8 @@ impl Crew {
         limits.linger_timeout = Duration::from_secs(10);
         let builder = Orb::builder().transport(self.transport.into()).limits(limits).timeout(self.patience);
         let builder = match kind {
-            0 => builder.max_giop(Version::V1_0),
-            1 => builder.max_giop(Version::V1_1),
+            0 => builder.max_giop_version(Version::V1_0),
+            1 => builder.max_giop_version(Version::V1_1),
             2 => builder.fragment_size(1 << 10),
             _ => builder,
         };

@@ -47,7 +47,7 @@ pub(super) enum Outcome {
     /// The call was begun. Without another record, the outcome was not reported.
     Begun = 1,
     /// A reply, or an exception of the operation: it was executed.
-    Answered = 2,
+    DynamicReply = 2,
     /// COMPLETED_YES: it was executed.
     Yes = 3,
     /// COMPLETED_NO: it was not executed.
@@ -63,7 +63,7 @@ pub(super) enum Outcome {
 impl Outcome {
     const ALL: [Outcome; 7] = [
         Outcome::Begun,
-        Outcome::Answered,
+        Outcome::DynamicReply,
         Outcome::Yes,
         Outcome::No,
         Outcome::Maybe,
@@ -74,7 +74,7 @@ impl Outcome {
     /// Returns how often the call may have been executed.
     pub(super) fn executions(self) -> std::ops::RangeInclusive<u32> {
         match self {
-            Outcome::Answered | Outcome::Yes => 1..=1,
+            Outcome::DynamicReply | Outcome::Yes => 1..=1,
             Outcome::No => 0..=0,
             Outcome::Begun | Outcome::Maybe | Outcome::Unknown | Outcome::Hung => 0..=1,
         }

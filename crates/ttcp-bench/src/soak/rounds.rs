@@ -536,7 +536,7 @@ fn surplus(state: &State, start: Option<&State>) -> Vec<String> {
     };
     most("connections", state.connections, 0);
     most("calls", state.busy, 0);
-    most("octets in its pool", state.pooled, state.pool_cap);
+    most("octets in its pool", state.pooled, state.max_receive_memory);
     if let Some(start) = start {
         most("descriptors", state.files, start.files);
         most("tasks", state.tasks, start.tasks);
@@ -582,7 +582,8 @@ mod tests {
 
     #[test]
     fn what_is_more_than_at_the_start_is_told() {
-        let start = State { memory: 50 << 20, files: 9, tasks: 3, pool_cap: 1 << 20, ..State::default() };
+        let start =
+            State { memory: 50 << 20, files: 9, tasks: 3, max_receive_memory: 1 << 20, ..State::default() };
         assert!(surplus(&start, Some(&start)).is_empty());
         let told = |change: fn(&mut State)| {
             let mut state = start;

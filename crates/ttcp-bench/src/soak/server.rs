@@ -78,7 +78,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
         .listen(format!("iiop://127.0.0.1:{}", args.port))
         .limits(limits)
         .max_connections(CONNECTIONS, CONNECTIONS)
-        .hold()
+        .start_paused()
         .build()
         .await?;
     let shared = Arc::new(Shared::new(Notes::open(&args.notes)?, args.sabotage));
@@ -109,7 +109,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
         references.push((format!("coming {number}"), one.to_string()));
         references.push((format!("incarnated {number}"), other.to_string()));
     }
-    orb.accept();
+    orb.resume();
     let changing = tokio::spawn(change(coming, incarnated, target.clone()));
     say("READY", &references)?;
     while let Some(order) = orders.recv().await {

@@ -19,7 +19,7 @@ pub(super) struct State {
     /// Bytes that the pool of receive buffers holds.
     pub(super) pooled: u64,
     /// Capacity of the pool.
-    pub(super) pool_cap: u64,
+    pub(super) max_receive_memory: u64,
     /// Open connections of its ORBs.
     pub(super) connections: u64,
     /// Calls in progress.
@@ -54,7 +54,7 @@ impl State {
     pub(super) fn with(mut self, orb: &zorb::Orb) -> State {
         let pool = orb.pool_stats();
         self.pooled += pool.held as u64;
-        self.pool_cap += pool.cap as u64;
+        self.max_receive_memory += pool.cap as u64;
         self.connections += orb.open_connections() as u64;
         self.fallbacks += orb.transport_stats().fallbacks;
         self

@@ -58,7 +58,7 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
 
 /// Returns an ORB for one connection.
 pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
-    let mut builder = args.orb.builder().limits(super::limits()).max_giop(version(args.giop));
+    let mut builder = args.orb.builder().limits(super::limits()).max_giop_version(version(args.giop));
     if let Some(octets) = args.work.sockbuf {
         builder = builder.socket_buffer(usize::try_from(octets)?);
     }

@@ -33,7 +33,7 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
             builder = builder.socket_buffer(usize::try_from(octets)?);
         }
         let builder = builder.demux(args.demux.demux());
-        let orb = builder.max_connections(CONNECTIONS, CONNECTIONS).hold().build().await?;
+        let orb = builder.max_connections(CONNECTIONS, CONNECTIONS).start_paused().build().await?;
         let lowest = lowest_poa(&orb, args.demux.poas)?;
         let lowest = lowest.as_ref();
         let calls = Arc::new(Calls::default());
@@ -56,7 +56,7 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
             activate(&orb, None, key, servant)?;
         }
         many::activate(&orb, &args, || servant(Object::Ttcp, &args, &calls))?;
-        orb.accept();
+        orb.resume();
         reference::publish(&args.ior, &ttcp, &others)?;
         reference::ready(args.ior.display())?;
         std::future::pending().await

@@ -151,7 +151,7 @@ async fn serve<S: Store>(
     let store = Arc::new(store);
     // Requests are held until the first context exists. OBJECT_NOT_EXIST would tell clients that it is
     // permanently gone.
-    let built = builder.hold().build().await;
+    let built = builder.start_paused().build().await;
     let hint = "another naming service may be there: --listen takes another port";
     let orb = built.map_err(|error| hinted(error, hint))?;
     let served = present(&orb, store, path, args, output).await;
@@ -170,7 +170,7 @@ async fn present<S: Store>(
     let health = Arc::downgrade(&store);
     orb.add_health_check(move || health.upgrade().and_then(|store| store.problem()));
     let server = Server::builder(store).bootstrap(args.bootstrap).serve(orb)?;
-    orb.accept();
+    orb.resume();
     start::serves();
     let reference = server.root().as_object().to_string();
     if let Some(file) = &args.ior {

@@ -57,7 +57,7 @@ use zorb::prelude::*;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {{
     // Requests are held until `run_until`: clients that come early wait for the objects.
-    let orb = Orb::builder().listen("iiop://127.0.0.1:2900").hold().build().await?;
+    let orb = Orb::builder().listen("iiop://127.0.0.1:2900").start_paused().build().await?;
 "#,
             library = self.library_name(),
         );

@@ -139,12 +139,12 @@ async fn serve(
     }
     // Requests are held until all objects exist. OBJECT_NOT_EXIST would tell clients that an object is
     // permanently gone.
-    let orb = builder.hold().build().await?;
+    let orb = builder.start_paused().build().await?;
     orb.add_value_types(&idl.value_types());
     output.admin_at(&orb);
     let served = present(&orb, args, idl, mocks, output);
     if served.is_ok() {
-        orb.accept();
+        orb.resume();
         start::serves();
         over.await;
     }

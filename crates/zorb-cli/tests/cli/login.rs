@@ -26,7 +26,7 @@ const IDL: &str = "module Guarded { interface Vault { string look(); }; };";
 pub(crate) fn beside_a_vault(work: impl FnOnce(&str, &str, &std::path::Path) + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let users = Users::text(&Users::line("ann", "sesame").unwrap()).unwrap();
+        let users = Users::text(&Users::hash_entry("ann", "sesame").unwrap()).unwrap();
         let logins = Logins::new(users).allow_plaintext_passwords();
         let orb = Orb::builder().listen("iiop://127.0.0.1:0").logins(logins).build().await.unwrap();
         let vault: guarded::VaultRef = orb.activate_named("Vault", Vault).unwrap();

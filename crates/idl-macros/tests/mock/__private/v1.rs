@@ -16,7 +16,9 @@ pub use giop_codec::dynamic::reflect::{
     of_ordinal,
 };
 pub use giop_codec::dynamic::{AttributeDesc, Described, InterfaceDesc, Mode, OperationDesc};
-pub use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+pub use giop_codec::exception::{
+    CompletionStatus, MinorCode, SystemException, SystemExceptionKind, check_argument,
+};
 use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 pub use giop_codec::typecode::{
     Definition, Shape, TcKind, TypeCode, TypeDesc, Typed, ValueModifier, Visibility,
