@@ -114,7 +114,7 @@ async fn drive_by_name(peer: &ObjectRef, own: &PeerRef, all: bool) {
         let echoed = echo.invoke().await.unwrap();
         let (a, c): (Any, Any) = (echoed.get().unwrap(), echoed.out("c").unwrap());
         assert!(a.type_code() == sample.type_code() && c.type_code() == other.type_code(), "{a:?} {c:?}");
-        assert_eq!(echoed.output::<Any>("b").unwrap().get::<Any>().unwrap(), c);
+        assert_eq!(echoed.out::<Any>("b").unwrap().get::<Any>().unwrap(), c);
         let mut again = samples.clone();
         again[index] = a;
         assert_eq!(wrong_with(&again).await, "");
@@ -123,8 +123,8 @@ async fn drive_by_name(peer: &ObjectRef, own: &PeerRef, all: bool) {
         let echo = of("echo_type").with("a", code.clone()).unwrap().with("b", Node::type_code()).unwrap();
         let echoed = echo.invoke().await.unwrap();
         assert_eq!(echoed.get::<TypeCode>().unwrap(), code);
-        assert_eq!(echoed.output::<TypeCode>("b").unwrap(), code);
-        assert_eq!(echoed.output::<TypeCode>("c").unwrap(), Node::type_code());
+        assert_eq!(echoed.out::<TypeCode>("b").unwrap(), code);
+        assert_eq!(echoed.out::<TypeCode>("c").unwrap(), Node::type_code());
     }
     // Sent first, awaited in reverse order.
     let type_of = |at: usize| of("type_of").with("a", samples[at].clone()).unwrap();
