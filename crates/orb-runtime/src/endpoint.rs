@@ -122,12 +122,12 @@ pub(crate) fn unix_paths(profile: &IiopProfile) -> impl Iterator<Item = String> 
 /// A family of addresses. A host name may have addresses of either family. It is interleaved with IPv6
 /// addresses, like the IPv4 ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum AddressFamily {
     V6,
     Other,
 }
 
-impl Family {
+impl AddressFamily {
     pub(crate) fn of_address(address: &SocketAddr) -> Self {
         if address.is_ipv6() { Self::V6 } else { Self::Other }
     }
@@ -144,7 +144,7 @@ impl Family {
 /// within each family is kept.
 pub(crate) fn interleaved<A>(
     addresses: impl IntoIterator<Item = A>,
-    family: impl Fn(&A) -> Family,
+    family: impl Fn(&A) -> AddressFamily,
 ) -> Vec<A> {
     let mut addresses = addresses.into_iter().peekable();
     let Some(first) = addresses.peek().map(&family) else { return Vec::new() };
@@ -167,13 +167,13 @@ mod tests {
 
     #[test]
     fn families_take_turns_from_the_first_on() {
-        let family = |host: &&str| Family::of_host(host);
+        let family = |host: &&str| AddressFamily::of_host(host);
         let hosts = ["::1", "::2", "::3", "10.0.0.1", "name"];
         assert_eq!(interleaved(hosts, family), ["::1", "10.0.0.1", "::2", "name", "::3"]);
         assert_eq!(interleaved(["a", "b", "::1"], family), ["a", "::1", "b"]);
         assert_eq!(interleaved(["a"], family), ["a"]);
         assert!(interleaved([], family).is_empty());
-        assert_eq!(Family::of_address(&"[::1]:1".parse().unwrap()), Family::V6);
-        assert_eq!(Family::of_address(&"127.0.0.1:1".parse().unwrap()), Family::Other);
+        assert_eq!(AddressFamily::of_address(&"[::1]:1".parse().unwrap()), AddressFamily::V6);
+        assert_eq!(AddressFamily::of_address(&"127.0.0.1:1".parse().unwrap()), AddressFamily::Other);
     }
 }

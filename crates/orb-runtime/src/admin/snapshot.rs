@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 use crate::admin::history::History;
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::orb::Orb;
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::Calls;
@@ -16,7 +16,7 @@ use crate::telemetry::operation_stats::Calls;
 type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The state that is kept for the admin endpoint.
-pub(crate) struct Shown {
+pub(crate) struct AdminState {
     begun: Instant,
     started: SystemTime,
     address: OnceLock<SocketAddr>,
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
     checks: Mutex<Vec<Check>>,
 }
 
-impl Shown {
+impl AdminState {
     pub(crate) fn new(wanted: bool) -> Self {
         Self {
             begun: Instant::now(),
@@ -40,7 +40,7 @@ impl Shown {
     }
 }
 
-impl Shown {
+impl AdminState {
     fn checks(&self) -> MutexGuard<'_, Vec<Check>> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,14 +66,14 @@ impl Orb {
 impl Shared {
     #[inline]
     #[expect(clippy::expect_used, reason = "`start_counting` always sets it")]
-    fn shown(&self) -> &Shown {
+    fn shown(&self) -> &AdminState {
         self.extensions.admin.get().expect("the builder starts the counters")
     }
 
     /// Starts the clock and the counters of the endpoint.
     pub(crate) fn start_counting(&self) {
         let wanted = self.config.admin.is_some();
-        self.extensions.admin.set(Shown::new(wanted));
+        self.extensions.admin.set(AdminState::new(wanted));
     }
 
     pub(crate) fn serve_admin(self: &Arc<Self>, opened: crate::admin::Opened) {
@@ -116,7 +116,7 @@ impl Shared {
         endpoints.map(ToString::to_string).collect()
     }
 
-    pub(crate) fn links_now(&self) -> Vec<Weak<Link>> {
+    pub(crate) fn links_now(&self) -> Vec<Weak<SharedConnection>> {
         self.links().values().cloned().collect()
     }
 }

@@ -11,7 +11,7 @@ use giop_codec::{EncodeError, Version};
 use socket2::{SockRef, TcpKeepalive};
 
 use crate::config::CallbackRule;
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::endpoint::{Endpoint, Route};
 use crate::runtime::Shared;
 
@@ -26,13 +26,13 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
 
 /// The connections to call clients back over, by address.
 #[derive(Debug, Default)]
-pub(crate) struct WaysBack {
-    ways: Mutex<Ways>,
+pub(crate) struct Bidirectional {
+    routes: Mutex<BidirRoutes>,
 }
 
 #[derive(Debug, Default)]
-struct Ways {
-    by_point: HashMap<ListenPoint, Way>,
+struct BidirRoutes {
+    by_point: HashMap<ListenPoint, BidirRoute>,
     /// The number of addresses at which those without a connection are removed.
     full: usize,
 }
@@ -40,18 +40,21 @@ struct Ways {
 /// The connection of an address. The entry remains after the connection has ended, so that the address is not
 /// dialled.
 #[derive(Debug)]
-struct Way {
-    link: Weak<Link>,
+struct BidirRoute {
+    link: Weak<SharedConnection>,
     runtime: Option<tokio::runtime::Id>,
 }
 
-impl WaysBack {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Ways> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+impl Bidirectional {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BidirRoutes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the connection and runtime of the address, if it is known.
-    fn find(&self, point: &ListenPoint) -> Option<(Option<Arc<Link>>, Option<tokio::runtime::Id>)> {
+    fn find(
+        &self,
+        point: &ListenPoint,
+    ) -> Option<(Option<Arc<SharedConnection>>, Option<tokio::runtime::Id>)> {
         self.lock().by_point.get(point).map(|way| (way.link.upgrade(), way.runtime))
     }
 
@@ -61,20 +64,20 @@ impl WaysBack {
     }
 
     /// Enters the address unless it belongs to an open connection. Returns whether it was entered.
-    fn enter(&self, point: ListenPoint, link: &Arc<Link>) -> bool {
+    fn enter(&self, point: ListenPoint, link: &Arc<SharedConnection>) -> bool {
         let runtime = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.id());
-        let way = Way { link: Arc::downgrade(link), runtime };
-        let mut ways = self.lock();
-        let known = ways.by_point.get(&point).and_then(|way| way.link.upgrade());
+        let way = BidirRoute { link: Arc::downgrade(link), runtime };
+        let mut routes = self.lock();
+        let known = routes.by_point.get(&point).and_then(|way| way.link.upgrade());
         if known.as_ref().is_some_and(|link| link.is_usable()) {
             return false;
         }
-        if ways.by_point.len() >= ways.full {
-            ways.by_point.retain(|_, way| way.link.strong_count() > 0);
-            ways.full = REMEMBERED.max(2 * ways.by_point.len());
+        if routes.by_point.len() >= routes.full {
+            routes.by_point.retain(|_, way| way.link.strong_count() > 0);
+            routes.full = REMEMBERED.max(2 * routes.by_point.len());
         }
-        ways.by_point.insert(point, way);
-        drop(ways);
+        routes.by_point.insert(point, way);
+        drop(routes);
         true
     }
 }
@@ -102,7 +105,7 @@ impl Shared {
     }
 
     /// Disables the idle timeout of a connection that carries callbacks, unless the user has configured one.
-    pub(crate) fn keep_quiet(&self, link: &Link) {
+    pub(crate) fn disable_idle_timeout(&self, link: &SharedConnection) {
         if self.config.limits.idle_timeout.is_none() {
             link.set_idle_timeout(QUIET);
         }
@@ -138,13 +141,13 @@ impl Shared {
     /// Enters the addresses that a client announced on its connection, if the rule allows them. An address
     /// that belongs to another open connection is skipped.
     #[cold]
-    pub(crate) fn accept_listen_points(&self, link: &Arc<Link>) {
+    pub(crate) fn accept_listen_points(&self, link: &Arc<SharedConnection>) {
         let CallbackRule(Some(allows)) = &self.config.bidirectional else { return };
-        let ways = &self.connections().bidirectional;
+        let routes = &self.connections().bidirectional;
         for point in link.peer_listen_points() {
-            let free = !ways.is_taken(&point);
-            if free && allows(link.peer(), &point.host, point.port) && ways.enter(point, link) {
-                self.keep_quiet(link);
+            let free = !routes.is_taken(&point);
+            if free && allows(link.peer(), &point.host, point.port) && routes.enter(point, link) {
+                self.disable_idle_timeout(link);
             }
         }
     }
@@ -154,7 +157,7 @@ impl Shared {
     ///
     /// # Errors
     /// TRANSIENT if there was such a connection and it has ended.
-    pub(crate) fn way_back(&self, route: &Route) -> Result<Option<Arc<Link>>, SystemException> {
+    pub(crate) fn way_back(&self, route: &Route) -> Result<Option<Arc<SharedConnection>>, SystemException> {
         let Route { profile, ways } = route;
         if self.config.bidirectional.0.is_none()
             || profile.version.min(self.config.max_version) < Version::V1_2

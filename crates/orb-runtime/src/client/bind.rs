@@ -14,13 +14,13 @@ use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
 use crate::client::dial;
 use crate::connection::exclusive::{Lease, Target};
-use crate::connection::{AskedFor, Binding, Link};
+use crate::connection::{AddressingMode, Binding, SharedConnection};
 use crate::endpoint::{Endpoint, Route};
-use crate::reference::{Demand, ObjectRef};
-use crate::servant::ending_behind_us;
+use crate::reference::{ObjectRef, RequiredForm};
+use crate::servant::etherealizing_in_caller;
 
 /// A binding with a connection that no other call uses.
-pub(crate) struct Alone {
+pub(crate) struct ExclusiveBinding {
     pub(crate) binding: Arc<Binding>,
     pub(crate) lease: Lease,
 }
@@ -28,20 +28,20 @@ pub(crate) struct Alone {
 /// A binding with its connection.
 pub(crate) struct Bound {
     pub(crate) binding: Arc<Binding>,
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<SharedConnection>,
 }
 
 /// A shared or exclusive connection.
 enum Found {
-    Shared(Arc<Link>),
-    Alone(Lease),
+    Shared(Arc<SharedConnection>),
+    ExclusiveBinding(Lease),
 }
 
 impl Found {
-    fn link(&self) -> &Arc<Link> {
+    fn link(&self) -> &Arc<SharedConnection> {
         match self {
             Self::Shared(link) => link,
-            Self::Alone(lease) => lease.link(),
+            Self::ExclusiveBinding(lease) => lease.link(),
         }
     }
 }
@@ -73,7 +73,7 @@ impl ObjectRef {
     /// message would wait for the etherealization, and therefore deadlock.
     #[cold]
     fn does_not_wait_for_itself(&self, key: &[u8]) -> Result<(), SystemException> {
-        if ending_behind_us(self.orb(), key).is_none() {
+        if etherealizing_in_caller(self.orb(), key).is_none() {
             return Ok(());
         }
         let (kind, minor) = (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_WOULD_DEADLOCK);
@@ -83,10 +83,13 @@ impl ObjectRef {
 
     /// Returns a connection that is used for one call only.
     #[cold]
-    pub(crate) async fn bound_alone(&self, deadline: Option<Instant>) -> Result<Alone, SystemException> {
+    pub(crate) async fn bound_alone(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<ExclusiveBinding, SystemException> {
         let (binding, found) = self.search(deadline, true).await?;
         match found {
-            Found::Alone(lease) => Ok(Alone { binding, lease }),
+            Found::ExclusiveBinding(lease) => Ok(ExclusiveBinding { binding, lease }),
             Found::Shared(_) => Err(self.nowhere_to_go()),
         }
     }
@@ -178,7 +181,7 @@ impl ObjectRef {
         let target = |endpoint| Target { endpoint, version, code_sets };
         let targets: Vec<Target> = ways.iter().cloned().map(target).collect();
         let found = match alone {
-            true => Found::Alone(self.orb().connect_any_alone(&targets, deadline).await?),
+            true => Found::ExclusiveBinding(self.orb().connect_any_alone(&targets, deadline).await?),
             false => Found::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
         // Check this for each binding: a shared connection may be older than the first object that can be
@@ -205,7 +208,7 @@ impl ObjectRef {
             always,
             blocks,
             ends_bases: crate::quirks::ENDS_BASES.is_of(profile),
-            addressing: AskedFor::default(),
+            addressing: AddressingMode::default(),
             asks,
         };
         Ok((Arc::new(binding), found))
@@ -215,7 +218,7 @@ impl ObjectRef {
     fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
         let newest = newest.min(self.orb().config.max_version);
         match self.demand() {
-            Some(demand) if demand.version > newest => Err(unlike(
+            Some(demand) if demand.version > newest => Err(incompatible_form(
                 SystemExceptionKind::InvObjref,
                 "the server does not take the GIOP version that the request came in",
             )),
@@ -231,7 +234,7 @@ impl ObjectRef {
         offered: Option<&CodeSetComponentInfo>,
         version: Version,
     ) -> Result<(CodeSets, Option<CodeSetContext>), SystemException> {
-        let Some(Demand { code_sets, .. }) = self.demand() else {
+        let Some(RequiredForm { code_sets, .. }) = self.demand() else {
             let mut negotiated = negotiate(&self.orb().config.code_sets, offered, version);
             if offered.is_none() {
                 negotiated.sets = self.orb().config.unannounced(version);
@@ -258,7 +261,7 @@ impl ObjectRef {
             Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
             Some(_) => self.version_for(version).and_then(|taken| match taken == version {
                 true => Ok(()),
-                false => Err(unlike(
+                false => Err(incompatible_form(
                     SystemExceptionKind::InvObjref,
                     "the client's connection has another GIOP version than the request came in",
                 )),
@@ -289,7 +292,7 @@ impl ObjectRef {
         }
         let target = Target { endpoint: Endpoint::Itself, version, code_sets };
         let found = match alone {
-            true => Found::Alone(orb.connect_any_alone(&[target], deadline).await?),
+            true => Found::ExclusiveBinding(orb.connect_any_alone(&[target], deadline).await?),
             false => Found::Shared(orb.connect(&target, deadline).await?),
         };
         let binding = Binding {
@@ -305,7 +308,7 @@ impl ObjectRef {
             always: Vec::new(),
             blocks: false,
             ends_bases: false,
-            addressing: AskedFor::default(),
+            addressing: AddressingMode::default(),
             asks: false,
         };
         Ok((Arc::new(binding), found))
@@ -317,7 +320,7 @@ impl ObjectRef {
     fn bind_back(
         &self,
         profile: &IiopProfile,
-        link: Arc<Link>,
+        link: Arc<SharedConnection>,
     ) -> Result<(Arc<Binding>, Found), SystemException> {
         let always = self.context_of_caller(profile, &link)?;
         let binding = Binding {
@@ -333,7 +336,7 @@ impl ObjectRef {
             always,
             blocks: false,
             ends_bases: crate::quirks::ENDS_BASES.is_of(profile),
-            addressing: AskedFor::default(),
+            addressing: AddressingMode::default(),
             asks: false,
         };
         Ok((Arc::new(binding), Found::Shared(link)))
@@ -344,7 +347,7 @@ impl ObjectRef {
     fn context_of_caller(
         &self,
         profile: &IiopProfile,
-        link: &Link,
+        link: &SharedConnection,
     ) -> Result<Vec<ServiceContext>, SystemException> {
         let context = self.orb().security().context_for(self.credentials(), profile, link)?;
         Ok(context.into_iter().collect())
@@ -352,7 +355,11 @@ impl ObjectRef {
 
     /// Returns none: the feature `csi` is disabled.
     #[cfg(not(feature = "csi"))]
-    fn context_of_caller(&self, _: &IiopProfile, _: &Link) -> Result<Vec<ServiceContext>, SystemException> {
+    fn context_of_caller(
+        &self,
+        _: &IiopProfile,
+        _: &SharedConnection,
+    ) -> Result<Vec<ServiceContext>, SystemException> {
         Ok(Vec::new())
     }
 
@@ -393,20 +400,20 @@ struct Unlike(&'static str);
 
 /// Creates an exception with COMPLETED_NO: the request cannot be sent in its given form.
 #[cold]
-pub(crate) fn unlike(kind: SystemExceptionKind, text: &'static str) -> SystemException {
+pub(crate) fn incompatible_form(kind: SystemExceptionKind, text: &'static str) -> SystemException {
     SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).with_source(Unlike(text))
 }
 
 #[cold]
 fn no_such_code_sets() -> SystemException {
-    unlike(
+    incompatible_form(
         SystemExceptionKind::CodesetIncompatible,
         "the server does not take text in the code sets that the request came in",
     )
 }
 
-/// Returns whether an exception was created by [`unlike`].
+/// Returns whether an exception was created by [`incompatible_form`].
 #[cold]
-pub(crate) fn is_unlike(exception: &SystemException) -> bool {
+pub(crate) fn is_incompatible_form(exception: &SystemException) -> bool {
     std::error::Error::source(exception).is_some_and(|source| source.is::<Unlike>())
 }

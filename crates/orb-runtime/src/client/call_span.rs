@@ -14,11 +14,11 @@ use crate::telemetry::context::TraceContext;
 #[cfg(feature = "admin")]
 use crate::telemetry::operation_stats::{Ending, Side, Tally};
 use crate::telemetry::server::raised;
-use crate::telemetry::{Seen, call_span, is_wanted, show};
+use crate::telemetry::{RequestSpan, call_span, is_wanted, show};
 use crate::transport::Peer;
 
 /// A call from its start to its outcome. Dropping it earlier records a cancellation.
-pub(crate) struct Outbound {
+pub(crate) struct CallSpan {
     span: Span,
     /// The service context with the trace, for the requests of the call.
     context: Option<ServiceContext>,
@@ -29,12 +29,12 @@ pub(crate) struct Outbound {
 
 /// The telemetry of an attempt to make a call. May be absent.
 #[derive(Clone, Copy)]
-pub(crate) struct Watch<'a>(Option<&'a Outbound>);
+pub(crate) struct CallObserver<'a>(Option<&'a CallSpan>);
 
-impl<'a> Watch<'a> {
+impl<'a> CallObserver<'a> {
     pub(crate) const NOBODY: Self = Self(None);
 
-    pub(crate) fn by(outbound: &'a Outbound) -> Self {
+    pub(crate) fn by(outbound: &'a CallSpan) -> Self {
         Self(Some(outbound))
     }
 
@@ -53,7 +53,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Outbound {
+impl CallSpan {
     /// Begins a call. `None`: no subscriber or admin endpoint records it, and it belongs to no trace.
     #[inline]
     pub(crate) fn begin(target: &ObjectRef, operation: &Called<'_>) -> Option<Box<Self>> {
@@ -152,7 +152,7 @@ impl Outbound {
     }
 }
 
-impl Drop for Outbound {
+impl Drop for CallSpan {
     fn drop(&mut self) {
         if !self.over {
             #[cfg(feature = "admin")]
@@ -164,19 +164,19 @@ impl Drop for Outbound {
 }
 
 /// Begins a collocated call: its span, and the trace that the servant's calls continue.
-pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> Seen {
+pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> RequestSpan {
     let (wanted, trace) = (is_wanted(), current_trace());
     if !wanted && trace.is_none() {
         #[cfg(feature = "admin")]
-        return Seen::default().counted(target.orb(), target.repository_id(), operation.name);
+        return RequestSpan::default().counted(target.orb(), target.repository_id(), operation.name);
         #[cfg(not(feature = "admin"))]
-        return Seen::default();
+        return RequestSpan::default();
     }
     let span =
         call_span!(wanted, "zorb.local", "internal", Span::current(), target.repository_id(), operation.name);
     span.record("network.peer.address", display(Peer::Local));
     let context = context_of(&span, target.orb(), trace);
-    let seen = Seen::new(span, context);
+    let seen = RequestSpan::new(span, context);
     #[cfg(feature = "admin")]
     let seen = seen.counted(target.orb(), target.repository_id(), operation.name);
     seen

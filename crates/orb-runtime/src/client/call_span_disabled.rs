@@ -6,14 +6,14 @@ use giop_codec::giop::ServiceContext;
 
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;
-use crate::telemetry::Seen;
+use crate::telemetry::RequestSpan;
 use crate::transport::Peer;
 
 /// The telemetry of a call: none.
 #[derive(Clone, Copy)]
-pub(crate) struct Watch<'a>(PhantomData<&'a ()>);
+pub(crate) struct CallObserver<'a>(PhantomData<&'a ()>);
 
-impl<'a> Watch<'a> {
+impl<'a> CallObserver<'a> {
     pub(crate) const NOBODY: Self = Self(PhantomData);
 
     #[inline(always)]
@@ -27,6 +27,6 @@ impl<'a> Watch<'a> {
 
 /// Begins a collocated call.
 #[inline(always)]
-pub(crate) fn local(_: &ObjectRef, _: &Called<'_>) -> Seen {
-    Seen
+pub(crate) fn local(_: &ObjectRef, _: &Called<'_>) -> RequestSpan {
+    RequestSpan
 }

@@ -17,16 +17,18 @@ use crate::poa::manager::Held;
 use crate::reference::ObjectRef;
 use crate::reference::operation::{Called, Operation};
 use crate::runtime::Shared;
-use crate::servant::active_object::{Entry, InFlight};
+use crate::servant::active_object::{ActiveObject, InFlight};
 use crate::servant::poa_gate::Gate;
 use crate::servant::request::panicked;
-use crate::servant::{LocalFuture, Request, ResultSource, Served, TakenFrom, ending_behind_us, has_turn};
+use crate::servant::{
+    LocalFuture, Request, ResultSource, Served, TakenFrom, etherealizing_in_caller, holds_thread_permit,
+};
 
 /// A servant in the same ORB as its caller, with its interface.
 #[derive(Debug)]
 pub struct LocalServant<L: ?Sized> {
     servant: Arc<L>,
-    entry: Opaque<Entry>,
+    entry: Opaque<ActiveObject>,
     /// The key of the called object, if the entry serves several objects.
     key: Option<ObjectKey>,
 }
@@ -39,7 +41,7 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
     // It runs in the task of `Orb::run_until`, unless the caller holds the turn there.
-    if entry.mode.main && !entry.poa.turn.as_ref().is_some_and(has_turn) {
+    if entry.mode.main && !entry.poa.turn.as_ref().is_some_and(holds_thread_permit) {
         return None;
     }
     let key = if entry.shared { target.own_key().map(ObjectKey::from) } else { None };
@@ -119,7 +121,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let _entered = in_time(admit(orb, &self.entry), operation.name, &mut timer).await?;
         let _turn = match &self.entry.poa.turn {
-            Some(turn) if !has_turn(turn) => {
+            Some(turn) if !holds_thread_permit(turn) => {
                 let turn = Arc::clone(turn).acquire_owned();
                 in_time(async { Ok(turn.await.ok()) }, operation.name, &mut timer).await?
             }
@@ -174,14 +176,17 @@ async fn in_time<T>(
 }
 
 /// Counts a request on an object of this ORB, as soon as requests may start.
-async fn admit<'e>(orb: &Arc<Shared>, entry: &'e Entry) -> Result<InFlight<&'e Entry>, SystemException> {
+async fn admit<'e>(
+    orb: &Arc<Shared>,
+    entry: &'e ActiveObject,
+) -> Result<InFlight<&'e ActiveObject>, SystemException> {
     tokio::select! {
         biased;
         () = orb.accepting() => {}
         () = orb.closing() => return Err(crate::errors::closed()),
     }
     loop {
-        let again = || ending_behind_us(orb, entry.key()).and_then(|_| entry.enter_again());
+        let again = || etherealizing_in_caller(orb, entry.key()).and_then(|_| entry.enter_nested());
         let Some(entered) = entry.enter().or_else(again) else {
             return Err(orb.no_such_object(entry.key()));
         };
@@ -212,7 +217,7 @@ async fn admit<'e>(orb: &Arc<Shared>, entry: &'e Entry) -> Result<InFlight<&'e E
 /// The exception of its POA; TIMEOUT.
 pub(crate) async fn is_there(
     target: &ObjectRef,
-    entry: &Entry,
+    entry: &ActiveObject,
     operation: &str,
 ) -> Result<bool, SystemException> {
     let orb = target.orb();

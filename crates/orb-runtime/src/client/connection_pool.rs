@@ -16,43 +16,43 @@ use giop_proto::{Limit, Role};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-use crate::client::bidirectional::WaysBack;
+use crate::client::bidirectional::Bidirectional;
 use crate::client::dial;
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::connection::exclusive::{IdleConnections, Key, Target};
-use crate::endpoint::{Endpoint, Family, interleaved};
+use crate::endpoint::{AddressFamily, Endpoint, interleaved};
 use crate::errors::{closed, no_runtime, seconds};
 use crate::runtime::Shared;
 use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket, unix};
 
-type Made = Result<Arc<Link>, SystemException>;
+type Made = Result<Arc<SharedConnection>, SystemException>;
 
 /// A connection that is open or being opened.
 ///
 /// Every caller that waits for it polls the shared future. Therefore a caller that stops polling, such as one
 /// that holds a deferred call, cannot stall the others.
 #[derive(Default)]
-struct Cell {
-    link: OnceLock<Arc<Link>>,
+struct PoolEntry {
+    link: OnceLock<Arc<SharedConnection>>,
     dialing: OnceLock<SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>>>,
 }
 
-impl fmt::Debug for Cell {
+impl fmt::Debug for PoolEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cell").field("made", &self.link.get().is_some()).finish_non_exhaustive()
     }
 }
 
 /// Removes the entry of a shared connection when its driver ends.
-struct Entered {
+struct PoolEntryGuard {
     core: Weak<Shared>,
     key: Key,
-    cell: Weak<Cell>,
+    cell: Weak<PoolEntry>,
 }
 
-impl Drop for Entered {
+impl Drop for PoolEntryGuard {
     fn drop(&mut self) {
         // If dialling was abandoned, the entry stays for other callers that wait for it.
         if let (Some(core), Some(cell)) = (self.core.upgrade(), self.cell.upgrade())
@@ -65,13 +65,13 @@ impl Drop for Entered {
 
 /// A caller's interest in a connection that may not be open yet. The entry is removed if the last interested
 /// caller gives up before the connection is open.
-struct Interest<'a> {
+struct DialGuard<'a> {
     connections: &'a Connections,
     key: &'a Key,
-    cell: Option<Arc<Cell>>,
+    cell: Option<Arc<PoolEntry>>,
 }
 
-impl Drop for Interest<'_> {
+impl Drop for DialGuard<'_> {
     fn drop(&mut self) {
         let mut open = self.connections.lock();
         let Some(cell) = self.cell.take() else { return };
@@ -88,9 +88,9 @@ impl Drop for Interest<'_> {
 /// The connections of an ORB that calls use.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    open: Mutex<HashMap<Key, Arc<Cell>>>,
+    open: Mutex<HashMap<Key, Arc<PoolEntry>>>,
     pub(crate) exclusive: Arc<IdleConnections>,
-    pub(crate) bidirectional: WaysBack,
+    pub(crate) bidirectional: Bidirectional,
 }
 
 impl Shared {
@@ -104,14 +104,14 @@ impl Shared {
         self: &Arc<Self>,
         target: &Target,
         deadline: Option<Instant>,
-    ) -> Result<Arc<Link>, SystemException> {
+    ) -> Result<Arc<SharedConnection>, SystemException> {
         let (key, thread) = self.place(target)?;
         loop {
             if self.refuses_calls() {
                 return Err(closed());
             }
             // Declared before the other clone of the cell, so that it is dropped last and its count is right.
-            let mut interest = Interest { connections: self.connections(), key: &key, cell: None };
+            let mut interest = DialGuard { connections: self.connections(), key: &key, cell: None };
             let cell = Arc::clone(self.connections().lock().entry(key.clone()).or_default());
             interest.cell = Some(Arc::clone(&cell));
             let made = match cell.link.get() {
@@ -140,7 +140,7 @@ impl Shared {
         self: &Arc<Self>,
         targets: &[Target],
         deadline: Option<Instant>,
-    ) -> Result<Arc<Link>, SystemException> {
+    ) -> Result<Arc<SharedConnection>, SystemException> {
         if let [target] = targets {
             return self.connect(target, deadline).await;
         }
@@ -158,12 +158,13 @@ impl Shared {
     fn dial_shared(
         self: &Arc<Self>,
         key: &Key,
-        cell: &Arc<Cell>,
+        cell: &Arc<PoolEntry>,
         thread: Option<&Arc<IoThread>>,
         deadline: Option<Instant>,
     ) -> SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>> {
         let (core, thread) = (Arc::clone(self), thread.cloned());
-        let entered = Entered { core: Arc::downgrade(self), key: key.clone(), cell: Arc::downgrade(cell) };
+        let entered =
+            PoolEntryGuard { core: Arc::downgrade(self), key: key.clone(), cell: Arc::downgrade(cell) };
         let (target, cell) = (key.1.clone(), Arc::downgrade(cell));
         let dialing = async move {
             let link = core.make(&target, thread.as_ref(), entered, true, deadline).await?;
@@ -194,7 +195,7 @@ impl Shared {
         guest: impl Send + 'static,
         shared: bool,
         deadline: Option<Instant>,
-    ) -> Result<Arc<Link>, SystemException> {
+    ) -> Result<Arc<SharedConnection>, SystemException> {
         let making = self.make(target, thread, guest, shared, deadline);
         self.in_time(&target.endpoint, deadline, making).await?
     }
@@ -217,9 +218,9 @@ impl Shared {
         // A closing ORB accepts no requests on new connections.
         config.accept_requests = shared && self.offers_bidirectional(target.version) && !self.is_closing();
         let called_back = config.accept_requests;
-        let link = Link::new(socket, peer, config, &self.config);
+        let link = SharedConnection::new(socket, peer, config, &self.config);
         if called_back {
-            self.keep_quiet(&link);
+            self.disable_idle_timeout(&link);
         }
         link.set_code_sets(target.code_sets);
         self.drive(&link, guest);
@@ -273,7 +274,7 @@ impl Shared {
             Endpoint::Itself => {
                 let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());
                 let config = self.link_config(Role::Server);
-                let link = Link::new(Socket::Pipe(far), Peer::Local, config, &self.config);
+                let link = SharedConnection::new(Socket::Pipe(far), Peer::Local, config, &self.config);
                 self.drive(&link, ());
                 Ok((Socket::Pipe(near), Peer::Local))
             }
@@ -302,7 +303,7 @@ impl Shared {
         deadline: Option<Instant>,
     ) -> std::io::Result<(TcpStream, SocketAddr)> {
         let addresses = tokio::net::lookup_host((host, port)).await?;
-        let addresses = interleaved(addresses, Family::of_address);
+        let addresses = interleaved(addresses, AddressFamily::of_address);
         let delay = dial::delay(addresses.len(), deadline);
         let dialed = dial::race(addresses, delay, |address| async move {
             match self.dial_one(address).await {
@@ -334,17 +335,17 @@ impl Shared {
 }
 
 impl Connections {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Cell>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<PoolEntry>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the connection if it is open and usable.
-    fn usable(&self, key: &Key) -> Option<Arc<Link>> {
+    fn usable(&self, key: &Key) -> Option<Arc<SharedConnection>> {
         let open = self.lock();
         open.get(key).and_then(|cell| cell.link.get()).filter(|link| link.is_usable()).cloned()
     }
 
-    fn forget(&self, key: &Key, cell: &Arc<Cell>) {
+    fn forget(&self, key: &Key, cell: &Arc<PoolEntry>) {
         let mut open = self.lock();
         if open.get(key).is_some_and(|current| Arc::ptr_eq(current, cell)) {
             open.remove(key);

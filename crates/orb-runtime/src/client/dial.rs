@@ -21,7 +21,7 @@ const LEAST_DELAY: Duration = Duration::from_millis(10);
 
 /// Maximum number of concurrent attempts. It limits the sockets that a reference with many addresses can
 /// open.
-const AT_ONCE: usize = 8;
+const SINGLE_READ: usize = 8;
 
 /// Returns the delay after which the next attempt begins, so that all `attempts` begin before the deadline.
 pub(crate) fn delay(attempts: usize, deadline: Option<Instant>) -> Duration {
@@ -61,7 +61,7 @@ where
     poll_fn(|cx| {
         loop {
             if (turn.is_none() || running.is_empty())
-                && running.len() < AT_ONCE
+                && running.len() < SINGLE_READ
                 && let Some(candidate) = candidates.next()
             {
                 running.push(attempt(candidate));
@@ -77,7 +77,7 @@ where
                     return Poll::Ready(Err(std::mem::take(&mut failed)));
                 }
                 Poll::Ready(None) => {}
-                Poll::Pending if candidates.peek().is_none() || running.len() >= AT_ONCE => {
+                Poll::Pending if candidates.peek().is_none() || running.len() >= SINGLE_READ => {
                     return Poll::Pending;
                 }
                 Poll::Pending => match turn.as_mut().as_pin_mut().map(|turn| turn.poll(cx)) {

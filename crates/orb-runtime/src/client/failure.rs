@@ -5,7 +5,7 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 use giop_codec::{DecodeError, Printable};
 use giop_proto::{CallError, Reply};
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;
 use crate::runtime::Shared;
@@ -80,7 +80,7 @@ pub(crate) fn system_exception(target: &ObjectRef, reply: &Reply, operation: &Ca
 }
 
 #[cold]
-pub(crate) fn failed(error: CallError, operation: &Called<'_>, link: &Link) -> SystemException {
+pub(crate) fn failed(error: CallError, operation: &Called<'_>, link: &SharedConnection) -> SystemException {
     let exception = error.into_system_exception();
     SystemException::new(exception.kind, exception.minor, exception.completed).with_source(Failed {
         operation: operation.name.into(),
@@ -91,7 +91,11 @@ pub(crate) fn failed(error: CallError, operation: &Called<'_>, link: &Link) -> S
 
 /// Adds the server and operation that raised an exception, unless the exception has another cause.
 #[cold]
-pub(crate) fn raised_by(exception: SystemException, operation: &Called<'_>, link: &Link) -> SystemException {
+pub(crate) fn raised_by(
+    exception: SystemException,
+    operation: &Called<'_>,
+    link: &SharedConnection,
+) -> SystemException {
     if std::error::Error::source(&exception).is_some() {
         return exception;
     }

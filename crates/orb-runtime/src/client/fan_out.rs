@@ -15,7 +15,7 @@ use crate::connection::now;
 use crate::reference::Reference;
 
 /// The default of [`FanOut::at_once`]: the maximum number of concurrent calls.
-const AT_ONCE: usize = 64;
+const SINGLE_READ: usize = 64;
 
 /// Calls many objects with one deadline for all of them, `timeout` from now.
 ///
@@ -63,7 +63,7 @@ where
         running: FuturesUnordered::new(),
         begun: 0,
         given_up: 0,
-        at_once: AT_ONCE,
+        at_once: SINGLE_READ,
         deadline: later(now(), timeout),
         timer: None,
         end: End::None,

@@ -20,7 +20,7 @@ use crate::client::failure::{bad_direction, failed, not_executed, raised_by, tra
 use crate::client::request::address_of;
 use crate::client::retry::Attempts;
 use crate::client::{MAX_HOPS, deadline, follow};
-use crate::connection::{Binding, Link, Started, now};
+use crate::connection::{Binding, SharedConnection, Started, now};
 use crate::reference::operation::Operation;
 use crate::reference::{ObjectRef, Reference};
 
@@ -102,7 +102,7 @@ async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
 /// Sends one LocateRequest and waits for the reply.
 pub(crate) async fn ask(
     target: &ObjectRef,
-    link: &Arc<Link>,
+    link: &Arc<SharedConnection>,
     binding: &Binding,
     deadline: Option<Instant>,
     begun: Instant,

@@ -47,7 +47,7 @@ use giop_codec::ior::{Ior, RebindMode};
 use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{Reply, later};
 
-pub(crate) use bind::{is_unlike, unlike};
+pub(crate) use bind::{incompatible_form, is_incompatible_form};
 pub(crate) use collocated::is_there;
 pub use collocated::{LocalServant, local};
 pub use deferred::{Defer, Deferred};
@@ -58,7 +58,7 @@ pub use sendc::{boxed_array, sendc};
 pub(crate) use traced_call::transact;
 
 use crate::client::bind::Bound;
-use crate::client::call_span::Watch;
+use crate::client::call_span::CallObserver;
 use crate::client::failure::{bad_direction, failed, no_rebind, raised_by, system_exception, user_exception};
 use crate::client::locate::{ask_reference, told_by};
 use crate::client::request::Outgoing;
@@ -315,7 +315,7 @@ async fn queue(
     target: &ObjectRef,
     operation: &Called<'_>,
     encode: Arguments<'_>,
-    watch: Watch<'_>,
+    watch: CallObserver<'_>,
 ) -> Result<(), SystemException> {
     let mut attempts = Attempts::new(target);
     let mut asked = false;
@@ -375,7 +375,7 @@ async fn attempt(
     operation: &Called<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
-    watch: Watch<'_>,
+    watch: CallObserver<'_>,
 ) -> Result<Reply, SystemException> {
     let mut begun = now();
     let deadline = deadline(target, begun);

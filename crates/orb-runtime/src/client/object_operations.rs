@@ -6,7 +6,7 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 use giop_proto::CallError;
 
 use crate::client as invoke;
-use crate::connection::{Link, now};
+use crate::connection::{SharedConnection, now};
 use crate::errors::seconds;
 use crate::reference::object::ObjectRef;
 use crate::reference::operation::Operation;
@@ -122,7 +122,7 @@ async fn flush(target: &ObjectRef) -> Result<(), SystemException> {
 }
 
 /// Waits until the queue of the connection is written, or until the deadline of a call made now.
-async fn written(target: &ObjectRef, link: &Link) -> Result<(), SystemException> {
+async fn written(target: &ObjectRef, link: &SharedConnection) -> Result<(), SystemException> {
     let failed = |error: CallError| lost(&format!("the connection to {} broke: {error}", link.peer()));
     let begun = now();
     let Some(deadline) = invoke::deadline(target, begun) else { return link.flushed().await.map_err(failed) };

@@ -12,8 +12,8 @@ use giop_codec::ior::{IiopProfile, Ior, TaggedProfile};
 use giop_codec::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
 use crate::client::Arguments;
-use crate::client::call_span::Watch;
-use crate::connection::{Binding, Flow, Link, Plain, Started, padding};
+use crate::client::call_span::CallObserver;
+use crate::connection::{Binding, Flow, Plain, SharedConnection, Started, padding};
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;
 use crate::stream::Unit;
@@ -22,7 +22,7 @@ use crate::stream::Unit;
 pub(crate) struct Outgoing<'a> {
     target: &'a ObjectRef,
     binding: &'a Arc<Binding>,
-    link: &'a Link,
+    link: &'a SharedConnection,
     /// Service contexts that the server has not received yet, such as the code sets.
     announce: &'a [ServiceContext],
     operation: &'a Called<'a>,
@@ -30,7 +30,7 @@ pub(crate) struct Outgoing<'a> {
     addressing: Option<AddressingDisposition>,
     /// The length in bytes, and the element type, of a last argument that is sent separately.
     payload: Option<(u32, Unit)>,
-    watch: Watch<'a>,
+    watch: CallObserver<'a>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -38,7 +38,7 @@ impl<'a> Outgoing<'a> {
     pub(crate) fn new(
         target: &'a ObjectRef,
         binding: &'a Arc<Binding>,
-        link: &'a Link,
+        link: &'a SharedConnection,
         operation: &'a Called<'a>,
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
@@ -54,7 +54,7 @@ impl<'a> Outgoing<'a> {
             response,
             addressing,
             payload: None,
-            watch: Watch::NOBODY,
+            watch: CallObserver::NOBODY,
         }
     }
 
@@ -65,7 +65,7 @@ impl<'a> Outgoing<'a> {
 
     /// Adds the trace context of an observer.
     #[inline]
-    pub(crate) fn watched(self, watch: Watch<'a>) -> Self {
+    pub(crate) fn watched(self, watch: CallObserver<'a>) -> Self {
         Self { watch, ..self }
     }
 

@@ -14,15 +14,15 @@ use giop_codec::{EncodeError, EncodeErrorKind};
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply, Sent};
 
-use crate::client::bind::Alone;
-use crate::client::call_span::Watch;
+use crate::client::bind::ExclusiveBinding;
+use crate::client::call_span::CallObserver;
 use crate::client::failure::{bad_direction, failed, raised_by, system_exception, transient};
 use crate::client::locate::ask;
 use crate::client::request::Outgoing;
 use crate::client::retry::Attempts;
 use crate::client::{Arguments, deadline, follow};
 use crate::connection::exclusive::Lease;
-use crate::connection::{Fed, Link, Pending, Started, now, poll_deadline};
+use crate::connection::{Fed, Pending, SharedConnection, Started, now, poll_deadline};
 use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::Results;
@@ -37,7 +37,7 @@ pub(crate) async fn transact(
     response: ResponseFlags,
     encode: Arguments<'_>,
     payload: Payload,
-    watch: Watch<'_>,
+    watch: CallObserver<'_>,
 ) -> Result<Reply, SystemException> {
     let mut argument = Some(payload);
     let Came { reply, lease, deadline, .. } =
@@ -58,7 +58,7 @@ pub(crate) async fn transact_into(
     encode: Arguments<'_>,
     mut payload: Option<Payload>,
     nameless: bool,
-    watch: Watch<'_>,
+    watch: CallObserver<'_>,
 ) -> Result<Results, SystemException> {
     let wanted = (ResponseFlags::Target, Some(nameless));
     let Came { reply, lease, call, deadline } =
@@ -89,7 +89,7 @@ async fn call(
     (response, results): (ResponseFlags, Option<bool>),
     encode: Arguments<'_>,
     payload: &mut Option<Payload>,
-    watch: Watch<'_>,
+    watch: CallObserver<'_>,
 ) -> Result<Came, SystemException> {
     let count = payload.as_ref().map(count).transpose()?;
     let mut begun = now();
@@ -98,7 +98,7 @@ async fn call(
     let mut hops = 0;
     let mut addressing = None;
     loop {
-        let Alone { binding, mut lease } = target.bound_alone(deadline).await?;
+        let ExclusiveBinding { binding, mut lease } = target.bound_alone(deadline).await?;
         let link = &Arc::clone(lease.link());
         if payload.as_ref().is_some_and(|payload| payload.len() > KEPT) && !target.is_located() {
             // A forward at this point costs a round trip. A forward after the payload has begun can fail the
@@ -241,7 +241,7 @@ fn rewind(payload: &mut Option<Payload>) -> bool {
 fn send(
     request: &Outgoing<'_>,
     mut started: Started,
-    link: &Link,
+    link: &SharedConnection,
     pending: &Pending<'_>,
     encode: Arguments<'_>,
     operation: &Called<'_>,
@@ -257,7 +257,7 @@ fn send(
     Ok(pending.send(started.encoder, flow)?)
 }
 
-fn trace_out(started: &Started, link: &Link, operation: &Called<'_>) {
+fn trace_out(started: &Started, link: &SharedConnection, operation: &Called<'_>) {
     if trace::wire_enabled() {
         let encoder = &started.encoder;
         trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
@@ -271,7 +271,7 @@ pub(crate) async fn send_oneway(
     operation: &Called<'_>,
     encode: Arguments<'_>,
     mut payload: Payload,
-    watch: Watch<'_>,
+    watch: CallObserver<'_>,
 ) -> Result<(), SystemException> {
     let response = match target.options().scope {
         SyncScope::Queued | SyncScope::Transport => ResponseFlags::None,
@@ -285,7 +285,7 @@ pub(crate) async fn send_oneway(
     let deadline = deadline(target, now());
     let mut attempts = Attempts::new(target);
     loop {
-        let Alone { binding, lease } = target.bound_alone(deadline).await?;
+        let ExclusiveBinding { binding, lease } = target.bound_alone(deadline).await?;
         let link = lease.link();
         let request = Outgoing::new(target, &binding, link, operation, response, None)
             .with_payload(count, payload.unit())
@@ -328,7 +328,7 @@ fn too_long(payload: &Payload) -> SystemException {
 fn encode_start(
     request: &Outgoing<'_>,
     started: &mut Started,
-    link: &Link,
+    link: &SharedConnection,
     encode: Arguments<'_>,
     operation: &Called<'_>,
     payload: &Payload,
@@ -348,7 +348,7 @@ fn encode_start(
 
 /// Sends the rest of the payload. Returns `None` if the deadline passes.
 async fn feed(
-    link: &Link,
+    link: &SharedConnection,
     call: Option<CallId>,
     deadline: Option<Instant>,
     payload: &mut Payload,
@@ -362,7 +362,7 @@ async fn feed(
 }
 
 /// Waits until the kernel has accepted all queued bytes. Returns `None` if the deadline passes.
-async fn flushed(link: &Link, deadline: Option<Instant>) -> Option<Result<(), CallError>> {
+async fn flushed(link: &SharedConnection, deadline: Option<Instant>) -> Option<Result<(), CallError>> {
     match deadline {
         Some(deadline) => tokio::time::timeout_at(deadline.into(), link.flushed()).await.ok(),
         None => Some(link.flushed().await),
@@ -371,7 +371,7 @@ async fn flushed(link: &Link, deadline: Option<Instant>) -> Option<Result<(), Ca
 
 /// Sends the rest of the payload after the result was received, because the servant may still read it.
 async fn finish(
-    link: &Link,
+    link: &SharedConnection,
     deadline: Option<Instant>,
     payload: &mut Payload,
 ) -> Result<(), SystemException> {
@@ -385,7 +385,7 @@ async fn finish(
 
 /// Creates the exception that the server would raise after it had received the whole payload.
 #[cold]
-fn unknown_object(operation: &Called<'_>, link: &Link) -> SystemException {
+fn unknown_object(operation: &Called<'_>, link: &SharedConnection) -> SystemException {
     let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
     SystemException::new(SystemExceptionKind::ObjectNotExist, minor, completed).because(format!(
         "{} does not know the object, as it said before `{}` was sent",
@@ -412,7 +412,7 @@ fn stopped(
     judged: CallError,
     error: CallError,
     operation: &Called<'_>,
-    link: &Link,
+    link: &SharedConnection,
     payload: Option<&Payload>,
 ) -> SystemException {
     let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
@@ -432,7 +432,7 @@ fn stopped(
 fn not_repeated(
     exception: SystemException,
     operation: &Called<'_>,
-    link: &Link,
+    link: &SharedConnection,
     payload: &Option<Payload>,
     why: String,
 ) -> SystemException {
@@ -446,7 +446,7 @@ fn not_repeated(
 }
 
 #[cold]
-fn late(operation: &Called<'_>, link: &Link, payload: &Payload) -> SystemException {
+fn late(operation: &Called<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
     let (minor, completed) = (minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe);
     SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(format!(
         "`{}` at {}: the deadline passed with {} of the {} octets of its source read",

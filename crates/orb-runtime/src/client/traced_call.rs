@@ -7,9 +7,9 @@ use giop_codec::exception::SystemException;
 use giop_codec::giop::ResponseFlags;
 use giop_proto::Reply;
 
+use crate::client::call_span::CallObserver;
 #[cfg(feature = "tracing")]
-use crate::client::call_span::Outbound;
-use crate::client::call_span::Watch;
+use crate::client::call_span::CallSpan;
 use crate::client::{Arguments, attempt, streamed_call as streamed};
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;
@@ -26,11 +26,11 @@ macro_rules! watched {
             operation: &Called<'_>,
             $($argument: $type),*
         ) -> Result<$result, SystemException> {
-            let Some(mut $seen) = Outbound::begin(target, operation) else {
-                return $call(target, operation, $($argument,)* Watch::NOBODY).await;
+            let Some(mut $seen) = CallSpan::begin(target, operation) else {
+                return $call(target, operation, $($argument,)* CallObserver::NOBODY).await;
             };
             Box::pin(async move {
-                let $done = $call(target, operation, $($argument,)* Watch::by(&$seen)).await;
+                let $done = $call(target, operation, $($argument,)* CallObserver::by(&$seen)).await;
                 $end;
                 $done
             })
@@ -45,7 +45,7 @@ macro_rules! watched {
             operation: &Called<'_>,
             $($argument: $type),*
         ) -> impl Future<Output = Result<$result, SystemException>> + Send {
-            $call(target, operation, $($argument,)* Watch::NOBODY)
+            $call(target, operation, $($argument,)* CallObserver::NOBODY)
         }
     };
 }

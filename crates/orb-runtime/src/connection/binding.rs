@@ -8,13 +8,13 @@ use giop_codec::cdr::CodeSets;
 use giop_codec::giop::{AddressingDisposition, ObjectKey, ServiceContext};
 use giop_codec::ior::IiopProfile;
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 
 /// The connection of a reference, and the parameters of its requests.
 #[derive(Debug)]
 pub(crate) struct Binding {
     /// Weak, so that the socket of a connection that ended is closed while references still have the binding.
-    pub(crate) link: Weak<Link>,
+    pub(crate) link: Weak<SharedConnection>,
     /// Set when the link is dropped and oneways may be lost.
     pub(crate) loss: Arc<AtomicBool>,
     /// A flush has reported the loss.
@@ -33,16 +33,16 @@ pub(crate) struct Binding {
     /// See [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
     pub(crate) ends_bases: bool,
     /// The address form that the server asked for.
-    pub(crate) addressing: AskedFor,
+    pub(crate) addressing: AddressingMode,
     /// Requests ask the server for the reference of the object while `ObjectRef::asks` returns `true`.
     pub(crate) asks: bool,
 }
 
 /// The address form that a server asked for. Initially the object key.
 #[derive(Debug, Default)]
-pub(crate) struct AskedFor(AtomicU8);
+pub(crate) struct AddressingMode(AtomicU8);
 
-impl AskedFor {
+impl AddressingMode {
     #[inline]
     pub(crate) fn get(&self) -> Option<AddressingDisposition> {
         match self.0.load(Ordering::Relaxed) {

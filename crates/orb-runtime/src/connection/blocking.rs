@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 
 thread_local! {
     /// Each thread has its own runtime and therefore its own connections: a call is written and read by the
@@ -48,7 +48,7 @@ struct Waiting {
     waker: RefCell<Option<Waker>>,
     /// Connections with gathered oneways. They must be flushed at the end of the wait, because their drivers
     /// do not run after it.
-    unflushed: RefCell<Vec<Arc<Link>>>,
+    unflushed: RefCell<Vec<Arc<SharedConnection>>>,
 }
 
 /// The behaviour of a pending call when it is polled.
@@ -122,7 +122,7 @@ pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> (T, bool) {
 
 /// Registers a connection to be flushed before the thread stops waiting.
 #[inline]
-pub(crate) fn flush_later(link: &Arc<Link>) {
+pub(crate) fn flush_later(link: &Arc<SharedConnection>) {
     WAITING.with(|waiting| {
         if waiting.waker.borrow().is_some() {
             let mut unflushed = waiting.unflushed.borrow_mut();

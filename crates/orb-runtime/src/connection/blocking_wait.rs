@@ -6,13 +6,13 @@ use std::time::Duration;
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply};
 
-use crate::connection::{AT_ONCE, Link, State, now};
+use crate::connection::{SINGLE_READ, SharedConnection, State, now};
 use crate::transport::Socket;
 
 /// Maximum time for which a thread sleeps before it checks its condition again.
 const LONGEST: Duration = Duration::from_secs(1);
 
-impl Link {
+impl SharedConnection {
     /// Waits for the outcome of a call: reads, writes the queue, and keeps timers.
     ///
     /// Returns `Err` if another task uses the socket, or if this socket does not support waiting. Takes two
@@ -69,7 +69,7 @@ impl Link {
             state = self.lock();
             if reads && !state.reading {
                 // Exactly one attempt, regardless of tokio's cached readiness.
-                (state, _) = self.read(state, AT_ONCE);
+                (state, _) = self.read(state, SINGLE_READ);
             } else {
                 state.clock = now();
             }

@@ -17,8 +17,9 @@ use crate::connection::blocking::Mode;
 use crate::connection::flow::Flow;
 use crate::connection::headers::Plain;
 use crate::connection::{
-    AT_ONCE, BACKLOG, CLOCKED, FAST, GATHER, LONGEST_READ, LOW_WATER, Link, SEGMENTS, State, TRICKLE,
-    WORTH_IT, blocking, is_first, now,
+    BACKLOG, BULK_READ_BYTES, CLOCK_EVERY, GATHER, LONGEST_READ, LOW_WATER, LOW_WATER_MIN_REST,
+    SEGMENT_READ_BYTES, SINGLE_READ, SLOW_READ_BYTES, SharedConnection, State, before_first_message,
+    blocking, now,
 };
 use crate::transport::Progress;
 
@@ -27,7 +28,7 @@ const STALE: Duration = Duration::from_millis(1);
 
 /// A call that is registered and either not sent or not answered. Dropping it cancels the call.
 pub(crate) struct Pending<'a> {
-    pub(crate) link: &'a Arc<Link>,
+    pub(crate) link: &'a Arc<SharedConnection>,
     pub(crate) call: CallId,
     deadline: Option<Instant>,
     taken: bool,
@@ -61,7 +62,7 @@ pub(crate) enum OnewayError {
     Encode(EncodeError),
 }
 
-impl Link {
+impl SharedConnection {
     /// Registers a call and lends an encoder for its request. The encoder contains the header if one is kept
     /// for `header`.
     pub(crate) fn begin_call(
@@ -147,7 +148,7 @@ impl Link {
     /// its next poll, or the call that fills the batch does.
     fn flush_gathering<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let worth = state.machine.is_worth_a_write();
-        if !worth && state.driver_awake && !state.gathered.is_multiple_of(CLOCKED) {
+        if !worth && state.driver_awake && !state.gathered.is_multiple_of(CLOCK_EVERY) {
             // The driver checks the queue before it sleeps. Reading the clock costs as much as encoding a
             // small message.
             state.gathered += 1;
@@ -261,7 +262,7 @@ impl Link {
             }
             if state.driver_reads {
                 state.driver_reads = false;
-                let at = state.last_use + crate::connection::TAKEOVER;
+                let at = state.last_use + crate::connection::READ_ROLE_IDLE;
                 state.takeover = Some(at);
                 state.rearm(at);
             }
@@ -307,12 +308,12 @@ impl Link {
         }
         let rest = state.machine.rest();
         let slow = match rest {
-            TRICKLE.. => state.low_water > 1 || state.last_read < TRICKLE,
+            SLOW_READ_BYTES.. => state.low_water > 1 || state.last_read < SLOW_READ_BYTES,
             // One wake-up instead of a few pays only if the message arrives in single segments.
-            WORTH_IT.. => state.last_read < SEGMENTS,
+            LOW_WATER_MIN_REST.. => state.last_read < SEGMENT_READ_BYTES,
             _ => false,
         } && self.trickles
-            && !is_first(state);
+            && !before_first_message(state);
         self.await_octets(state, if slow { rest.min(LOW_WATER) } else { 1 });
     }
 
@@ -341,13 +342,13 @@ impl Link {
         // The next part of a large message that arrives fast is available by now. Reading it costs less than
         // being woken for it. The time is limited, because a message may never end.
         while came
-            && state.last_read >= FAST
-            && state.machine.rest() >= TRICKLE
+            && state.last_read >= BULK_READ_BYTES
+            && state.machine.rest() >= SLOW_READ_BYTES
             && state.machine.wants_read()
             && state.clock.saturating_duration_since(begun) < LONGEST_READ
         {
             let more;
-            (state, more) = self.read_once(state, AT_ONCE);
+            (state, more) = self.read_once(state, SINGLE_READ);
             if !more {
                 break;
             }

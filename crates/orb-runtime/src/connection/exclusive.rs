@@ -7,7 +7,7 @@ use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_proto::CloseReason;
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
 
 /// The endpoint to connect to, and what is negotiated with it.
@@ -26,7 +26,7 @@ const KEPT: usize = 4;
 /// The idle connections that carry one call at a time, by target.
 #[derive(Debug, Default)]
 pub(crate) struct IdleConnections {
-    idle: Mutex<HashMap<Key, Vec<Arc<Link>>>>,
+    idle: Mutex<HashMap<Key, Vec<Arc<SharedConnection>>>>,
 }
 
 /// A connection that carries one call. Dropping the lease returns it to the idle connections, or closes it if
@@ -35,7 +35,7 @@ pub(crate) struct IdleConnections {
 pub(crate) struct Lease {
     home: Weak<IdleConnections>,
     key: Key,
-    link: Arc<Link>,
+    link: Arc<SharedConnection>,
     /// The reply, of any length, is pending.
     awaits_result: bool,
 }
@@ -47,19 +47,19 @@ pub(crate) struct Ended {
 }
 
 impl IdleConnections {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Arc<Link>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Arc<SharedConnection>>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the idle connection that was used last.
-    pub(crate) fn take(&self, key: &Key) -> Option<Arc<Link>> {
+    pub(crate) fn take(&self, key: &Key) -> Option<Arc<SharedConnection>> {
         let mut idle = self.lock();
         let links = idle.get_mut(key)?;
         std::iter::from_fn(|| links.pop()).find(|link| link.is_usable())
     }
 
     /// Keeps the connection, or closes it if there are enough idle ones.
-    fn keep(&self, key: &Key, link: &Arc<Link>) {
+    fn keep(&self, key: &Key, link: &Arc<SharedConnection>) {
         let mut idle = self.lock();
         let links = idle.entry(key.clone()).or_default();
         if links.len() < KEPT {
@@ -83,11 +83,11 @@ impl IdleConnections {
 
 impl Lease {
     /// Wraps a connection that returns to `home` after its call.
-    pub(crate) fn new(home: &Arc<IdleConnections>, key: Key, link: Arc<Link>) -> Self {
+    pub(crate) fn new(home: &Arc<IdleConnections>, key: Key, link: Arc<SharedConnection>) -> Self {
         Self { home: Arc::downgrade(home), key, link, awaits_result: false }
     }
 
-    pub(crate) fn link(&self) -> &Arc<Link> {
+    pub(crate) fn link(&self) -> &Arc<SharedConnection> {
         &self.link
     }
 

@@ -14,7 +14,7 @@ use giop_proto::calls::CallId;
 use giop_proto::{ReplyFlow, ServeToken};
 
 use crate::connection::call::OnewayError;
-use crate::connection::{Link, now};
+use crate::connection::{SharedConnection, now};
 use crate::transport::Progress;
 
 /// The arguments of a request whose preceding parts are encoded already.
@@ -26,11 +26,11 @@ pub(crate) struct Flow<'a> {
 
 /// A message whose start is queued. If it is incomplete when this is dropped, the connection is closed.
 struct Begun<'a> {
-    link: &'a Link,
+    link: &'a SharedConnection,
     message: u64,
 }
 
-impl Link {
+impl SharedConnection {
     /// Returns whether messages may be written while they are encoded.
     #[inline]
     pub(crate) fn flows(&self) -> bool {
@@ -142,7 +142,7 @@ impl Link {
     }
 }
 
-impl Outlet for Link {
+impl Outlet for SharedConnection {
     fn take(&self, message: u64, encoder: &mut Encoder) -> bool {
         let mut state = self.lock();
         state.clock = now();

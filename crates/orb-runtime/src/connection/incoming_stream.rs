@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use giop_proto::{Chunk, Loan, Returned, StreamOf};
 
-use crate::connection::{Link, State, now};
+use crate::connection::{SharedConnection, State, now};
 use crate::transport::loans::drop_lent;
 
 /// The result of lending memory to the reader.
@@ -20,7 +20,7 @@ pub(crate) enum Lent {
     Lost,
 }
 
-impl Link {
+impl SharedConnection {
     /// Keeps the payload until it is taken or abandoned. `size` is the number of bytes, or `None` if it is
     /// not known. `phase` is the offset of the first byte in an element, or `None` for a payload of bytes.
     pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
@@ -128,7 +128,10 @@ impl Link {
 
     /// Drops memory lent by servants that do not wait for it any more.
     #[inline]
-    pub(crate) fn bury<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    pub(crate) fn drop_returned_targets<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
         let dead = state.machine.take_dead();
         if dead.is_empty() {
             return state;
@@ -140,7 +143,7 @@ impl Link {
 
     /// Takes lent memory back from a ring after the end of the connection. Returns whether the ring holds
     /// none any more.
-    pub(crate) fn recall<'a>(
+    pub(crate) fn reclaim_ring_buffers<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         cx: &mut Context<'_>,
@@ -157,7 +160,7 @@ impl Link {
             state.machine.lose_loan();
         }
         state.wake_stream();
-        (self.bury(state), true)
+        (self.drop_returned_targets(state), true)
     }
 
     /// Wakes all waiters after reading has ended. Memory held by the kernel is not returned to its lender.
@@ -166,6 +169,6 @@ impl Link {
         let mut state = self.lock();
         state.machine.lose_loan();
         state.wake_room();
-        drop(self.bury(state));
+        drop(self.drop_returned_targets(state));
     }
 }

@@ -38,7 +38,7 @@ use giop_proto::calls::CallId;
 use giop_proto::outbox::Transmit;
 use giop_proto::{CloseReason, Config, Connection, Event, Role, Stats};
 
-pub(crate) use binding::{AskedFor, Binding};
+pub(crate) use binding::{AddressingMode, Binding};
 pub(crate) use call::{OnewayError, Pending, Started, poll_deadline};
 pub(crate) use flow::Flow;
 pub(crate) use headers::Plain;
@@ -57,27 +57,27 @@ const BACKLOG: usize = 1 << 20;
 const GATHER: Duration = Duration::from_micros(20);
 
 /// Interval of clock readings, in gathered messages. The messages between wait for the driver's next poll.
-const CLOCKED: u32 = 8;
+const CLOCK_EVERY: u32 = 8;
 
 /// Maximum number of writes of one `flush`, including what others queued meanwhile. The driver writes the
 /// rest.
-const ROUNDS: usize = 4;
+const MAX_WRITE_ROUNDS: usize = 4;
 
 /// Time for which a caller keeps the read role between its calls. Then the driver reads again.
-pub(crate) const TAKEOVER: Duration = Duration::from_millis(100);
+pub(crate) const READ_ROLE_IDLE: Duration = Duration::from_millis(100);
 
 /// Size of a read, in bytes, below which a large message counts as arriving slowly: `SO_RCVLOWAT` is raised
 /// for it.
-const TRICKLE: usize = 64 * 1024;
+const SLOW_READ_BYTES: usize = 64 * 1024;
 
-/// Number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read was smaller than [`SEGMENTS`].
-const WORTH_IT: usize = 16 * 1024;
+/// Number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read was smaller than [`SEGMENT_READ_BYTES`].
+const LOW_WATER_MIN_REST: usize = 16 * 1024;
 
 /// A few TCP segments of a slow network, in bytes.
-const SEGMENTS: usize = 8 * 1024;
+const SEGMENT_READ_BYTES: usize = 8 * 1024;
 
 /// Size of a read, in bytes, from which the next part of a large message is expected to be available at once.
-const FAST: usize = 16 * 1024;
+const BULK_READ_BYTES: usize = 16 * 1024;
 
 /// Upper bound of the receive low-water mark for a message that arrives slowly, in bytes.
 const LOW_WATER: usize = 512 * 1024;
@@ -86,13 +86,13 @@ const LOW_WATER: usize = 512 * 1024;
 const LONGEST_READ: Duration = Duration::from_millis(1);
 
 /// Spin duration that results in exactly one read attempt, regardless of tokio's cached readiness.
-const AT_ONCE: Duration = Duration::from_nanos(1);
+const SINGLE_READ: Duration = Duration::from_nanos(1);
 
 /// Maximum number of encoders kept for reuse.
 const SPARE_ENCODERS: usize = 8;
 
 /// A connection shared by its callers and its driver.
-pub(crate) struct Link {
+pub(crate) struct SharedConnection {
     pub(crate) socket: Socket,
     peer: Peer,
     /// Whether the peer only answers, and the socket is read and written in place. Then the caller of the
@@ -157,7 +157,7 @@ pub(crate) struct State {
     pub(crate) armed: Option<Instant>,
 }
 
-impl Link {
+impl SharedConnection {
     /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
     pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &crate::config::Config) -> Arc<Self> {
         let now = now();
@@ -229,7 +229,7 @@ impl Link {
     }
 
     /// Wakes the driver.
-    pub(crate) fn rouse(&self) {
+    pub(crate) fn wake_driver_now(&self) {
         self.lock().wake_driver();
     }
 
@@ -371,7 +371,7 @@ impl Link {
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
         (state.writing, state.gathered) = (true, 0);
         if let Some(ring) = self.socket.ring() {
-            // The driver takes the buffers back: see `settle`.
+            // The driver takes the buffers back: see `complete_ring_io`.
             ring.start_write(transmit);
             return (state, Progress::Blocked);
         }
@@ -385,7 +385,7 @@ impl Link {
             let progress = match outcome {
                 Ok(Progress::Done) => {
                     round += 1;
-                    match if round < ROUNDS { state.machine.take_transmit() } else { None } {
+                    match if round < MAX_WRITE_ROUNDS { state.machine.take_transmit() } else { None } {
                         Some(more) => {
                             (transmit, state.gathered) = (more, 0);
                             continue;
@@ -441,7 +441,7 @@ impl Link {
     }
 }
 
-impl Link {
+impl SharedConnection {
     /// Wakes the caller of `call`.
     pub(crate) fn replied(&self, state: &mut State, call: CallId) {
         if let Some(waker) = state.callers.get_mut(call.index()).and_then(Option::take) {
@@ -520,14 +520,14 @@ impl State {
     }
 }
 
-impl Drop for Link {
+impl Drop for SharedConnection {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.lost_oneways.store(state.machine.lost_oneways(), Ordering::Release);
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for SharedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("peer", &self.peer).finish_non_exhaustive()
     }
@@ -535,7 +535,7 @@ impl fmt::Debug for Link {
 
 /// Returns whether no complete message was received yet. Then bytes are read as they arrive, so that the
 /// limiter (`server::connection_limiter`) can distinguish a slow sender from an idle one.
-fn is_first(state: &State) -> bool {
+fn before_first_message(state: &State) -> bool {
     state.machine.received().0 == 0
 }
 

@@ -13,11 +13,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::connection::{LOW_WATER, Link, State, TRICKLE, is_first, now};
+use crate::connection::{LOW_WATER, SLOW_READ_BYTES, SharedConnection, State, before_first_message, now};
 use crate::transport::uring::UringSocket;
 use crate::transport::{AtATime, RingRead};
 
-/// Time for [`TRICKLE`] bytes from which a large message counts as slow. The kernel then waits for much at a
+/// Time for [`SLOW_READ_BYTES`] bytes from which a large message counts as slow. The kernel then waits for much at a
 /// time. It would otherwise handle each segment separately while one operation receives the whole message.
 const SLOW: Duration = Duration::from_micros(200);
 
@@ -25,11 +25,15 @@ const SLOW: Duration = Duration::from_micros(200);
 /// included.
 const SPINS: usize = 64;
 
-impl Link {
+impl SharedConnection {
     /// Takes back a completed write, and registers the driver's waker with the ring. Called at each poll of
     /// the driver.
     #[inline]
-    pub(crate) fn settle<'a>(&self, state: MutexGuard<'a, State>, cx: &Context<'_>) -> MutexGuard<'a, State> {
+    pub(crate) fn complete_ring_io<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        cx: &Context<'_>,
+    ) -> MutexGuard<'a, State> {
         match self.socket.ring() {
             None => state,
             Some(ring) => self.settle_ring(ring, state, cx),
@@ -163,8 +167,8 @@ impl Link {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.quiet => {
                 let rest = state.machine.rest();
-                let slow = self.trickles && state.receiving.1 && rest >= TRICKLE;
-                let at_a_time = if is_first(&state) {
+                let slow = self.trickles && state.receiving.1 && rest >= SLOW_READ_BYTES;
+                let at_a_time = if before_first_message(&state) {
                     AtATime::Any
                 } else if slow {
                     AtATime::LowWater
@@ -191,9 +195,10 @@ impl Link {
             }
             RingRead::Read(buf, outcome) => {
                 let n = outcome.as_ref().map_or(0, |n| *n);
-                if buf.is_deposit() && n >= TRICKLE {
+                if buf.is_deposit() && n >= SLOW_READ_BYTES {
                     let took = now.saturating_duration_since(state.receiving.0);
-                    state.receiving.1 = took.as_nanos() * TRICKLE as u128 > SLOW.as_nanos() * n as u128;
+                    state.receiving.1 =
+                        took.as_nanos() * SLOW_READ_BYTES as u128 > SLOW.as_nanos() * n as u128;
                 }
                 let emptied = n < buf.capacity();
                 state.machine.handle_read(buf, n, now);

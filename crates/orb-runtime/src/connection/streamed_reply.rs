@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 use giop_codec::cdr::Encoder;
 use giop_proto::{ReplyRoom, ServeToken};
 
-use crate::connection::{Link, State, now};
+use crate::connection::{SharedConnection, State, now};
 
-impl Link {
+impl SharedConnection {
     /// Returns the size in bytes from which a reply may be sent before it is complete.
     pub(crate) fn reply_piece(&self) -> usize {
         self.lock().machine.reply_piece()

@@ -10,7 +10,7 @@ use giop_proto::calls::CallId;
 use giop_proto::{CallError, Sent};
 
 use crate::connection::call::Pending;
-use crate::connection::{Link, State};
+use crate::connection::{SharedConnection, State};
 use crate::stream::{CHUNK, Payload, SourceError};
 
 /// Maximum number of queued bytes for which the source is polled.
@@ -34,7 +34,7 @@ pub(crate) enum Fed {
     Lost,
 }
 
-impl Link {
+impl SharedConnection {
     /// Returns how many bytes the request that is being sent still lacks.
     pub(crate) fn owes(&self) -> u64 {
         self.lock().machine.owes()

@@ -238,7 +238,7 @@ impl Security {
         &self,
         own: Option<&Credentials>,
         profile: &IiopProfile,
-        link: &crate::connection::Link,
+        link: &crate::connection::SharedConnection,
     ) -> Result<Option<ServiceContext>, SystemException> {
         // Without credentials the call is made as without this feature. The server responds with what it
         // requires.

@@ -10,7 +10,7 @@ use blake2::{Blake2b, Digest as _};
 use giop_codec::csi::SasContext;
 use giop_codec::giop::ServiceContext;
 
-use crate::csi::judge::Tried;
+use crate::csi::judge::PendingLogin;
 use crate::csi::principal::{Principal, by_certificate};
 use crate::csi::security::Security;
 use crate::tls::TlsSession;
@@ -33,7 +33,7 @@ pub(crate) struct Guard {
     pub(super) certificate: Caller,
     pub(super) known: Contexts,
     /// The login that is being checked, or the last one that was.
-    pub(super) tried: Option<Tried>,
+    pub(super) tried: Option<PendingLogin>,
     pub(super) failures: u32,
     /// A refused request was logged as a warning.
     pub(super) warned: bool,
@@ -50,17 +50,17 @@ struct Known {
 }
 
 /// A hash of bytes from the network. The bytes are not kept, because they include a password.
-pub(super) type Fingerprint = [u8; 32];
+pub(super) type TokenDigest = [u8; 32];
 
 /// The contexts and logins that were accepted on a connection.
 pub(super) struct Contexts {
     salt: [u8; 16],
     epoch: u64,
-    recent: Vec<(Fingerprint, Caller)>,
+    recent: Vec<(TokenDigest, Caller)>,
     next: usize,
-    logins: Vec<(Fingerprint, Arc<Principal>)>,
+    logins: Vec<(TokenDigest, Arc<Principal>)>,
     /// By context number, which the client chooses.
-    pub(super) table: HashMap<u64, (Fingerprint, Caller)>,
+    pub(super) table: HashMap<u64, (TokenDigest, Caller)>,
 }
 
 impl Guard {
@@ -128,20 +128,20 @@ impl Contexts {
         }
     }
 
-    pub(super) fn fingerprint(&self, octets: &[u8]) -> Fingerprint {
+    pub(super) fn fingerprint(&self, octets: &[u8]) -> TokenDigest {
         Blake2b::<U32>::new().chain_update(self.salt).chain_update(octets).finalize().into()
     }
 
     #[inline]
-    pub(super) fn recent(&self, fingerprint: &Fingerprint) -> Option<&Caller> {
+    pub(super) fn recent(&self, fingerprint: &TokenDigest) -> Option<&Caller> {
         self.recent.iter().find(|(other, _)| other == fingerprint).map(|(_, caller)| caller)
     }
 
-    pub(super) fn login(&self, fingerprint: &Fingerprint) -> Option<&Arc<Principal>> {
+    pub(super) fn login(&self, fingerprint: &TokenDigest) -> Option<&Arc<Principal>> {
         self.logins.iter().find(|(other, _)| other == fingerprint).map(|(_, principal)| principal)
     }
 
-    pub(super) fn keep_login(&mut self, fingerprint: Fingerprint, principal: &Arc<Principal>) {
+    pub(super) fn keep_login(&mut self, fingerprint: TokenDigest, principal: &Arc<Principal>) {
         if self.logins.len() >= LOGINS {
             self.logins.remove(0);
         }
@@ -152,7 +152,7 @@ impl Contexts {
     /// that the client may refer to it.
     pub(super) fn keep(
         &mut self,
-        fingerprint: Fingerprint,
+        fingerprint: TokenDigest,
         number: u64,
         principal: Option<Arc<Principal>>,
         most: usize,

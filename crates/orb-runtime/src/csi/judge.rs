@@ -15,13 +15,13 @@ use giop_proto::IncomingRequest;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::csi::authorizer::{Access, Decision};
-use crate::csi::guard::{Caller, Fingerprint, Guard};
+use crate::csi::guard::{Caller, Guard, TokenDigest};
 use crate::csi::logins::{Login, LoginRefused, Logins, Required};
 use crate::csi::principal::{Principal, PrincipalKind};
 use crate::runtime::Shared;
 
 /// The result of authenticating a request.
-pub(crate) enum Judged {
+pub(crate) enum AuthOutcome {
     /// The request is served for this caller.
     As(Caller),
     /// The login is being checked.
@@ -52,22 +52,22 @@ enum NotChecked {
 }
 
 /// A login that was passed to the authenticator.
-pub(super) struct Tried {
-    token: Fingerprint,
+pub(super) struct PendingLogin {
+    token: TokenDigest,
     /// Empty until the check has ended. It stays empty if the request was dropped before.
     verdict: Arc<OnceLock<Verdict>>,
     epoch: u64,
 }
 
 /// The reason for which a context is refused.
-struct Doubt {
+struct ContextRejection {
     failure: ContextFailure,
     token: Bytes,
     /// The description for the log.
     reason: String,
 }
 
-impl Doubt {
+impl ContextRejection {
     fn new(failure: ContextFailure, reason: impl Into<String>) -> Self {
         Self { failure, token: Bytes::new(), reason: reason.into() }
     }
@@ -97,14 +97,16 @@ impl Future for Check {
 impl Guard {
     /// Authenticates the caller. A request whose login is checked must be passed again after the [`Check`]
     /// has completed.
-    pub(crate) fn identify(&mut self, orb: &Shared, incoming: &IncomingRequest) -> Judged {
-        let Some(logins) = self.security.logins.clone() else { return Judged::As(self.certificate.clone()) };
+    pub(crate) fn identify(&mut self, orb: &Shared, incoming: &IncomingRequest) -> AuthOutcome {
+        let Some(logins) = self.security.logins.clone() else {
+            return AuthOutcome::As(self.certificate.clone());
+        };
         let contexts = incoming.contexts();
         let Some(context) = contexts.find(ContextId::SECURITY_ATTRIBUTE_SERVICE) else {
             return match (logins.required, self.certificate.principal()) {
                 (Required::Login, _) | (Required::Identity, None) => self.unknown(),
                 (Required::Nothing, _) | (Required::Identity, Some(_)) => {
-                    Judged::As(self.certificate.clone())
+                    AuthOutcome::As(self.certificate.clone())
                 }
             };
         };
@@ -112,7 +114,7 @@ impl Guard {
         self.known.keep_to(epoch);
         let fingerprint = self.known.fingerprint(context.data);
         if let Some(caller) = self.known.recent(&fingerprint) {
-            return Judged::As(caller.clone());
+            return AuthOutcome::As(caller.clone());
         }
         let (number, judged) = match SasContext::from_service_context(&context) {
             Ok(Some(SasContext::Establish(context))) => {
@@ -121,18 +123,20 @@ impl Guard {
             }
             Ok(Some(SasContext::InContext { client_context_id, .. })) => {
                 let known = self.known.table.get(&client_context_id);
-                let known = known.map(|(_, caller)| Judged::As(caller.clone()));
-                let doubt = || Doubt::new(ContextFailure::NO_CONTEXT, "there is no context of that number");
+                let known = known.map(|(_, caller)| AuthOutcome::As(caller.clone()));
+                let doubt = || {
+                    ContextRejection::new(ContextFailure::NO_CONTEXT, "there is no context of that number")
+                };
                 (client_context_id, known.ok_or_else(doubt))
             }
             Ok(_) => {
                 let text = "a client sends what only servers do";
-                (0, Err(Doubt::new(ContextFailure::INVALID_MECHANISM, text)))
+                (0, Err(ContextRejection::new(ContextFailure::INVALID_MECHANISM, text)))
             }
             Err(error) => {
                 orb.hit_by(&error);
                 self.note("its security context does not decode");
-                return Judged::Refused(Box::new(Refused {
+                return AuthOutcome::Refused(Box::new(Refused {
                     exception: error.system(CompletionStatus::No),
                     context: None,
                 }));
@@ -146,17 +150,17 @@ impl Guard {
         orb: &Shared,
         logins: &Arc<Logins>,
         epoch: u64,
-        fingerprint: Fingerprint,
+        fingerprint: TokenDigest,
         context: EstablishContext,
         bytes: usize,
-    ) -> Result<Judged, Doubt> {
+    ) -> Result<AuthOutcome, ContextRejection> {
         let number = context.client_context_id;
         if self.known.table.get(&number).is_some_and(|(other, _)| *other != fingerprint) {
             let text = "another context of that number is there";
-            return Err(Doubt::new(ContextFailure::POLICY_CONFLICT, text));
+            return Err(ContextRejection::new(ContextFailure::POLICY_CONFLICT, text));
         }
         let login = match self.log_in(orb, logins, epoch, &context.authentication, bytes)? {
-            Found::Wait(check) => return Ok(Judged::Wait(check)),
+            Found::Wait(check) => return Ok(AuthOutcome::Wait(check)),
             Found::Crowded => return Ok(self.crowded()),
             Found::Somebody(login) => login,
         };
@@ -168,10 +172,10 @@ impl Guard {
             Required::Login => !has_login,
         };
         if missing {
-            return Err(Doubt::new(ContextFailure::INVALID_EVIDENCE, "it has no login"));
+            return Err(ContextRejection::new(ContextFailure::INVALID_EVIDENCE, "it has no login"));
         }
         let principal = asserted(logins, asserted_by, context.identity)?;
-        Ok(Judged::As(self.known.keep(fingerprint, number, principal, logins.max_contexts)))
+        Ok(AuthOutcome::As(self.known.keep(fingerprint, number, principal, logins.max_contexts)))
     }
 
     /// Authenticates the login in the token of a request with a size of `bytes`. An empty token has no login.
@@ -182,13 +186,13 @@ impl Guard {
         epoch: u64,
         token: &Bytes,
         bytes: usize,
-    ) -> Result<Found, Doubt> {
+    ) -> Result<Found, ContextRejection> {
         if token.is_empty() {
             return Ok(Found::Somebody(None));
         }
         if !self.private && !logins.plaintext {
             let text = "a password came over plain TCP (Logins::allow_plaintext_passwords)";
-            return Err(Doubt::new(ContextFailure::POLICY_CONFLICT, text));
+            return Err(ContextRejection::new(ContextFailure::POLICY_CONFLICT, text));
         }
         let known = self.known.fingerprint(token);
         if let Some(principal) = self.known.login(&known) {
@@ -214,7 +218,10 @@ impl Guard {
             return Err(self.failed(LoginError::Unspecified, "too many have failed on this connection"));
         }
         let Ok(login) = gssup::Login::from_token(token) else {
-            return Err(Doubt::new(ContextFailure::INVALID_MECHANISM, "its token is none of GSSUP"));
+            return Err(ContextRejection::new(
+                ContextFailure::INVALID_MECHANISM,
+                "its token is none of GSSUP",
+            ));
         };
         if !logins.is_meant(&login.target) {
             return Err(self.failed(LoginError::BadTarget, "it is meant for another realm"));
@@ -229,7 +236,7 @@ impl Guard {
         }
         let Some(waiting) = logins.checks.enter(&self.peer, bytes) else { return Ok(Found::Crowded) };
         let verdict = Arc::new(OnceLock::new());
-        self.tried = Some(Tried { token: known, verdict: Arc::clone(&verdict), epoch });
+        self.tried = Some(PendingLogin { token: known, verdict: Arc::clone(&verdict), epoch });
         let (logins, peer, counts) =
             (Arc::clone(logins), self.peer.clone(), Arc::clone(&self.security.counts));
         let runtime = orb.home().cloned().unwrap_or_else(tokio::runtime::Handle::current);
@@ -260,37 +267,37 @@ impl Guard {
     }
 
     /// Counts a failed login and returns the refusal.
-    fn failed(&self, error: LoginError, reason: impl Into<String>) -> Doubt {
+    fn failed(&self, error: LoginError, reason: impl Into<String>) -> ContextRejection {
         self.security.counts.failed_logins.fetch_add(1, Ordering::Relaxed);
-        Doubt::of_login(error, reason)
+        ContextRejection::of_login(error, reason)
     }
 
     /// Refuses a request that does not identify its caller, although the server requires it.
-    fn unknown(&mut self) -> Judged {
+    fn unknown(&mut self) -> AuthOutcome {
         self.security.counts.unknown_callers.fetch_add(1, Ordering::Relaxed);
         self.note("it does not say who calls");
         let text = "the request does not say who calls";
         let exception = no_permission(minor::NO_PERMISSION_UNKNOWN_CALLER, text.to_owned());
-        Judged::Refused(Box::new(Refused { exception, context: None }))
+        AuthOutcome::Refused(Box::new(Refused { exception, context: None }))
     }
 
     /// Refuses a request because too many logins are queued.
     #[cold]
-    fn crowded(&mut self) -> Judged {
+    fn crowded(&mut self) -> AuthOutcome {
         self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
         self.note(CROWDED);
         let (kind, minor) = (SystemExceptionKind::Transient, minor::TRANSIENT_OVERLOADED);
         let exception = SystemException::new(kind, minor, CompletionStatus::No).because(CROWDED);
-        Judged::Refused(Box::new(Refused { exception, context: None }))
+        AuthOutcome::Refused(Box::new(Refused { exception, context: None }))
     }
 
-    fn refuse(&mut self, number: u64, doubt: Doubt) -> Judged {
+    fn refuse(&mut self, number: u64, doubt: ContextRejection) -> AuthOutcome {
         self.security.counts.refused_contexts.fetch_add(1, Ordering::Relaxed);
         self.note(&doubt.reason);
-        let Doubt { failure, token, reason } = doubt;
+        let ContextRejection { failure, token, reason } = doubt;
         let error = SasContext::Error { client_context_id: number, failure, error_token: token };
         let exception = no_permission(minor::NO_PERMISSION_NOT_BELIEVED, reason);
-        Judged::Refused(Box::new(Refused { exception, context: error.to_service_context().ok() }))
+        AuthOutcome::Refused(Box::new(Refused { exception, context: error.to_service_context().ok() }))
     }
 
     /// Asks the authorizer whether the caller may make the request.
@@ -326,9 +333,9 @@ fn asserted(
     logins: &Logins,
     asserted_by: Option<Arc<Principal>>,
     identity: IdentityToken,
-) -> Result<Option<Arc<Principal>>, Doubt> {
-    let doubt = |text: String| Doubt::new(ContextFailure::INVALID_EVIDENCE, text);
-    let unknown = |text| Doubt::new(ContextFailure::INVALID_MECHANISM, text);
+) -> Result<Option<Arc<Principal>>, ContextRejection> {
+    let doubt = |text: String| ContextRejection::new(ContextFailure::INVALID_EVIDENCE, text);
+    let unknown = |text| ContextRejection::new(ContextFailure::INVALID_MECHANISM, text);
     if identity == IdentityToken::Absent {
         return Ok(asserted_by);
     }

@@ -69,7 +69,7 @@ pub use authorizer::{Access, Authorizer, Decision};
 pub(crate) use credentials::explained;
 pub use credentials::{AssertedIdentity, Credentials};
 pub(crate) use guard::{Caller, Guard};
-pub(crate) use judge::{Check, Judged, Refused};
+pub(crate) use judge::{AuthOutcome, Check, Refused};
 pub use logins::{Authenticator, Login, LoginRefused, Logins, Required};
 pub(crate) use principal::by_certificate;
 pub use principal::{Principal, PrincipalKind};

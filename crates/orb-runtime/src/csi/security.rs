@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use giop_codec::ior::TaggedComponent;
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::csi::authorizer::Authorizer;
 use crate::csi::credentials::Credentials;
 use crate::csi::guard::Guard;
@@ -54,7 +54,7 @@ pub struct CsiStats {
 
 impl Security {
     /// Returns the guard of a connection's requests, or `None` if all are served.
-    pub(crate) fn guard(&self, link: &Link) -> Option<Box<Guard>> {
+    pub(crate) fn guard(&self, link: &SharedConnection) -> Option<Box<Guard>> {
         let judges = self.judges() && !matches!(link.peer(), Peer::Local);
         judges.then(|| Box::new(Guard::new(self, link.peer().clone(), link.session().cloned())))
     }

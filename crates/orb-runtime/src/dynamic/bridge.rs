@@ -13,7 +13,7 @@ use giop_codec::{EncodeError, Version};
 use giop_proto::{RawBody, Reply};
 
 use crate::client as invoke;
-use crate::client::is_unlike;
+use crate::client::is_incompatible_form;
 use crate::dynamic::error::DynamicException;
 use crate::dynamic::request::Request;
 use crate::dynamic::servant::{DynServant, Dynamic};
@@ -134,7 +134,7 @@ impl Bridge {
                 incoming.pass_on(reply.status(), contexts, &reply.raw_body())
             }
             (Ok(None), _) => incoming.reply(|_| Ok(())),
-            (Err(exception), Some(interface)) if is_unlike(&exception) => {
+            (Err(exception), Some(interface)) if is_incompatible_form(&exception) => {
                 let anew = Dynamic { interface: Arc::clone(interface), servant: Anew(self.target.clone()) };
                 anew.serve(incoming).await
             }
@@ -150,7 +150,7 @@ impl Bridge {
         waits: bool,
     ) -> Result<Option<Reply>, SystemException> {
         if body.is_fragmented() || !body.phase().is_multiple_of(4) {
-            return Err(invoke::unlike(
+            return Err(invoke::incompatible_form(
                 SystemExceptionKind::ImpLimit,
                 "arguments in GIOP 1.1 fragments, or behind a principal, are not passed on as they came",
             ));

@@ -33,12 +33,12 @@ struct Octets {
 }
 
 #[derive(Hash)]
-struct Seen<'a> {
+struct RequestSpan<'a> {
     kind: u32,
     encapsulation: &'a [u8],
 }
 
-impl Equivalent<Octets> for Seen<'_> {
+impl Equivalent<Octets> for RequestSpan<'_> {
     fn equivalent(&self, key: &Octets) -> bool {
         self.kind == key.kind && *self.encapsulation == *key.encapsulation
     }
@@ -46,7 +46,7 @@ impl Equivalent<Octets> for Seen<'_> {
 
 impl TypeCodeCache for TypeCodes {
     fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode> {
-        self.known.pin().get(&Seen { kind, encapsulation }).cloned()
+        self.known.pin().get(&RequestSpan { kind, encapsulation }).cloned()
     }
 
     fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode) {

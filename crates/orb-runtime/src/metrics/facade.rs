@@ -19,13 +19,13 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The state of the export of an ORB's metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    told: Mutex<Told>,
+    told: Mutex<Exported>,
     /// A task updates the metrics periodically.
     reporting: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Exported {
     /// The exported values in the order of the table. Empty until the metrics are described.
     values: Vec<u64>,
     limits: LimitHits,
@@ -81,7 +81,7 @@ impl Shared {
     }
 }
 
-impl Told {
+impl Exported {
     fn tell(&mut self, now: &Counted) {
         if self.values.is_empty() {
             describe();

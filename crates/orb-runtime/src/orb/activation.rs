@@ -5,11 +5,11 @@ use std::sync::Arc;
 use giop_codec::giop::ObjectKey;
 
 use crate::orb::Orb;
-use crate::poa::forwarder::Elsewhere;
+use crate::poa::forwarder::Forwarder;
 use crate::poa::object_adapter::KeyRefused;
 use crate::reference::{ObjectRef, Reference, Serves};
 use crate::runtime::Shared;
-use crate::servant::active_object::{Entry, RunMode};
+use crate::servant::active_object::{ActiveObject, RunMode};
 use crate::servant::{ForwardRequest, Servant, Skeleton};
 
 /// The reason for which a servant could not be activated.
@@ -79,7 +79,7 @@ impl Orb {
         forward: ForwardRequest,
     ) -> Result<ObjectRef, ActivateError> {
         let type_id = forward.to.as_ref().map(|ior| ior.type_id.clone()).unwrap_or_default();
-        let entry = self.activation().named(name).enter(Arc::new(Elsewhere(forward)))?;
+        let entry = self.activation().named(name).enter(Arc::new(Forwarder(forward)))?;
         Ok(ObjectRef::of_key(&self.core, &type_id, ObjectKey::from(entry.key()), Some(entry)))
     }
 
@@ -164,7 +164,7 @@ impl Activation {
         Ok(ObjectRef::local(&core, &entry, entry.key()))
     }
 
-    fn enter(self, skeleton: Arc<dyn Skeleton>) -> Result<Arc<Entry>, ActivateError> {
+    fn enter(self, skeleton: Arc<dyn Skeleton>) -> Result<Arc<ActiveObject>, ActivateError> {
         if self.core.is_closing() {
             return Err(ActivateError::Closed);
         }

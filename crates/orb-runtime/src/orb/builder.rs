@@ -16,7 +16,7 @@ use crate::config::{BuildError, CallbackRule, Config, WaitStrategy};
 use crate::endpoint::Endpoint;
 use crate::experiments::Demux;
 use crate::orb::Orb;
-use crate::poa::object_adapter::Adapter;
+use crate::poa::object_adapter::ObjectAdapter;
 use crate::runtime::{Extension, Extensions, Guard, Init, Shared};
 #[cfg(feature = "csi")]
 use crate::server::listen::Bound;
@@ -510,7 +510,11 @@ impl Parts {
             endpoints.push(Endpoint::nowhere(boot));
         }
         let extensions = Extensions {
-            adapter: Extension::new(Arc::new(Adapter::new(boot, self.blocking_threads, self.config.demux))),
+            adapter: Extension::new(Arc::new(ObjectAdapter::new(
+                boot,
+                self.blocking_threads,
+                self.config.demux,
+            ))),
             #[cfg(feature = "csi")]
             security: Extension::new(self.security),
             #[cfg(feature = "tracing")]

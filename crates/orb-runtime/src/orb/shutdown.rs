@@ -85,7 +85,7 @@ impl Shared {
         // Do not keep the links: a socket stays open while a link exists, and its peer may wait for the end
         // of the stream.
         for link in links {
-            if link.serves_others() { link.close() } else { link.rouse() }
+            if link.serves_others() { link.close() } else { link.wake_driver_now() }
         }
         // Running servants may make calls until they finish.
         self.tasks.serving.close();

@@ -9,7 +9,7 @@ use arc_swap::ArcSwapOption;
 use papaya::Guard;
 
 use crate::experiments::ObjectDemux;
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 
 /// Objects by id. The id is a part of the object's key, so that it is stored only once.
 pub(crate) struct ObjectMap {
@@ -18,12 +18,12 @@ pub(crate) struct ObjectMap {
     in_order: Option<Box<InOrder>>,
 }
 
-struct ById(Arc<Entry>);
+struct ById(Arc<ActiveObject>);
 
 /// Objects in the order of insertion. Slots of removed objects are reused.
 #[derive(Default)]
 struct InOrder {
-    places: boxcar::Vec<ArcSwapOption<Entry>>,
+    places: boxcar::Vec<ArcSwapOption<ActiveObject>>,
     taken: Mutex<Taken>,
 }
 
@@ -41,7 +41,7 @@ impl ObjectMap {
         Self { by_id: papaya::HashMap::new(), in_order }
     }
 
-    pub(crate) fn get(&self, id: &[u8]) -> Option<Arc<Entry>> {
+    pub(crate) fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         if let Some(in_order) = &self.in_order {
             return in_order.get(id);
         }
@@ -49,7 +49,7 @@ impl ObjectMap {
     }
 
     /// Adds an object. Returns `false` if another has its id.
-    pub(crate) fn insert(&self, entry: &Arc<Entry>) -> bool {
+    pub(crate) fn insert(&self, entry: &Arc<ActiveObject>) -> bool {
         let added = self.by_id.pin().try_insert(ById(Arc::clone(entry)), ()).is_ok();
         if added && let Some(in_order) = &self.in_order {
             in_order.push(entry);
@@ -82,13 +82,13 @@ impl ObjectMap {
     }
 
     /// Returns the objects for which the predicate holds.
-    pub(crate) fn filter(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Arc<Entry>> {
+    pub(crate) fn filter(&self, wanted: impl Fn(&ActiveObject) -> bool) -> Vec<Arc<ActiveObject>> {
         self.by_id.pin().keys().filter(|found| wanted(&found.0)).map(|found| Arc::clone(&found.0)).collect()
     }
 }
 
 impl InOrder {
-    fn get(&self, id: &[u8]) -> Option<Arc<Entry>> {
+    fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         self.places.iter().find_map(|(_, place)| {
             let held = place.load();
             held.as_ref().filter(|entry| entry.id() == id).map(Arc::clone)
@@ -99,7 +99,7 @@ impl InOrder {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, entry: &Arc<Entry>) {
+    fn push(&self, entry: &Arc<ActiveObject>) {
         let mut taken = self.taken();
         let free = taken.free.pop();
         let at = free.unwrap_or_else(|| self.places.push(ArcSwapOption::empty()));
@@ -109,7 +109,7 @@ impl InOrder {
         }
     }
 
-    fn remove(&self, entry: &Arc<Entry>) {
+    fn remove(&self, entry: &Arc<ActiveObject>) {
         let mut taken = self.taken();
         let Some(at) = taken.by.remove(&(Arc::as_ptr(entry) as usize)) else { return };
         if let Some(place) = self.places.get(at) {

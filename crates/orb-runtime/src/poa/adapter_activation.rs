@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
-use crate::poa::core::Awaited;
+use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::servants::Boxed;
@@ -63,12 +63,12 @@ impl<A: AdapterActivator> Activator for A {
 
 /// The adapter activator of a POA, and its running activations by child name.
 #[derive(Default)]
-pub(crate) struct Births {
+pub(crate) struct AdapterActivations {
     activator: Mutex<Option<Arc<dyn Activator>>>,
     steps: Steps<Box<str>>,
 }
 
-impl Births {
+impl AdapterActivations {
     fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Activator>>> {
         self.activator.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,7 +82,7 @@ impl Births {
         drop(before);
     }
 
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release(&self) {
         self.set(None);
     }
 }
@@ -92,9 +92,9 @@ impl Poa {
     #[doc(alias = "the_activator")]
     pub fn set_adapter_activator<A: AdapterActivator>(&self, activator: impl Into<Option<A>>) {
         let activator = activator.into().map(|activator| Arc::new(activator) as Arc<dyn Activator>);
-        self.core.node().births.set(activator);
+        self.core.node().adapter_activations.set(activator);
         if self.core.is_destroyed() {
-            self.core.node().births.let_go();
+            self.core.node().adapter_activations.release();
         }
     }
 
@@ -102,7 +102,7 @@ impl Poa {
     #[must_use]
     #[doc(alias = "the_activator")]
     pub fn has_adapter_activator(&self) -> bool {
-        self.core.node().births.are_possible()
+        self.core.node().adapter_activations.are_possible()
     }
 
     /// Returns the child of that name. If it is missing, the adapter activator creates it. If an activation
@@ -117,7 +117,7 @@ impl Poa {
     pub async fn find_or_activate(&self, name: &str) -> Result<Self, PoaError> {
         loop {
             if let Ok(child) = self.find(name) {
-                if let Some(step) = self.core.node().births.steps.get(name)
+                if let Some(step) = self.core.node().adapter_activations.steps.get(name)
                     && !steps::is_step_of(&self.orb)
                 {
                     let _ = step.await;
@@ -125,7 +125,7 @@ impl Poa {
                 return Ok(child);
             }
             let none = || PoaError::AdapterNonExistent(name.to_owned());
-            let step = self.core.bear(&self.orb, name)?.ok_or_else(none)?;
+            let step = self.core.activate_child(&self.orb, name)?.ok_or_else(none)?;
             match step.await {
                 Ok(()) => {}
                 Err(Refusal::System(error)) if error.kind != SystemExceptionKind::ObjectNotExist => {
@@ -143,18 +143,18 @@ impl PoaGate {
     ///
     /// # Errors
     /// Those of [`Steps::bring`].
-    pub(crate) fn bear(
+    pub(crate) fn activate_child(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
         name: &str,
     ) -> Result<Option<Making>, SystemException> {
-        let activator = self.node().births.lock().clone();
-        let Some(activator) = activator else { return Ok(self.node().births.steps.get(name)) };
+        let activator = self.node().adapter_activations.lock().clone();
+        let Some(activator) = activator else { return Ok(self.node().adapter_activations.steps.get(name)) };
         let is_there = || self.child(name).is_some();
         let parent = Poa::new(Arc::clone(self), orb);
         let work = |name: Box<str>| async move {
             let _turn = parent.core.take_turn().await;
-            let _awaited = Awaited::new(&parent.core, &name);
+            let _awaited = ChildInitGuard::new(&parent.core, &name);
             let asked = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
             let made = match asked {
                 Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),
@@ -165,7 +165,7 @@ impl PoaGate {
             };
             made.map_err(Refusal::System)
         };
-        self.node().births.steps.bring((self, orb), name, is_there, work).map(Some)
+        self.node().adapter_activations.steps.bring((self, orb), name, is_there, work).map(Some)
     }
 }
 
@@ -176,7 +176,7 @@ fn failed(name: &str, text: &str) -> SystemException {
         .because(format!("the adapter activator failed for `{name}`: {text}"))
 }
 
-impl fmt::Debug for Births {
+impl fmt::Debug for AdapterActivations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Births").finish_non_exhaustive()
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::poa::core::Awaited;
+use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::manager::PoaManager;
@@ -184,7 +184,7 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
             Choice::Of(manager) => Some(manager),
         };
         // Requests must not find the POA before its servant or servant manager is set.
-        let _awaited = Awaited::new(&self.parent.core, &self.name);
+        let _awaited = ChildInitGuard::new(&self.parent.core, &self.name);
         let poa = self.parent.create(&self.name, self.policies, manager.as_ref().map(PoaManager::core))?;
         if let Some(finish) = self.finish {
             finish(&poa)?;

@@ -13,17 +13,17 @@ use tokio::sync::Semaphore;
 use crate::experiments::ObjectDemux;
 use crate::object_key::{PathBuf, Place};
 use crate::poa::active_object_map::ObjectMap;
-use crate::poa::adapter_activation::Births;
+use crate::poa::adapter_activation::AdapterActivations;
 use crate::poa::destroy::Ending;
 use crate::poa::manager::ManagerCore;
 use crate::poa::policies::Policies;
 use crate::poa::policy::{
     IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy, ThreadModel,
 };
-use crate::poa::servant_activation::Makers;
+use crate::poa::servant_activation::ServantActivations;
 use crate::poa::step_queue as steps;
 use crate::runtime::Shared;
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::{Gate, PoaGate};
 use crate::servant::thread_model::Turn;
 
@@ -31,13 +31,13 @@ use crate::servant::thread_model::Turn;
 pub(crate) struct PoaNode {
     /// This POA or an ancestor is still being initialized, by a builder or an adapter activator: requests are
     /// held.
-    pub(crate) unborn: AtomicBool,
+    pub(crate) initializing: AtomicBool,
     /// The objects that are looked up by id.
     pub(crate) objects: ObjectMap,
     /// The number of active objects.
     pub(crate) active: AtomicUsize,
     /// The default servant or servant locator: serves requests for objects that are not active.
-    pub(crate) default: ArcSwapOption<Entry>,
+    pub(crate) default: ArcSwapOption<ActiveObject>,
     pub(crate) policies: Policies,
     pub(crate) indexed: bool,
     /// The prefix of the keys of its objects. The object id follows it.
@@ -50,30 +50,30 @@ pub(crate) struct PoaNode {
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
     pub(crate) parent: Weak<PoaGate>,
-    pub(crate) makers: Makers,
-    pub(crate) births: Births,
-    pub(crate) family: Mutex<Family>,
+    pub(crate) servant_activations: ServantActivations,
+    pub(crate) adapter_activations: AdapterActivations,
+    pub(crate) family: Mutex<Children>,
     /// The objects of each servant of which programs have handles.
-    pub(crate) servants: Mutex<HashMap<usize, Vec<Weak<Entry>>>>,
+    pub(crate) servants: Mutex<HashMap<usize, Vec<Weak<ActiveObject>>>>,
 }
 
 #[derive(Default)]
-pub(crate) struct Family {
+pub(crate) struct Children {
     pub(crate) children: HashMap<Box<str>, Arc<PoaGate>>,
-    /// The children that are being initialized, with the number of [`Awaited`] guards of each.
+    /// The children that are being initialized, with the number of [`ChildInitGuard`] guards of each.
     awaited: HashMap<Box<str>, usize>,
     /// Set once the POA is being destroyed. No child can be created any more.
     pub(crate) ending: Option<Ending>,
 }
 
 /// Guard that holds requests for a child POA while it is initialized, even if the child exists already.
-pub(crate) struct Awaited<'a> {
+pub(crate) struct ChildInitGuard<'a> {
     parent: &'a Arc<PoaGate>,
     name: &'a str,
 }
 
 /// The parameters of [`PoaGate::new`] that differ between sibling POAs.
-pub(crate) struct Birth {
+pub(crate) struct PoaParams {
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
     pub(crate) policies: Policies,
@@ -81,7 +81,7 @@ pub(crate) struct Birth {
     pub(crate) prefix: Box<[u8]>,
     pub(crate) place: Option<Place>,
     pub(crate) parent: Weak<PoaGate>,
-    pub(crate) unborn: bool,
+    pub(crate) initializing: bool,
 }
 
 impl PoaGate {
@@ -93,13 +93,13 @@ impl PoaGate {
     }
 
     pub(crate) fn new(
-        birth: Birth,
+        birth: PoaParams,
         number: u32,
         manager: &Arc<ManagerCore>,
         threads: &Arc<Semaphore>,
         main: &Turn,
     ) -> Arc<Self> {
-        let Birth { name, path, policies, demux, prefix, place, parent, unborn } = birth;
+        let PoaParams { name, path, policies, demux, prefix, place, parent, initializing } = birth;
         let turn = match policies.thread {
             ThreadModel::OrbControl => None,
             ThreadModel::Single => Some(Arc::new(Semaphore::new(1))),
@@ -107,7 +107,7 @@ impl PoaGate {
         };
         let is_main = policies.thread == ThreadModel::Main;
         let node = PoaNode {
-            unborn: AtomicBool::new(unborn),
+            initializing: AtomicBool::new(initializing),
             objects: ObjectMap::new(demux),
             active: AtomicUsize::new(0),
             default: ArcSwapOption::empty(),
@@ -120,8 +120,8 @@ impl PoaGate {
             name,
             path,
             parent,
-            makers: Makers::default(),
-            births: Births::default(),
+            servant_activations: ServantActivations::default(),
+            adapter_activations: AdapterActivations::default(),
             family: Mutex::default(),
             servants: Mutex::default(),
         };
@@ -133,39 +133,39 @@ impl PoaGate {
 
     /// Sets the state of the manager. The caller holds the manager's lock.
     pub(crate) fn set_gate(&self, gate: Gate) {
-        let gate = if gate == Gate::Active && self.is_unborn() { Gate::Holding } else { gate };
+        let gate = if gate == Gate::Active && self.is_initializing() { Gate::Holding } else { gate };
         if self.gate() != Gate::Destroyed {
             self.store_gate(gate);
         }
     }
 
-    fn is_unborn(&self) -> bool {
-        self.node().unborn.load(Ordering::Relaxed)
+    fn is_initializing(&self) -> bool {
+        self.node().initializing.load(Ordering::Relaxed)
     }
 
     /// Returns whether requests for a child of that name must be held. `family` is that of this POA.
-    pub(crate) fn bears(&self, family: &Family, name: &str) -> bool {
-        self.is_unborn() || family.awaited.contains_key(name)
+    pub(crate) fn holds_child(&self, family: &Children, name: &str) -> bool {
+        self.is_initializing() || family.awaited.contains_key(name)
     }
 
     /// Returns whether this POA serves the calling task although it is being initialized: the task is its
     /// adapter activator.
     pub(crate) fn serves_its_activator(&self, orb: &Shared) -> bool {
-        self.is_unborn() && steps::is_step_of(orb) && self.node().manager.is_active()
+        self.is_initializing() && steps::is_step_of(orb) && self.node().manager.is_active()
     }
 
     /// Ends the initialization: requests of this POA start, and those of its children that are not being
     /// initialized.
-    fn is_born(self: &Arc<Self>) {
+    fn finish_initialization(self: &Arc<Self>) {
         let family = self.family();
-        self.node().manager.takes_up(self, || self.node().unborn.store(false, Ordering::Relaxed));
+        self.node().manager.takes_up(self, || self.node().initializing.store(false, Ordering::Relaxed));
         let done = family.children.iter().filter(|(name, _)| !family.awaited.contains_key(*name));
         let children: Vec<_> = done.map(|(_, child)| Arc::clone(child)).collect();
         drop(family);
-        children.iter().for_each(Self::is_born);
+        children.iter().for_each(Self::finish_initialization);
     }
 
-    pub(crate) fn family(&self) -> MutexGuard<'_, Family> {
+    pub(crate) fn family(&self) -> MutexGuard<'_, Children> {
         self.node().family.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,13 +174,13 @@ impl PoaGate {
     }
 
     /// Counts an object as active, in this POA and in the whole ORB.
-    pub(crate) fn note_activated(&self, in_orb: &AtomicUsize) {
+    pub(crate) fn count_activation(&self, in_orb: &AtomicUsize) {
         self.node().active.fetch_add(1, Ordering::Relaxed);
         in_orb.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an object as no longer active.
-    pub(crate) fn note_retired(&self, in_orb: &AtomicUsize) {
+    pub(crate) fn count_deactivation(&self, in_orb: &AtomicUsize) {
         self.node().active.fetch_sub(1, Ordering::Relaxed);
         in_orb.fetch_sub(1, Ordering::Relaxed);
     }
@@ -205,7 +205,7 @@ impl PoaGate {
     }
 
     /// Returns the object of that id, or else the default servant or servant locator.
-    pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<Entry>> {
+    pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         let found = if self.node().policies.retains() { self.node().objects.get(id) } else { None };
         match found {
             Some(entry) => Some(entry),
@@ -235,7 +235,7 @@ impl PoaGate {
 
     /// Records that the servant has the object. Returns `false` if `exclusive` is set and the servant has an
     /// object already.
-    pub(crate) fn note_servant(&self, servant: usize, entry: &Arc<Entry>, exclusive: bool) -> bool {
+    pub(crate) fn note_servant(&self, servant: usize, entry: &Arc<ActiveObject>, exclusive: bool) -> bool {
         let mut servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = servants.entry(servant).or_default();
         objects.retain(|object| object.upgrade().is_some_and(|object| !object.is_gone()));
@@ -249,13 +249,13 @@ impl PoaGate {
     }
 
     /// Returns the active objects of a servant.
-    pub(crate) fn objects_of(&self, servant: usize) -> Vec<Arc<Entry>> {
+    pub(crate) fn objects_of(&self, servant: usize) -> Vec<Arc<ActiveObject>> {
         let servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = servants.get(&servant).map(Vec::as_slice).unwrap_or_default();
         objects.iter().filter_map(Weak::upgrade).filter(|object| !object.is_gone()).collect()
     }
 
-    pub(crate) fn forget_servant(&self, entry: &Entry) {
+    pub(crate) fn forget_servant(&self, entry: &ActiveObject) {
         let mut servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
         let servant = entry.servant();
         if let Some(objects) = servants.get_mut(&servant) {
@@ -271,31 +271,31 @@ impl PoaGate {
         self.gate() == Gate::Destroyed
     }
 
-    pub(crate) fn let_go_of_default(&self) {
+    pub(crate) fn release_default(&self) {
         if let Some(shared) = self.node().default.swap(None) {
             shared.retire();
         }
     }
 
     /// Drops all references, so that reference cycles between objects and POAs are freed.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release(&self) {
         self.node().objects.clear();
-        self.node().makers.let_go();
-        self.node().births.let_go();
-        self.let_go_of_default();
+        self.node().servant_activations.release();
+        self.node().adapter_activations.release();
+        self.release_default();
         let children = std::mem::take(&mut self.family().children);
-        children.into_values().for_each(|child| child.let_go());
+        children.into_values().for_each(|child| child.release());
     }
 }
 
-impl<'a> Awaited<'a> {
+impl<'a> ChildInitGuard<'a> {
     pub(crate) fn new(parent: &'a Arc<PoaGate>, name: &'a str) -> Self {
         *parent.family().awaited.entry(name.into()).or_default() += 1;
         Self { parent, name }
     }
 }
 
-impl Drop for Awaited<'_> {
+impl Drop for ChildInitGuard<'_> {
     fn drop(&mut self) {
         let mut family = self.parent.family();
         let Some(others) = family.awaited.get_mut(self.name) else { return };
@@ -304,10 +304,10 @@ impl Drop for Awaited<'_> {
             return;
         }
         family.awaited.remove(self.name);
-        let child = family.children.get(self.name).filter(|_| !self.parent.is_unborn()).map(Arc::clone);
+        let child = family.children.get(self.name).filter(|_| !self.parent.is_initializing()).map(Arc::clone);
         drop(family);
         if let Some(child) = child {
-            child.is_born();
+            child.finish_initialization();
         }
     }
 }

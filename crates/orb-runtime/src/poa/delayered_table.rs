@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use papaya::{Equivalent, Guard};
 
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 
 /// Every operation of every active object. Keys and names are not copied: they belong to the objects.
 #[derive(Default)]
 pub(crate) struct Together(papaya::HashMap<Pair, ()>);
 
 struct Pair {
-    entry: Arc<Entry>,
+    entry: Arc<ActiveObject>,
     number: u16,
 }
 
@@ -24,14 +24,14 @@ struct Asked<'a> {
 }
 
 impl Together {
-    pub(crate) fn get(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<Entry>, u16)> {
+    pub(crate) fn get(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
         let table = self.0.pin();
         let (pair, ()) = table.get_key_value(&Asked { key, operation })?;
         Some((Arc::clone(&pair.entry), pair.number))
     }
 
     /// Adds an object that is in its POA's table. Replaces an earlier object with the same key.
-    pub(crate) fn insert(&self, entry: &Arc<Entry>) {
+    pub(crate) fn insert(&self, entry: &Arc<ActiveObject>) {
         let table = self.0.pin();
         for (number, name) in (0..=u16::MAX).zip(entry.skeleton.operations().names) {
             let asked = Asked { key: entry.key(), operation: name.as_bytes() };
@@ -47,7 +47,7 @@ impl Together {
     }
 
     /// Removes a retired object, while no other object can have its key.
-    pub(crate) fn remove(&self, entry: &Entry) {
+    pub(crate) fn remove(&self, entry: &ActiveObject) {
         let guard = self.0.guard();
         for name in entry.skeleton.operations().names {
             let asked = Asked { key: entry.key(), operation: name.as_bytes() };

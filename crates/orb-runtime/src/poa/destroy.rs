@@ -88,7 +88,7 @@ impl PoaGate {
     async fn end(self: &Arc<Self>, orb: &Arc<Shared>, etherealize: bool) {
         orb.adapter().idle(self).await;
         // Running steps of the servant activator finish first.
-        self.node().makers.steps.over().await;
+        self.node().servant_activations.steps.over().await;
         // Pairs with the fence in `Poa::put`: an activation after this point sees that the POA is destroyed,
         // and reverts itself.
         fence(Ordering::SeqCst);
@@ -105,7 +105,7 @@ impl PoaGate {
             }
             tokio::task::yield_now().await;
         }
-        self.let_go();
+        self.release();
         orb.adapter().forget_poa(self);
         if let Some(parent) = self.node().parent.upgrade() {
             let mut family = parent.family();

@@ -8,9 +8,9 @@ use crate::servant::request::OBJECT_ID;
 use crate::servant::{DispatchSlot, ServerRequest, Skeleton};
 
 /// Skeleton that answers every request with the location of the object.
-pub(crate) struct Elsewhere(pub(crate) ForwardRequest);
+pub(crate) struct Forwarder(pub(crate) ForwardRequest);
 
-impl Skeleton for Elsewhere {
+impl Skeleton for Forwarder {
     fn repository_ids(&self) -> &'static [&'static str] {
         &[OBJECT_ID]
     }

@@ -8,17 +8,17 @@ use giop_codec::ior::OperationNumbers;
 
 use crate::experiments::OperationDemux;
 use crate::object_key::SystemId;
-use crate::poa::object_adapter::{Adapter, Located};
+use crate::poa::object_adapter::{Located, ObjectAdapter};
 use crate::poa::policy::LifespanPolicy;
 use crate::runtime::Shared;
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::Gate;
 
 impl Shared {
     /// Returns the object adapter.
     #[inline]
     #[expect(clippy::expect_used, reason = "the builder always sets it")]
-    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+    pub(crate) fn adapter(&self) -> &Arc<ObjectAdapter> {
         self.extensions.adapter.get().expect("an ORB has an object adapter")
     }
 
@@ -26,10 +26,16 @@ impl Shared {
     /// longer held.
     pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
         match self.adapter().locate_or_level(key) {
-            Located::Object(entry) if !entry.is_gone() || entry.poa.node().makers.are_there() => true,
-            Located::Missing(poa, _) if poa.gate() == Gate::Holding || poa.node().makers.are_there() => true,
+            Located::Object(entry) if !entry.is_gone() || entry.poa.node().servant_activations.is_set() => {
+                true
+            }
+            Located::Missing(poa, _)
+                if poa.gate() == Gate::Holding || poa.node().servant_activations.is_set() =>
+            {
+                true
+            }
             Located::Level(parent, _)
-                if parent.gate() == Gate::Holding || parent.node().births.are_possible() =>
+                if parent.gate() == Gate::Holding || parent.node().adapter_activations.are_possible() =>
             {
                 true
             }
@@ -39,9 +45,9 @@ impl Shared {
 
     /// Takes an object out of service. Its servant activator etherealizes it after its last request. Returns
     /// whether this call deactivated it.
-    pub(crate) fn deactivate(self: &Arc<Self>, entry: &Arc<Entry>, cleanup_in_progress: bool) -> bool {
-        if entry.poa.node().makers.are_there() {
-            entry.poa.unmake(self, entry, cleanup_in_progress)
+    pub(crate) fn deactivate(self: &Arc<Self>, entry: &Arc<ActiveObject>, cleanup_in_progress: bool) -> bool {
+        if entry.poa.node().servant_activations.is_set() {
+            entry.poa.etherealize(self, entry, cleanup_in_progress)
         } else {
             self.adapter().deactivate(entry)
         }

@@ -151,7 +151,7 @@ impl PoaManager {
     pub fn deactivate(&self, etherealize: bool) -> Result<Completion, AdapterInactive> {
         let mut completion = self.change(PoaManagerState::Inactive)?;
         if etherealize {
-            for poa in self.core.poas().into_iter().filter(|poa| poa.node().makers.are_there()) {
+            for poa in self.core.poas().into_iter().filter(|poa| poa.node().servant_activations.is_set()) {
                 for entry in self.orb.adapter().objects_of(&poa) {
                     self.orb.deactivate(&entry, true);
                     completion.endings.extend(poa.ending(&entry));

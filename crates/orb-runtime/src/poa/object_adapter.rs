@@ -15,24 +15,24 @@ use tokio::sync::Semaphore;
 use crate::experiments::{Demux, PathDemux};
 use crate::object_key;
 use crate::object_key::{Boot, Key, Path, PathBuf, Place};
-use crate::poa::core::Birth;
+use crate::poa::core::PoaParams;
 use crate::poa::delayered_table::Together;
 use crate::poa::error::PoaError;
 use crate::poa::manager::{ManagerCore, PoaManagerState};
 use crate::poa::places::{Slot, place_poa, start_of_keys, take_place};
 use crate::poa::policies::Policies;
 use crate::poa::policy::{BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy};
-use crate::servant::active_object::{Entry, NO_SLOT, RunMode};
+use crate::servant::active_object::{ActiveObject, NO_SLOT, RunMode};
 use crate::servant::poa_gate::PoaGate;
 use crate::servant::thread_model::MainThread;
 use crate::servant::{Servant, Skeleton};
 
 /// The objects of one ORB.
-pub(crate) struct Adapter {
+pub(crate) struct ObjectAdapter {
     /// Distinguishes the keys of this run from those of earlier runs.
     boot: Boot,
     demux: Demux,
-    slots: boxcar::Vec<Slot<Entry>>,
+    slots: boxcar::Vec<Slot<ActiveObject>>,
     free: Mutex<VecDeque<u32>>,
     active: AtomicUsize,
     /// Whether an object with streamed operations was activated.
@@ -61,7 +61,7 @@ pub(crate) struct Adapter {
 
 /// The result of looking up a key.
 pub(crate) enum Located<'a> {
-    Object(Arc<Entry>),
+    Object(Arc<ActiveObject>),
     /// The POA exists, but has no active object with this id.
     Missing(Arc<PoaGate>, &'a [u8]),
     /// The POA does not exist. This is its nearest existing ancestor, and the name of the missing child.
@@ -79,7 +79,7 @@ pub(crate) enum KeyRefused {
     Reserved,
 }
 
-impl Streams for Adapter {
+impl Streams for ObjectAdapter {
     fn any(&self) -> bool {
         self.streams.load(Ordering::Relaxed)
     }
@@ -98,7 +98,7 @@ impl Streams for Adapter {
     }
 }
 
-impl Adapter {
+impl ObjectAdapter {
     pub(crate) fn new(boot: Boot, blocking_threads: usize, demux: Demux) -> Self {
         let threads = Arc::new(Semaphore::new(blocking_threads));
         let main = MainThread::default();
@@ -107,8 +107,9 @@ impl Adapter {
         let free_poas = Mutex::default();
         let poa = |number, name: &str, policies, (prefix, place)| {
             let (name, path, objects) = (name.into(), PathBuf::default(), demux.objects);
-            let (parent, unborn) = (Weak::new(), false);
-            let birth = Birth { name, path, policies, demux: objects, prefix, place, parent, unborn };
+            let (parent, initializing) = (Weak::new(), false);
+            let birth =
+                PoaParams { name, path, policies, demux: objects, prefix, place, parent, initializing };
             PoaGate::new(birth, number, &manager, &threads, &main.turn)
         };
         let root = PathBuf::default();
@@ -170,7 +171,7 @@ impl Adapter {
         name: &[u8],
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
-    ) -> Result<Arc<Entry>, KeyRefused> {
+    ) -> Result<Arc<ActiveObject>, KeyRefused> {
         if object_key::is_reserved(name) {
             return Err(KeyRefused::Reserved);
         }
@@ -185,15 +186,20 @@ impl Adapter {
         id: &[u8],
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
-    ) -> Option<Arc<Entry>> {
+    ) -> Option<Arc<ActiveObject>> {
         self.note(&*skeleton);
         let key = poa.key(id);
-        let entry =
-            Arc::new(Entry::new(&key, poa.node().prefix.len(), NO_SLOT, Arc::clone(poa), (skeleton, mode)));
+        let entry = Arc::new(ActiveObject::new(
+            &key,
+            poa.node().prefix.len(),
+            NO_SLOT,
+            Arc::clone(poa),
+            (skeleton, mode),
+        ));
         if !poa.node().objects.insert(&entry) {
             return None;
         }
-        poa.note_activated(&self.active);
+        poa.count_activation(&self.active);
         self.put_together(&entry);
         Some(entry)
     }
@@ -204,7 +210,7 @@ impl Adapter {
         poa: &Arc<PoaGate>,
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
-    ) -> Arc<Entry> {
+    ) -> Arc<ActiveObject> {
         let place = self.reserve(poa);
         self.activate_at(poa, place, skeleton, mode)
     }
@@ -224,11 +230,11 @@ impl Adapter {
         place: Place,
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
-    ) -> Arc<Entry> {
+    ) -> Arc<ActiveObject> {
         self.note(&*skeleton);
-        poa.note_activated(&self.active);
+        poa.count_activation(&self.active);
         let key = poa.key(&place.octets());
-        let entry = Arc::new(Entry::new(
+        let entry = Arc::new(ActiveObject::new(
             &key,
             poa.node().prefix.len(),
             place.index,
@@ -242,7 +248,7 @@ impl Adapter {
         entry
     }
 
-    fn put_together(&self, entry: &Arc<Entry>) {
+    fn put_together(&self, entry: &Arc<ActiveObject>) {
         if let Some(together) = &self.together {
             together.insert(entry);
         }
@@ -255,7 +261,7 @@ impl Adapter {
         place: Place,
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
-    ) -> Option<Arc<Entry>> {
+    ) -> Option<Arc<ActiveObject>> {
         let _one_at_a_time = poa.family();
         let taken = self.slots.get(place.index as usize).is_none_or(|slot| slot.held.load().is_some());
         (!taken).then(|| self.activate_at(poa, place, skeleton, mode))
@@ -290,7 +296,7 @@ impl Adapter {
     }
 
     /// Returns the object of a key.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<Entry>> {
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<ActiveObject>> {
         match self.locate(key) {
             Located::Object(entry) => Some(entry),
             Located::Missing(..) | Located::Level(..) | Located::Nowhere => None,
@@ -334,7 +340,7 @@ impl Adapter {
     }
 
     /// Finds the object and the number of its operation by one look-up.
-    pub(crate) fn find_together(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<Entry>, u16)> {
+    pub(crate) fn find_together(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
         let found = self.together.as_ref()?.get(key, operation);
         found.filter(|(entry, _)| !entry.is_gone())
     }
@@ -345,7 +351,7 @@ impl Adapter {
 
     /// Returns the object at that place, if it has this key.
     #[inline]
-    fn at(&self, place: Place, key: &[u8]) -> Option<Arc<Entry>> {
+    fn at(&self, place: Place, key: &[u8]) -> Option<Arc<ActiveObject>> {
         let held = self.slots.get(place.index as usize)?.held.load();
         // Comparing the whole key includes the boot stamp and the generation.
         held.as_ref().filter(|entry| entry.key() == key).map(Arc::clone)
@@ -405,7 +411,7 @@ impl Adapter {
         let born = (number, &policies, path.as_path());
         let (prefix, place) =
             start_of_keys(self.boot, self.demux, born, || take_place(&self.transient, &self.free_poas))?;
-        let birth = Birth {
+        let birth = PoaParams {
             name: name.into(),
             path,
             policies,
@@ -413,7 +419,7 @@ impl Adapter {
             prefix,
             place,
             parent: Arc::downgrade(parent),
-            unborn: parent.bears(&family, name),
+            initializing: parent.holds_child(&family, name),
         };
         let poa = PoaGate::new(birth, number, manager, &self.threads, &self.main.turn);
         if policies.bidirectional == BidirectionalPolicy::Both {
@@ -431,7 +437,8 @@ impl Adapter {
     /// Sets the default servant of the POA.
     pub(crate) fn set_default(&self, poa: &Arc<PoaGate>, servant: Servant) {
         self.note(&*servant.skeleton);
-        let entry = Entry::shared(&poa.node().prefix, Arc::clone(poa), (servant.skeleton, servant.mode));
+        let entry =
+            ActiveObject::shared(&poa.node().prefix, Arc::clone(poa), (servant.skeleton, servant.mode));
         // Concurrent look-ups find the old or the new entry.
         if let Some(before) = poa.node().default.swap(Some(Arc::new(entry))) {
             before.retire();
@@ -444,12 +451,12 @@ impl Adapter {
     }
 
     /// Counts the removal of an object that has a servant activator.
-    pub(crate) fn note_retired(&self, poa: &PoaGate) {
-        poa.note_retired(&self.active);
+    pub(crate) fn count_deactivation(&self, poa: &PoaGate) {
+        poa.count_deactivation(&self.active);
     }
 
     /// Deactivates an object that has no servant activator. Active requests continue.
-    pub(crate) fn deactivate(&self, entry: &Entry) -> bool {
+    pub(crate) fn deactivate(&self, entry: &ActiveObject) -> bool {
         if !entry.retire() {
             return false;
         }
@@ -461,13 +468,13 @@ impl Adapter {
             self.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry.slot);
         }
         entry.poa.forget_servant(entry);
-        self.note_retired(&entry.poa);
+        self.count_deactivation(&entry.poa);
         true
     }
 
     /// Removes a retired object from the tables that find it by id. Then another object with that id can be
     /// activated.
-    pub(crate) fn take_out(&self, entry: &Entry) {
+    pub(crate) fn take_out(&self, entry: &ActiveObject) {
         if let Some(together) = &self.together {
             together.remove(entry);
         }
@@ -484,7 +491,7 @@ impl Adapter {
     }
 
     /// Returns all active objects of the POA, without its default servant.
-    pub(crate) fn objects_of(&self, poa: &Arc<PoaGate>) -> Vec<Arc<Entry>> {
+    pub(crate) fn objects_of(&self, poa: &Arc<PoaGate>) -> Vec<Arc<ActiveObject>> {
         let mut all = poa.node().objects.filter(|entry| !entry.is_gone());
         if poa.is_indexed() {
             let slots = self.slots.iter().filter_map(|(_, slot)| slot.held.load_full());
@@ -512,8 +519,8 @@ impl Adapter {
     }
 
     /// Returns the POA's objects with active requests, including its default servant.
-    fn busy(&self, poa: &Arc<PoaGate>) -> Vec<Arc<Entry>> {
-        let mut busy = poa.node().objects.filter(Entry::is_busy);
+    fn busy(&self, poa: &Arc<PoaGate>) -> Vec<Arc<ActiveObject>> {
+        let mut busy = poa.node().objects.filter(ActiveObject::is_busy);
         busy.extend(poa.node().default.load_full().filter(|entry| entry.is_busy()));
         let slots = self.slots.iter().filter_map(|(_, slot)| slot.held.load_full());
         busy.extend(slots.filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
@@ -534,15 +541,15 @@ fn found<'a>(poa: &PoaGate, id: &[u8]) -> Option<Located<'a>> {
     poa.find(id).map(Located::Object)
 }
 
-impl Drop for Adapter {
+impl Drop for ObjectAdapter {
     /// Breaks the reference cycle between objects and their POAs.
     fn drop(&mut self) {
-        self.root.let_go();
-        self.plain.let_go();
+        self.root.release();
+        self.plain.release();
     }
 }
 
-impl fmt::Debug for Adapter {
+impl fmt::Debug for ObjectAdapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Adapter").field("active", &self.len()).finish_non_exhaustive()
     }

@@ -12,13 +12,13 @@ use crate::poa::servants::{ServantActivator, ServantLocator};
 use crate::poa::step_queue::Making;
 use crate::reference::{ObjectRef, Reference, Serves};
 use crate::servant::Servant;
-use crate::servant::active_object::{Entry, RunMode};
+use crate::servant::active_object::{ActiveObject, RunMode};
 
 /// The deactivation of an object. It is out of the map, and its running requests continue. Dropping this has
 /// no effect.
 #[derive(Debug)]
 pub struct Deactivation {
-    entry: Arc<Entry>,
+    entry: Arc<ActiveObject>,
     ended: Option<Making>,
 }
 
@@ -244,11 +244,11 @@ impl Poa {
         if !self.retains() {
             return Err(PoaError::wrong_manager("a POA with NON_RETAIN takes a servant locator"));
         }
-        if !self.core.node().makers.set(Arc::new(activator)) {
+        if !self.core.node().servant_activations.set(Arc::new(activator)) {
             return Err(PoaError::manager_is_set());
         }
         if self.core.is_destroyed() {
-            self.core.node().makers.let_go();
+            self.core.node().servant_activations.release();
             return Err(PoaError::gone());
         }
         Ok(())
@@ -282,7 +282,7 @@ impl Poa {
     #[doc(alias = "get_servant_manager")]
     pub fn has_servant_manager(&self) -> Result<bool, PoaError> {
         self.needs(self.uses_manager(), "get_servant_manager", "USE_SERVANT_MANAGER")?;
-        Ok(self.core.node().makers.are_there() || self.core.node().default.load().is_some())
+        Ok(self.core.node().servant_activations.is_set() || self.core.node().default.load().is_some())
     }
 
     fn uses_manager(&self) -> bool {
@@ -314,7 +314,7 @@ impl Poa {
     }
 
     /// Returns the object of that id, if it is active.
-    fn entry(&self, id: &[u8]) -> Option<Arc<Entry>> {
+    fn entry(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         let found = if self.core.is_indexed() {
             self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
         } else {
@@ -353,7 +353,7 @@ impl Poa {
         }
     }
 
-    fn put(&self, id: Option<&ObjectId>, servant: Servant) -> Result<Arc<Entry>, PoaError> {
+    fn put(&self, id: Option<&ObjectId>, servant: Servant) -> Result<Arc<ActiveObject>, PoaError> {
         if self.orb.is_closing() {
             return Err(PoaError::shut_down());
         }
@@ -436,7 +436,7 @@ impl Poa {
         self.orb.adapter().set_default(&self.core, servant);
         fence(Ordering::SeqCst);
         if self.core.is_destroyed() {
-            self.core.let_go_of_default();
+            self.core.release_default();
             return Err(PoaError::gone());
         }
         Ok(())

@@ -13,19 +13,19 @@ use crate::poa::servants::SharedActivator;
 use crate::poa::step_queue as steps;
 use crate::poa::step_queue::{Making, Steps};
 use crate::runtime::Shared;
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::PoaGate;
 use crate::servant::request::panicked;
 use crate::servant::{Refusal, Servant};
 
 /// The servant activator of a POA, and its running steps by object id.
 #[derive(Default)]
-pub(crate) struct Makers {
+pub(crate) struct ServantActivations {
     activator: Mutex<Option<SharedActivator>>,
     pub(crate) steps: Steps<ObjectId>,
 }
 
-impl Makers {
+impl ServantActivations {
     fn lock(&self) -> MutexGuard<'_, Option<SharedActivator>> {
         self.activator.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,7 +40,7 @@ impl Makers {
         true
     }
 
-    pub(crate) fn are_there(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.lock().is_some()
     }
 
@@ -49,7 +49,7 @@ impl Makers {
     }
 
     /// Drops the activator, which may hold a handle of the POA.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release(&self) {
         let activator = self.lock().take();
         drop(activator);
     }
@@ -74,8 +74,8 @@ impl PoaGate {
         orb: &Arc<Shared>,
         id: &[u8],
     ) -> Result<Option<Making>, SystemException> {
-        let Some(activator) = self.node().makers.activator() else {
-            return Ok(self.node().makers.steps.get(id));
+        let Some(activator) = self.node().servant_activations.activator() else {
+            return Ok(self.node().servant_activations.steps.get(id));
         };
         let is_there = || self.node().objects.get(id).is_some();
         let poa = Poa::new(Arc::clone(self), orb);
@@ -86,7 +86,7 @@ impl PoaGate {
             let made = made.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
             made.and_then(|servant| poa.core.enter_into_map(&poa.orb, &id, servant))
         };
-        self.node().makers.steps.bring((self, orb), id, is_there, work).map(Some)
+        self.node().servant_activations.steps.bring((self, orb), id, is_there, work).map(Some)
     }
 
     fn enter_into_map(
@@ -122,14 +122,14 @@ impl PoaGate {
 
     /// Deactivates an object with an activator, and etherealizes it after its last request. Returns whether
     /// this call deactivated it.
-    pub(crate) fn unmake(
+    pub(crate) fn etherealize(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
-        entry: &Arc<Entry>,
+        entry: &Arc<ActiveObject>,
         cleanup_in_progress: bool,
     ) -> bool {
         let runtime = steps::runtime(orb);
-        let (activator, runtime) = match (self.node().makers.activator(), runtime) {
+        let (activator, runtime) = match (self.node().servant_activations.activator(), runtime) {
             (Some(activator), Ok(runtime)) => (activator, runtime),
             (None, _) => return orb.adapter().deactivate(entry),
             (Some(_), Err(error)) => {
@@ -137,12 +137,12 @@ impl PoaGate {
                 return orb.adapter().deactivate(entry);
             }
         };
-        let steps = self.node().makers.steps.lock();
+        let steps = self.node().servant_activations.steps.lock();
         // Retire the object under the lock: a request that finds it retired must also find the step.
         if !entry.retire() {
             return false;
         }
-        orb.adapter().note_retired(self);
+        orb.adapter().count_deactivation(self);
         let (entry, poa) = (Arc::clone(entry), Poa::new(Arc::clone(self), orb));
         let id = ObjectId::from(entry.id());
         let _ending = steps.run(orb, &runtime, id.clone(), async move {
@@ -164,7 +164,7 @@ impl PoaGate {
     }
 
     /// Returns the running etherealization of a deactivated object.
-    pub(crate) fn ending(&self, entry: &Entry) -> Option<Making> {
-        self.node().makers.steps.get(entry.id())
+    pub(crate) fn ending(&self, entry: &ActiveObject) -> Option<Making> {
+        self.node().servant_activations.steps.get(entry.id())
     }
 }

@@ -23,7 +23,7 @@ use giop_codec::giop::{ContextId, ServiceContext};
 use giop_codec::ior::{Ior, RebindMode};
 
 pub use local::{LocalObject, LocalReference, Native, ServesLocally, not_received, not_sent};
-pub(crate) use object::Demand;
+pub(crate) use object::RequiredForm;
 pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
 pub use servants::Serves;

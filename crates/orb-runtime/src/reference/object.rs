@@ -17,8 +17,8 @@ use crate::endpoint::{Host, profiles};
 use crate::opaque::Opaque;
 use crate::reference::{CallOptions, Reference};
 use crate::runtime::Shared;
-use crate::servant::active_object::Entry;
-use crate::servant::ending_behind_us;
+use crate::servant::active_object::ActiveObject;
+use crate::servant::etherealizing_in_caller;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
@@ -50,7 +50,7 @@ struct RefCore {
     /// The server is still to be asked.
     asks: AtomicBool,
     /// The required form of connections, if there is one.
-    demand: Option<Demand>,
+    demand: Option<RequiredForm>,
     /// The credentials of its calls, if they differ from those of the ORB.
     #[cfg(feature = "csi")]
     credentials: Option<crate::csi::Credentials>,
@@ -67,7 +67,7 @@ pub(crate) enum Url {
 
 /// The required form of all requests through a reference. Connections of another form are not used.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Demand {
+pub(crate) struct RequiredForm {
     pub(crate) version: Version,
     pub(crate) code_sets: CodeSets,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Demand {
 /// The key of an object of this ORB, and its entry while it is active.
 struct Own {
     key: ObjectKey,
-    entry: ArcSwapOption<Entry>,
+    entry: ArcSwapOption<ActiveObject>,
 }
 
 /// The rule for repeating failed calls.
@@ -161,7 +161,7 @@ impl ObjectRef {
     }
 
     /// Creates a reference to the object of this ORB with that key. The entry may serve several objects.
-    pub(crate) fn local(orb: &Arc<Shared>, entry: &Arc<Entry>, key: &[u8]) -> Self {
+    pub(crate) fn local(orb: &Arc<Shared>, entry: &Arc<ActiveObject>, key: &[u8]) -> Self {
         Self::of_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
     }
 
@@ -170,7 +170,7 @@ impl ObjectRef {
         orb: &Arc<Shared>,
         type_id: &str,
         key: ObjectKey,
-        entry: Option<Arc<Entry>>,
+        entry: Option<Arc<ActiveObject>>,
     ) -> Self {
         let ior = orb.ior(type_id, key.as_slice());
         // In an ORB that does not listen, the reference has no profile and is valid only in this process.
@@ -192,7 +192,7 @@ impl ObjectRef {
         Self::new_core(orb, ior, own, None)
     }
 
-    fn new_core(orb: &Arc<Shared>, ior: Ior, own: Option<Own>, demand: Option<Demand>) -> Self {
+    fn new_core(orb: &Arc<Shared>, ior: Ior, own: Option<Own>, demand: Option<RequiredForm>) -> Self {
         let core = RefCore {
             ior,
             orb: Arc::clone(orb),
@@ -243,7 +243,7 @@ impl ObjectRef {
     }
 
     /// Returns a reference to the same object, with this one's credentials and its own binding.
-    fn anew(&self, demand: Option<Demand>) -> Self {
+    fn anew(&self, demand: Option<RequiredForm>) -> Self {
         let own = self.core.own.as_ref().map(|own| Own::new(own.key.clone(), None));
         #[cfg_attr(
             not(feature = "csi"),
@@ -277,11 +277,11 @@ impl ObjectRef {
 
     /// Returns another reference to the same object, whose requests are sent only in that form.
     pub(crate) fn for_bodies(&self, version: Version, code_sets: CodeSets) -> Self {
-        self.anew(Some(Demand { version, code_sets }))
+        self.anew(Some(RequiredForm { version, code_sets }))
     }
 
     /// Returns the required form of its requests.
-    pub(crate) fn demand(&self) -> Option<Demand> {
+    pub(crate) fn demand(&self) -> Option<RequiredForm> {
         self.core.demand
     }
 
@@ -306,20 +306,20 @@ impl ObjectRef {
 
     /// Returns the object's entry while it is active in this ORB, and to its requests until they are done.
     #[inline]
-    pub(crate) fn home(&self) -> Option<Arc<Entry>> {
+    pub(crate) fn home(&self) -> Option<Arc<ActiveObject>> {
         let own = self.core.own.as_ref()?;
         let last = own.entry.load();
         match last.as_ref() {
             Some(entry) if !entry.is_gone() => Some(Arc::clone(entry)),
             _ => {
                 let orb = &self.core.orb;
-                own.find(orb).or_else(|| ending_behind_us(orb, own.key.as_slice()))
+                own.find(orb).or_else(|| etherealizing_in_caller(orb, own.key.as_slice()))
             }
         }
     }
 
     /// Returns the last result of [`home`](Self::home), even if that object is no longer active.
-    pub(crate) fn last_home(&self) -> Option<Arc<Entry>> {
+    pub(crate) fn last_home(&self) -> Option<Arc<ActiveObject>> {
         self.core.own.as_ref()?.entry.load_full()
     }
 
@@ -438,12 +438,12 @@ impl ObjectRef {
 }
 
 impl Own {
-    fn new(key: ObjectKey, entry: Option<Arc<Entry>>) -> Self {
+    fn new(key: ObjectKey, entry: Option<Arc<ActiveObject>>) -> Self {
         Self { key, entry: ArcSwapOption::new(entry) }
     }
 
     #[cold]
-    fn find(&self, orb: &Shared) -> Option<Arc<Entry>> {
+    fn find(&self, orb: &Shared) -> Option<Arc<ActiveObject>> {
         let found = orb.adapter().find(self.key.as_slice()).filter(|entry| !entry.is_gone())?;
         self.entry.store(Some(Arc::clone(&found)));
         Some(found)

@@ -4,7 +4,7 @@ use giop_codec::EncodeError;
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, OrbType, TaggedComponent, UiopProfile};
 
-use crate::endpoint::{Endpoint, Family, Route, interleaved, this_machine, unix_paths};
+use crate::endpoint::{AddressFamily, Endpoint, Route, interleaved, this_machine, unix_paths};
 use crate::runtime::Shared;
 
 impl Shared {
@@ -126,7 +126,7 @@ impl Shared {
             true => addresses,
             false => Vec::new(),
         };
-        let hosts = interleaved(addresses, |(host, _)| Family::of_host(host));
+        let hosts = interleaved(addresses, |(host, _)| AddressFamily::of_host(host));
         let hosts = hosts.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
         unix.map(|path| Endpoint::Unix { path }).chain(secure).chain(hosts).collect()
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use futures_util::task::AtomicWaker;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 
-use crate::connection::{Link, now};
+use crate::connection::{SharedConnection, now};
 use crate::runtime::Shared;
 
 /// Minimum size of replies that are counted, in bytes. Connections with less in their queues are not
@@ -123,7 +123,7 @@ impl Shared {
 
     /// Returns an entry in the queue if a request of that operation must be held.
     #[cold]
-    pub(crate) fn wait_for_memory(&self, operation: &[u8], link: &Link) -> Option<Arc<Ticket>> {
+    pub(crate) fn wait_for_memory(&self, operation: &[u8], link: &SharedConnection) -> Option<Arc<Ticket>> {
         let known = self.backpressure.knows(operation) && !self.is_closing();
         let mut waiting = known.then(|| self.backpressure.waiting())?;
         if !self.is_crowded() || waiting.is_empty() && !self.pool().is_crowded() {

@@ -27,7 +27,7 @@ pub(crate) use extension::{Extension, Extensions};
 pub(crate) use pauses::{CROWDED, Pauses};
 
 use crate::config::Config;
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
 use crate::transport::Sockets;
 
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     #[cfg(feature = "tls")]
     pub(crate) handshakes: Arc<crate::tls::handshakes::Handshakes>,
     pub(crate) endpoints: Vec<Endpoint>,
-    links: Mutex<HashMap<u64, Weak<Link>>>,
+    links: Mutex<HashMap<u64, Weak<SharedConnection>>>,
     next_number: AtomicU64,
     pub(crate) counters: Counters,
     pub(crate) tasks: Tasks,
@@ -145,7 +145,7 @@ impl Shared {
     }
 
     /// Returns whether a connection like this one must be closed now.
-    pub(crate) fn closes(&self, link: &Link) -> bool {
+    pub(crate) fn closes(&self, link: &SharedConnection) -> bool {
         self.is_closing() && (self.closing.ending.load(Ordering::Acquire) || link.serves_others())
     }
 
@@ -170,7 +170,7 @@ impl Shared {
         tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
     }
 
-    pub(crate) fn links(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Weak<Link>>> {
+    pub(crate) fn links(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Weak<SharedConnection>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,7 +185,7 @@ impl Shared {
     }
 
     /// Adds the counters of a closed connection to those of the ORB.
-    pub(crate) fn ended(self: &Arc<Self>, id: u64, link: &Link) {
+    pub(crate) fn ended(self: &Arc<Self>, id: u64, link: &SharedConnection) {
         self.trim_pool_later();
         if let Some(ProtocolError::Header(error @ HeaderError::Magic([0x16, 3, ..]))) = link.protocol_error()
         {
@@ -245,7 +245,7 @@ impl Shared {
         first
     }
 
-    pub(crate) fn open_links(&self) -> Vec<Arc<Link>> {
+    pub(crate) fn open_links(&self) -> Vec<Arc<SharedConnection>> {
         self.links().values().filter_map(std::sync::Weak::upgrade).collect()
     }
 

@@ -63,7 +63,7 @@ impl Shared {
     }
 
     /// Removes the connection or call from those that wait for `Orb::resume`.
-    pub(crate) fn waits_no_more(&self, number: u64) {
+    pub(crate) fn stop_holding(&self, number: u64) {
         if self.is_on_hold() {
             self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
         }
@@ -75,7 +75,7 @@ impl Shared {
         struct Call<'a>(&'a Shared, u64);
         impl Drop for Call<'_> {
             fn drop(&mut self) {
-                self.0.waits_no_more(self.1);
+                self.0.stop_holding(self.1);
             }
         }
         if !self.is_on_hold() {

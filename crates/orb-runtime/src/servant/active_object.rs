@@ -38,7 +38,7 @@ impl RunMode {
 ///
 /// The size is 64 bytes, which makes one allocation of 80 together with the reference counts. A generated key
 /// is stored inline.
-pub(crate) struct Entry {
+pub(crate) struct ActiveObject {
     /// Stored inline if it is a generated (active) key.
     key: ObjectId,
     pub(crate) skeleton: Arc<dyn Skeleton>,
@@ -57,9 +57,9 @@ pub(crate) struct Entry {
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
 /// Guard that counts an active request of an entry.
-pub(crate) struct InFlight<E: Deref<Target = Entry> = Arc<Entry>>(E);
+pub(crate) struct InFlight<E: Deref<Target = ActiveObject> = Arc<ActiveObject>>(E);
 
-impl Entry {
+impl ActiveObject {
     /// Creates an entry. `key` ends with the object id, which begins at `id_at`.
     pub(crate) fn new(
         key: &[u8],
@@ -136,8 +136,8 @@ impl Entry {
 
     /// Counts a request made by an active request of this object, even if the object was deactivated since.
     /// `None`: no request is active.
-    pub(crate) fn enter_again(&self) -> Option<InFlight<&Self>> {
-        let under_way = self.count.enter_again();
+    pub(crate) fn enter_nested(&self) -> Option<InFlight<&Self>> {
+        let under_way = self.count.enter_nested();
         let entered = InFlight(self);
         under_way.then_some(entered)
     }
@@ -178,12 +178,12 @@ impl Entry {
 impl InFlight {
     /// Returns whether it counts a request of that entry.
     #[inline]
-    pub(crate) fn is(&self, entry: &Arc<Entry>) -> bool {
+    pub(crate) fn is(&self, entry: &Arc<ActiveObject>) -> bool {
         Arc::ptr_eq(&self.0, entry)
     }
 }
 
-impl<E: Deref<Target = Entry>> Drop for InFlight<E> {
+impl<E: Deref<Target = ActiveObject>> Drop for InFlight<E> {
     #[inline]
     fn drop(&mut self) {
         if self.0.count.leave() {
@@ -192,7 +192,7 @@ impl<E: Deref<Target = Entry>> Drop for InFlight<E> {
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for ActiveObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = ObjectKey::from(self.key());
         f.debug_struct("Entry")
@@ -202,4 +202,4 @@ impl fmt::Debug for Entry {
     }
 }
 
-const _: () = assert!(size_of::<Entry>() == 64);
+const _: () = assert!(size_of::<ActiveObject>() == 64);

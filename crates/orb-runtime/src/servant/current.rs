@@ -17,13 +17,13 @@ use tokio::sync::Notify;
 
 use crate::opaque::Opaque;
 use crate::runtime::Shared;
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 use crate::servant::forward::ForwardRequest;
 use crate::servant::operation_lookup;
 use crate::servant::skeleton::Servant;
-use crate::servant::thread_model::{Callers, Turn};
+use crate::servant::thread_model::{CallStack, Turn};
 use crate::telemetry;
-use crate::telemetry::Seen;
+use crate::telemetry::RequestSpan;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 
@@ -69,16 +69,16 @@ pub(crate) fn current_trace() -> Option<telemetry::TraceContext> {
 }
 
 /// Returns whether the current request, or one of its callers, holds that turn.
-pub(crate) fn has_turn(turn: &Turn) -> bool {
-    let has = |entry: &Entry| entry.poa.turn.as_ref().is_some_and(|own| Arc::ptr_eq(own, turn));
+pub(crate) fn holds_thread_permit(turn: &Turn) -> bool {
+    let has = |entry: &ActiveObject| entry.poa.turn.as_ref().is_some_and(|own| Arc::ptr_eq(own, turn));
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(|request| request.within(has).is_some()))
 }
 
 /// Returns the object with that key if the current request delays its etherealization: the object is
 /// deactivated, and its servant activator runs after this request.
 #[cold]
-pub(crate) fn ending_behind_us(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<Entry>> {
-    let is = |entry: &Entry| entry.is_at(key) && entry.is_gone() && entry.poa.has_activator;
+pub(crate) fn etherealizing_in_caller(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<ActiveObject>> {
+    let is = |entry: &ActiveObject| entry.is_at(key) && entry.is_gone() && entry.poa.has_activator;
     CURRENT.with_borrow(|current| {
         let request = current.as_ref().filter(|request| Arc::ptr_eq(request.core(), orb))?;
         request.within(is).map(Arc::clone)
@@ -116,7 +116,7 @@ struct Info {
     caller: crate::csi::Caller,
     deadline: Option<Instant>,
     /// The chain of callers of a collocated call.
-    callers: Option<Arc<Callers>>,
+    callers: Option<Arc<CallStack>>,
     cancelled: AtomicBool,
     cancel: Notify,
     /// Whether the servant has made a call.
@@ -131,7 +131,7 @@ struct Info {
     /// Number of the operation, if it was found together with the object.
     number: Option<u16>,
     /// The telemetry of the request.
-    seen: Seen,
+    seen: RequestSpan,
 }
 
 /// Data that few requests have.
@@ -143,7 +143,7 @@ pub(crate) struct Extras {
 }
 
 struct Target {
-    entry: Arc<Entry>,
+    entry: Arc<ActiveObject>,
     source: Source,
 }
 
@@ -189,7 +189,7 @@ impl Request {
     /// message. `caller`: the login of the request, and what the reply says about it.
     pub(crate) fn renew(
         &mut self,
-        entry: &Arc<Entry>,
+        entry: &Arc<ActiveObject>,
         incoming: IncomingRequest,
         number: Option<u16>,
         #[cfg(feature = "csi")] caller: crate::csi::Caller,
@@ -226,10 +226,11 @@ impl Request {
     /// Starts the telemetry of the request. The description has no clones yet.
     #[cfg(feature = "tracing")]
     #[inline]
-    pub(crate) fn look_on(&mut self) {
+    pub(crate) fn start_span(&mut self) {
         let info = &*self.info;
         let interface = || self.entry().map_or("", |entry| entry.skeleton.repository_id());
-        let seen = Seen::begin(&info.orb, &self.contexts(), &info.peer, interface, || self.operation());
+        let seen =
+            RequestSpan::begin(&info.orb, &self.contexts(), &info.peer, interface, || self.operation());
         #[cfg(feature = "admin")]
         let seen = seen.counted(&info.orb, interface(), self.operation());
         if let Some(info) = self.info.get_mut() {
@@ -239,13 +240,13 @@ impl Request {
 
     /// Returns the telemetry of the request.
     #[inline]
-    pub(crate) fn seen(&self) -> &Seen {
+    pub(crate) fn seen(&self) -> &RequestSpan {
         &self.info.seen
     }
 
     /// Ends the telemetry of the request, even if a clone of the description is still held.
     #[inline]
-    pub(crate) fn look_away(&mut self) {
+    pub(crate) fn end_span(&mut self) {
         self.info.seen.count();
         if let Some(info) = self.info.get_mut() {
             info.seen.end();
@@ -272,11 +273,11 @@ impl Request {
 
     pub(crate) fn local(
         orb: Arc<Shared>,
-        entry: Arc<Entry>,
+        entry: Arc<ActiveObject>,
         key: Option<ObjectKey>,
         operation: &'static str,
         deadline: Option<Instant>,
-        seen: Seen,
+        seen: RequestSpan,
     ) -> Self {
         let mut request = Self::idle(orb, Peer::Local, None);
         if let Some(info) = request.info.get_mut() {
@@ -289,11 +290,11 @@ impl Request {
     }
 
     /// Returns the chain of callers, and this request if it is relevant to its callees.
-    fn callers(&self) -> Option<Arc<Callers>> {
+    fn callers(&self) -> Option<Arc<CallStack>> {
         let outer = self.info.callers.clone();
         match self.entry() {
             Some(entry) if entry.poa.turn.is_some() || entry.poa.has_activator => {
-                Some(Arc::new(Callers { entry: Arc::clone(entry), outer }))
+                Some(Arc::new(CallStack { entry: Arc::clone(entry), outer }))
             }
             _ => outer,
         }
@@ -301,7 +302,7 @@ impl Request {
 
     /// Returns the innermost object for which `is` holds, among this request's object and those of its
     /// callers.
-    fn within(&self, is: impl Fn(&Entry) -> bool) -> Option<&Arc<Entry>> {
+    fn within(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
         let own = self.entry().filter(|entry| is(entry));
         own.or_else(|| self.info.callers.as_ref()?.find(is))
     }
@@ -438,7 +439,7 @@ impl Request {
     }
 
     /// Returns the entry of the object.
-    pub(crate) fn entry(&self) -> Option<&Arc<Entry>> {
+    pub(crate) fn entry(&self) -> Option<&Arc<ActiveObject>> {
         self.info.target.as_ref().map(|target| &target.entry)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::experiments::{OperationDemux, PathDemux};
 use crate::runtime::Shared;
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 use crate::servant::optable::OpTable;
 use crate::servant::request::ServerRequest;
 
@@ -31,7 +31,7 @@ impl ServerRequest {
 
 /// Returns the name of the operation that a request calls, which may be sent as a number.
 #[inline]
-pub(crate) fn name_of<'a>(orb: &Shared, entry: &Entry, operation: &'a str) -> &'a str {
+pub(crate) fn name_of<'a>(orb: &Shared, entry: &ActiveObject, operation: &'a str) -> &'a str {
     match orb.config.demux.operations {
         OperationDemux::Numeric => entry.skeleton.operations().name_of(operation),
         _ => operation,

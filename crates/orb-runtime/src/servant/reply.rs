@@ -8,7 +8,7 @@ use giop_codec::giop::finish_message;
 use giop_codec::{ByteOrder, EncodeError, Version};
 use giop_proto::ServeToken;
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::opaque::Opaque;
 
 /// A reusable encoder for the replies of a connection.
@@ -16,19 +16,19 @@ use crate::opaque::Opaque;
 pub(crate) struct ReplyBuffer {
     encoder: Encoder,
     /// The connection over which long replies may be sent before they are complete.
-    link: Option<Opaque<Link>>,
+    link: Option<Opaque<SharedConnection>>,
     /// The next reply must be sent whole.
     whole: bool,
 }
 
 impl ReplyBuffer {
-    pub(crate) fn new(link: Option<Arc<Link>>) -> Box<Self> {
+    pub(crate) fn new(link: Option<Arc<SharedConnection>>) -> Box<Self> {
         let link = link.map(Opaque::from);
         Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, whole: false })
     }
 
     /// Returns the connection over which replies are sent.
-    pub(crate) fn link(&self) -> Option<&Opaque<Link>> {
+    pub(crate) fn link(&self) -> Option<&Opaque<SharedConnection>> {
         self.link.as_ref()
     }
 
@@ -69,7 +69,7 @@ impl ReplyBuffer {
 /// whole.
 #[cold]
 fn flow(
-    link: &Opaque<Link>,
+    link: &Opaque<SharedConnection>,
     token: ServeToken,
     encoder: &mut Encoder,
     begun: Mark,

@@ -34,7 +34,7 @@ impl Count {
     /// Counts a request made by an active request, even if the object was deactivated since. The outer
     /// request outlasts it. Returns whether any request was active. In both cases [`leave`](Self::leave) must
     /// follow.
-    pub(crate) fn enter_again(&self) -> bool {
+    pub(crate) fn enter_nested(&self) -> bool {
         self.0.fetch_add(1, Ordering::SeqCst) & REQUESTS != 0
     }
 

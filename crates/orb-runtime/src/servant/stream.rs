@@ -15,7 +15,7 @@ use giop_proto::pool::BufferPool;
 use giop_proto::{Chunk, CloseReason, StreamOf};
 
 use crate::connection::exclusive::Lease;
-use crate::connection::{Fed, Link, now};
+use crate::connection::{Fed, SharedConnection, now};
 use crate::servant::request::ServerRequest;
 use crate::servant::results::{BadResults, ResultStream, Results};
 use crate::servant::served::Served;
@@ -74,7 +74,7 @@ pub struct ByteStream {
 
 /// The connection on which the bytes after `first` are received.
 pub(crate) struct Rest {
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<SharedConnection>,
     pub(crate) of: StreamOf,
     results: Option<Box<Remains>>,
 }

@@ -14,7 +14,7 @@ use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::giop::{ReplyStatus, finish_message};
 use giop_proto::ServeToken;
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::servant::current::Extras;
 use crate::servant::request::{Outcome, ServerRequest};
 use crate::servant::servant_future::LocalFuture;
@@ -187,7 +187,7 @@ async fn pause() {
 
 /// A reply that was begun. If it is incomplete when this is dropped, it cannot be completed.
 struct Begun<'a> {
-    link: &'a Link,
+    link: &'a SharedConnection,
     token: ServeToken,
 }
 

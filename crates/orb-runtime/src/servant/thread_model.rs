@@ -13,7 +13,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 use crate::servant::request::{Outcome, ReplyTo, panicked};
 
 /// The turn of serialized requests: a semaphore with one permit, which is given in order of arrival.
@@ -21,16 +21,16 @@ pub(crate) type Turn = Arc<Semaphore>;
 
 /// The objects of the callers of a collocated request. Their turns are not acquired again, and their end is
 /// not awaited.
-pub(crate) struct Callers {
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) outer: Option<Arc<Callers>>,
+pub(crate) struct CallStack {
+    pub(crate) entry: Arc<ActiveObject>,
+    pub(crate) outer: Option<Arc<CallStack>>,
 }
 
-impl Callers {
+impl CallStack {
     /// Returns the innermost object for which `is` holds.
-    pub(crate) fn find(&self, is: impl Fn(&Entry) -> bool) -> Option<&Arc<Entry>> {
+    pub(crate) fn find(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
         let mut callers = Some(self);
-        while let Some(Callers { entry, outer }) = callers {
+        while let Some(CallStack { entry, outer }) = callers {
             if is(entry) {
                 return Some(entry);
             }

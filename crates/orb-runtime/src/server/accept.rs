@@ -9,9 +9,9 @@ use giop_proto::{Config, Limit, Role, Streams};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::runtime::Shared;
-use crate::server::connection_limiter::Guests;
+use crate::server::connection_limiter::ConnectionLimiter;
 use crate::transport;
 use crate::transport::threads::IoThreads;
 use crate::transport::{Peer, last, unix};
@@ -84,7 +84,7 @@ impl Shared {
     /// backlog.
     pub(crate) fn serve(self: &Arc<Self>, listener: Listener) {
         let core = Arc::clone(self);
-        let guests = Arc::new(Guests::new(&self.config));
+        let limiter = Arc::new(ConnectionLimiter::new(&self.config));
         let secure = matches!(listener, Listener::Tls(_));
         self.tasks.listening.spawn(async move {
             let closed = core.closing.notify.notified();
@@ -98,7 +98,7 @@ impl Shared {
                 };
                 match accepted {
                     Ok((stream, peer)) => {
-                        core.admit(stream, peer, secure, &guests);
+                        core.admit(stream, peer, secure, &limiter);
                         in_a_row += 1;
                         if in_a_row == IN_A_ROW {
                             in_a_row = 0;
@@ -121,17 +121,17 @@ impl Shared {
                 }
             }
             let ends = match &listener {
-                Listener::Tcp(listener) | Listener::Tls(listener) if last::let_nobody_come(listener) => {
+                Listener::Tcp(listener) | Listener::Tls(listener) if last::drop_new_syns(listener) => {
                     listener.local_addr().ok()
                 }
                 _ => None,
             };
-            core.turn_away(&listener, secure, &guests);
+            core.turn_away(&listener, secure, &limiter);
             if let Some(address) = ends {
                 for _ in 0..MOST_HANDSHAKES {
                     tokio::time::sleep(HANDSHAKES).await;
                     let more = last::makes_connections(address.port()).await;
-                    core.turn_away(&listener, secure, &guests);
+                    core.turn_away(&listener, secure, &limiter);
                     if !more {
                         break;
                     }
@@ -143,10 +143,10 @@ impl Shared {
     /// Accepts all connections in the backlog. They are closed gracefully, like all connections that are
     /// accepted after the ORB has begun to close. If the listener were closed first, the system would reset
     /// them, and the clients could not tell whether a request that they sent was executed.
-    fn turn_away(self: &Arc<Self>, listener: &Listener, secure: bool, guests: &Arc<Guests>) {
+    fn turn_away(self: &Arc<Self>, listener: &Listener, secure: bool, limiter: &Arc<ConnectionLimiter>) {
         for _ in 0..MOST_TURNED_AWAY {
             match listener.accept_now() {
-                Ok((stream, peer)) => self.admit(stream, peer, secure, guests),
+                Ok((stream, peer)) => self.admit(stream, peer, secure, limiter),
                 Err(error) if concerns_one(&error) => {}
                 // The backlog is empty, or the system cannot accept now.
                 Err(_) => break,
@@ -154,10 +154,16 @@ impl Shared {
         }
     }
 
-    fn admit(self: &Arc<Self>, stream: TcpStream, peer: Peer, secure: bool, guests: &Arc<Guests>) {
+    fn admit(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        peer: Peer,
+        secure: bool,
+        limiter: &Arc<ConnectionLimiter>,
+    ) {
         let (all, per_address) = (self.config.max_connections, self.config.max_connections_per_address);
         let address = peer.address();
-        let seat = match Guests::enter(guests, address) {
+        let seat = match ConnectionLimiter::enter(limiter, address) {
             Ok((seat, displaces)) => {
                 if displaces {
                     self.hit(Limit::Displaced);
@@ -169,7 +175,7 @@ impl Shared {
                 if !secure {
                     refuse(&stream);
                 }
-                if let Some(refused) = guests.tell() {
+                if let Some(refused) = limiter.tell() {
                     tracing::warn!(
                         target: "zorb",
                         %peer,
@@ -194,7 +200,7 @@ impl Shared {
                 return;
             }
         };
-        let link = Link::new(socket, peer, self.link_config(Role::Server), &self.config);
+        let link = SharedConnection::new(socket, peer, self.link_config(Role::Server), &self.config);
         seat.is_for(&link);
         self.drive(&link, seat);
     }

@@ -17,19 +17,19 @@ use giop_codec::cdr::CodeSets;
 use giop_proto::{IncomingRequest, ServeToken};
 use tokio::runtime::Handle;
 
-use crate::connection::Link;
-use crate::servant::active_object::{Entry, InFlight};
+use crate::connection::SharedConnection;
+use crate::servant::active_object::{ActiveObject, InFlight};
 use crate::servant::charge::Charge;
 use crate::servant::reply::ReplyBuffer;
 use crate::servant::request::{ReplyTo, panicked};
 use crate::servant::{DispatchSlot, Outcome, Request, ServerRequest};
 
 /// Maximum number of slots and encoders kept for reuse.
-pub(crate) const SPARE_SLOTS: usize = 32;
+pub(crate) const MAX_BATCH: usize = 32;
 
 /// The requests of one connection.
-pub(crate) struct Running {
-    link: Arc<Link>,
+pub(crate) struct ActiveRequests {
+    link: Arc<SharedConnection>,
     template: Request,
     /// Operation number of the next request, if it was found together with the object.
     pub(crate) number: Option<u16>,
@@ -38,7 +38,7 @@ pub(crate) struct Running {
     pub(crate) caller: crate::csi::Caller,
     /// The runtime for requests that are not served in place. `None`: that of the driver.
     home: Option<Handle>,
-    spare: Vec<Seat>,
+    spare: Vec<DispatchSlotLease>,
     /// Whether a batch is being started. State that its requests share is released after the last one.
     gathering: bool,
     /// During a batch: the object whose requests are being started.
@@ -47,9 +47,9 @@ pub(crate) struct Running {
     encoders: Vec<Box<ReplyBuffer>>,
     /// Whether bulk results are shared instead of copied into their reply.
     shares: bool,
-    aside: FuturesUnordered<Aside>,
+    aside: FuturesUnordered<SuspendedRequest>,
     /// Objects with an incomplete oneway, and the requests that follow it.
-    waiting: Vec<Queue>,
+    waiting: Vec<OnewayBarrier>,
     /// Descriptions of suspended requests, for cancellation.
     asides: Vec<(ServeToken, Request)>,
     /// Requests that may start because a oneway has completed.
@@ -57,7 +57,7 @@ pub(crate) struct Running {
 }
 
 /// A reusable dispatch slot with its request description.
-struct Seat {
+struct DispatchSlotLease {
     slot: DispatchSlot,
     /// The description for `zorb::request()`. `None` while it is set as the current one.
     current: Option<Request>,
@@ -66,18 +66,18 @@ struct Seat {
 }
 
 /// A suspended request: one that did not complete at its first poll.
-struct Aside {
-    seat: Option<Seat>,
+struct SuspendedRequest {
+    lease: Option<DispatchSlotLease>,
     to: ReplyTo,
     _entered: InFlight,
-    entry: Arc<Entry>,
+    entry: Arc<ActiveObject>,
 }
 
-struct Queue {
+struct OnewayBarrier {
     /// Token of the oneway. Its description follows.
     token: ServeToken,
     oneway: Option<Request>,
-    entry: Arc<Entry>,
+    entry: Arc<ActiveObject>,
     /// The object's key, if the entry is shared by many objects.
     key: Option<Box<[u8]>>,
     requests: VecDeque<IncomingRequest>,
@@ -85,21 +85,26 @@ struct Queue {
 
 /// The reason why a request may not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shut {
+pub(crate) enum EnterError {
     /// The object was deactivated after it was looked up.
-    Gone,
+    Deactivated,
     /// The POA does not let requests start at present.
-    Closed,
+    GateClosed,
 }
 
-impl Queue {
-    fn is_for(&self, entry: &Arc<Entry>, key: &[u8]) -> bool {
+impl OnewayBarrier {
+    fn is_for(&self, entry: &Arc<ActiveObject>, key: &[u8]) -> bool {
         Arc::ptr_eq(&self.entry, entry) && self.key.as_ref().is_none_or(|own| **own == *key)
     }
 }
 
-impl Running {
-    pub(crate) fn new(template: Request, shares: bool, link: Arc<Link>, home: Option<Handle>) -> Self {
+impl ActiveRequests {
+    pub(crate) fn new(
+        template: Request,
+        shares: bool,
+        link: Arc<SharedConnection>,
+        home: Option<Handle>,
+    ) -> Self {
         Self {
             link,
             template,
@@ -125,21 +130,24 @@ impl Running {
     }
 
     /// Counts an active request of the object. Requests of a batch are counted once, until
-    /// [`rest`](Self::rest).
+    /// [`end_batch`](Self::rest).
     #[inline]
-    pub(crate) fn enter<'e>(&mut self, entry: &'e Arc<Entry>) -> Result<Option<InFlight<&'e Entry>>, Shut> {
+    pub(crate) fn enter<'e>(
+        &mut self,
+        entry: &'e Arc<ActiveObject>,
+    ) -> Result<Option<InFlight<&'e ActiveObject>>, EnterError> {
         let mut entered = None;
         if !self.gathering {
-            entered = Some(entry.enter().ok_or(Shut::Gone)?);
+            entered = Some(entry.enter().ok_or(EnterError::Deactivated)?);
         } else if entry.is_gone() || !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
             self.busy = None;
-            self.busy = Some(entry.enter_owned().ok_or(Shut::Gone)?);
+            self.busy = Some(entry.enter_owned().ok_or(EnterError::Deactivated)?);
         }
         // Checked after counting, so that a task that closes the gate and then reads the counts misses no
         // request.
         if !entry.poa.is_open() {
             self.busy = None;
-            return Err(Shut::Closed);
+            return Err(EnterError::GateClosed);
         }
         Ok(entered)
     }
@@ -149,8 +157,8 @@ impl Running {
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
-        entry: &Arc<Entry>,
-        _entered: Option<InFlight<&Entry>>,
+        entry: &Arc<ActiveObject>,
+        _entered: Option<InFlight<&ActiveObject>>,
         incoming: IncomingRequest,
         sets: Option<CodeSets>,
     ) -> Option<Outcome> {
@@ -167,8 +175,8 @@ impl Running {
             encoder.set_code_sets(sets);
         }
         let kind = entry.skeleton.seat_kind();
-        let mut seat = self.seat(kind);
-        let current = seat.current.get_or_insert_with(|| self.template.fresh());
+        let mut lease = self.lease(kind);
+        let current = lease.current.get_or_insert_with(|| self.template.fresh());
         let arguments = current.renew(
             entry,
             incoming,
@@ -177,38 +185,38 @@ impl Running {
             std::mem::take(&mut self.caller),
         );
         #[cfg(feature = "tracing")]
-        current.look_on();
+        current.start_span();
         let request =
             ServerRequest { to, encoder, current: current.clone(), arguments, charge: Charge::default() };
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
         if !mode.is_plain() {
-            elsewhere(&mut seat, skeleton, request, entry, to, self.home.clone());
+            run_detached(&mut lease, skeleton, request, entry, to, self.home.clone());
         } else if let Err(panic) =
-            catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut seat.slot)))
+            catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut lease.slot)))
         {
             let exception = panicked(&*panic);
-            if let Some(current) = &mut seat.current {
+            if let Some(current) = &mut lease.current {
                 current.seen().system_exception(&exception);
-                current.look_away();
+                current.end_span();
             }
             return Some(to.system_exception(self.encoder(), exception));
         }
-        match poll_seat(&mut seat, to, cx) {
+        match poll_lease(&mut lease, to, cx) {
             Poll::Ready(outcome) => {
-                self.keep(seat);
+                self.keep(lease);
                 Some(outcome)
             }
             Poll::Pending => {
-                let calls = seat.current.as_ref().is_some_and(Request::calls);
+                let calls = lease.current.as_ref().is_some_and(Request::calls);
                 if !to.wanted && !mode.concurrent && !calls {
                     let key = if entry.shared {
-                        seat.current.as_ref().map(|current| current.object_key().into())
+                        lease.current.as_ref().map(|current| current.object_key().into())
                     } else {
                         None
                     };
-                    let (oneway, entry) = (seat.current.clone(), Arc::clone(entry));
-                    self.waiting.push(Queue {
+                    let (oneway, entry) = (lease.current.clone(), Arc::clone(entry));
+                    self.waiting.push(OnewayBarrier {
                         token: to.token,
                         oneway,
                         entry,
@@ -216,9 +224,9 @@ impl Running {
                         requests: VecDeque::new(),
                     });
                 }
-                self.asides.extend(seat.current.clone().map(|current| (to.token, current)));
+                self.asides.extend(lease.current.clone().map(|current| (to.token, current)));
                 let (owned, entry) = (entry.stay(), Arc::clone(entry));
-                self.aside.push(Aside { seat: Some(seat), to, _entered: owned, entry });
+                self.aside.push(SuspendedRequest { lease: Some(lease), to, _entered: owned, entry });
                 None
             }
         }
@@ -231,7 +239,7 @@ impl Running {
             return None;
         };
         self.asides.retain(|(token, _)| *token != aside.to.token);
-        let Some(seat) = aside.seat.take() else { return Some(outcome) };
+        let Some(lease) = aside.lease.take() else { return Some(outcome) };
         if !aside.to.wanted
             && let Some(at) = self.waiting.iter().position(|queue| queue.token == aside.to.token)
         {
@@ -239,7 +247,7 @@ impl Running {
             // queued again.
             self.released.extend(self.waiting.swap_remove(at).requests);
         }
-        self.keep(seat);
+        self.keep(lease);
         Some(outcome)
     }
 
@@ -284,7 +292,7 @@ impl Running {
     /// Takes back an encoder whose message is queued. One without a link was created for a single reply and
     /// is not kept, because it cannot stream replies.
     pub(crate) fn keep_encoder(&mut self, encoder: Box<ReplyBuffer>) {
-        if encoder.link().is_some() && self.encoders.len() < SPARE_SLOTS {
+        if encoder.link().is_some() && self.encoders.len() < MAX_BATCH {
             self.encoders.push(encoder);
         }
     }
@@ -304,51 +312,51 @@ impl Running {
         encoder
     }
 
-    fn seat(&mut self, kind: usize) -> Seat {
-        let found = self.spare.iter().rposition(|seat| seat.kind == kind);
+    fn lease(&mut self, kind: usize) -> DispatchSlotLease {
+        let found = self.spare.iter().rposition(|lease| lease.kind == kind);
         match found
             .map(|at| self.spare.swap_remove(at))
-            .or_else(|| if self.spare.len() >= SPARE_SLOTS { self.spare.pop() } else { None })
+            .or_else(|| if self.spare.len() >= MAX_BATCH { self.spare.pop() } else { None })
         {
-            Some(seat) => Seat { kind, ..seat },
-            None => Seat { slot: DispatchSlot::new(), current: None, kind },
+            Some(lease) => DispatchSlotLease { kind, ..lease },
+            None => DispatchSlotLease { slot: DispatchSlot::new(), current: None, kind },
         }
     }
 
-    fn keep(&mut self, mut seat: Seat) {
-        if let Some(current) = &mut seat.current {
-            current.look_away();
+    fn keep(&mut self, mut lease: DispatchSlotLease) {
+        if let Some(current) = &mut lease.current {
+            current.end_span();
             if !self.gathering {
                 current.retire();
             }
         }
-        if self.spare.len() < SPARE_SLOTS {
-            self.spare.push(seat);
+        if self.spare.len() < MAX_BATCH {
+            self.spare.push(lease);
         }
     }
 
-    /// Begins a batch of requests, which [`rest`](Self::rest) ends.
-    pub(crate) fn gather(&mut self) {
+    /// Begins a batch of requests, which [`end_batch`](Self::rest) ends.
+    pub(crate) fn begin_batch(&mut self) {
         self.gathering = true;
     }
 
     /// Releases the objects and messages of completed requests of the batch. Must not run under a lock,
     /// because it may drop a servant.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn end_batch(&mut self) {
         (self.gathering, self.busy) = (false, None);
-        self.spare.iter_mut().filter_map(|seat| seat.current.as_mut()).for_each(Request::retire);
+        self.spare.iter_mut().filter_map(|lease| lease.current.as_mut()).for_each(Request::retire);
     }
 }
 
-impl Future for Aside {
+impl Future for SuspendedRequest {
     type Output = (Self, Outcome);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(seat) = &mut this.seat else { return Poll::Pending };
-        let Poll::Ready(outcome) = poll_seat(seat, this.to, cx) else { return Poll::Pending };
+        let Some(lease) = &mut this.lease else { return Poll::Pending };
+        let Poll::Ready(outcome) = poll_lease(lease, this.to, cx) else { return Poll::Pending };
         let done = Self {
-            seat: this.seat.take(),
+            lease: this.lease.take(),
             to: this.to,
             _entered: this.entry.stay(),
             entry: Arc::clone(&this.entry),
@@ -358,8 +366,8 @@ impl Future for Aside {
 }
 
 /// Polls the servant with its request as the current one. A panic affects only this request.
-fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome> {
-    let Seat { slot, current, .. } = seat;
+fn poll_lease(lease: &mut DispatchSlotLease, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome> {
+    let DispatchSlotLease { slot, current, .. } = lease;
     match Request::lend(current, || catch_unwind(AssertUnwindSafe(|| slot.poll(cx)))) {
         Ok(poll) => poll,
         Err(panic) => {
@@ -374,11 +382,11 @@ fn poll_seat(seat: &mut Seat, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome
 }
 
 /// Runs the request in a separate task or thread, or when it has its turn.
-fn elsewhere(
-    seat: &mut Seat,
+fn run_detached(
+    lease: &mut DispatchSlotLease,
     skeleton: Arc<dyn crate::servant::Skeleton>,
     request: ServerRequest,
-    entry: &Arc<Entry>,
+    entry: &Arc<ActiveObject>,
     to: ReplyTo,
     home: Option<Handle>,
 ) {
@@ -423,8 +431,8 @@ fn elsewhere(
         })
     };
     if mode.main {
-        seat.slot.set(async move { orb.adapter().main.run(work, to).await });
+        lease.slot.set(async move { orb.adapter().main.run(work, to).await });
     } else {
-        seat.slot.set(work);
+        lease.slot.set(work);
     }
 }

@@ -9,7 +9,7 @@ use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::giop::{ContextId, ObjectKey, ResponseFlags, ServiceContext};
 use giop_proto::{IncomingRequest, Limit, ServeToken};
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::experiments::PathDemux;
 use crate::poa::manager::Held;
 use crate::poa::object_adapter::Located;
@@ -18,9 +18,9 @@ use crate::servant::operation_lookup;
 use crate::servant::poa_gate::{Gate, PoaGate};
 use crate::servant::request::ReplyTo;
 use crate::servant::{ForwardRequest, Outcome, Refusal};
-use crate::server::active_requests::{Running, Shut};
+use crate::server::active_requests::{ActiveRequests, EnterError};
 use crate::server::driver::Driver;
-use crate::server::pending_requests::Until;
+use crate::server::pending_requests::WaitCondition;
 use crate::trace;
 use crate::trace::Way;
 
@@ -48,15 +48,15 @@ impl Driver {
         if incoming.announces() {
             self.orb.accept_listen_points(&self.link);
         }
-        if self.orb.pauses() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all()) {
+        if self.orb.pauses() || self.pending.as_ref().is_some_and(|pending| pending.is_for_all()) {
             match self.pause(cx, &incoming) {
                 None => {}
                 Some(Pause::Accepting) => {
-                    self.put_off(incoming, Until::Accepting);
+                    self.defer(incoming, WaitCondition::Accepting);
                     return None;
                 }
                 Some(Pause::Memory) => {
-                    self.together.push_front(incoming);
+                    self.batch.push_front(incoming);
                     return None;
                 }
             }
@@ -73,40 +73,40 @@ impl Driver {
             return Some(refused);
         }
         if incoming.asks_for_reference()
-            && let Some(outcome) = self.tell_reference(&incoming)
+            && let Some(outcome) = self.forward_to_reference(&incoming)
         {
             return Some(outcome);
         }
-        let Some(entry) = &self.last else { return self.absent(cx, incoming) };
-        if let Some(waiting) = &self.waiting {
+        let Some(entry) = &self.last else { return self.object_not_found(cx, incoming) };
+        if let Some(pending) = &self.pending {
             let poa = Arc::clone(&entry.poa);
-            if waiting.is_for(&poa) {
-                return self.closed(cx, &poa, incoming);
+            if pending.is_for(&poa) {
+                return self.gate_closed(cx, &poa, incoming);
             }
-            if waiting.is_for_object(&poa, incoming.key()) {
-                return self.wait_for(cx, &poa, Until::Turn, incoming);
+            if pending.is_for_object(&poa, incoming.key()) {
+                return self.wait_for(cx, &poa, WaitCondition::Turn, incoming);
             }
         }
-        let shut = match self.running.enter(entry) {
+        let shut = match self.active.enter(entry) {
             Ok(entered) => {
                 if incoming.response() == ResponseFlags::Server {
-                    acknowledge(&self.link, &mut self.running, &incoming);
+                    acknowledge(&self.link, &mut self.active, &incoming);
                 }
-                return self.running.start(cx, entry, entered, incoming, sets);
+                return self.active.start(cx, entry, entered, incoming, sets);
             }
             Err(shut) => shut,
         };
         let poa = Arc::clone(&entry.poa);
         match shut {
-            Shut::Gone => self.absent(cx, incoming),
-            Shut::Closed => self.closed(cx, &poa, incoming),
+            EnterError::Deactivated => self.object_not_found(cx, incoming),
+            EnterError::GateClosed => self.gate_closed(cx, &poa, incoming),
         }
     }
 
     /// Forwards a request that asks for the reference of its object to that reference. `None`: no reference
     /// can be returned.
     #[cold]
-    fn tell_reference(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
+    fn forward_to_reference(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         let entry = self.last.as_ref();
         let is_elsewhere = entry.is_some_and(|entry| entry.skeleton.elsewhere().is_some());
         if !incoming.response().expects_reply() || is_elsewhere || !self.orb.may_be_here(incoming.key()) {
@@ -117,14 +117,14 @@ impl Driver {
         let to = ObjectRef::of_own(&self.orb, self.orb.ior(type_id, incoming.key())?, key);
         let to = ForwardRequest::to(&to);
         let told = ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) };
-        Some(ReplyTo::new(incoming).forward_with(self.running.encoder(), &to, &[told]))
+        Some(ReplyTo::new(incoming).forward_with(self.active.encoder(), &to, &[told]))
     }
 
     /// Returns the reason why a request must wait before its object is looked up.
     #[cold]
     fn pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
         if self.orb.is_holding(cx, self.number)
-            || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_all())
+            || self.pending.as_ref().is_some_and(|pending| pending.is_for_all())
         {
             return Some(Pause::Accepting);
         }
@@ -142,7 +142,7 @@ impl Driver {
     /// Returns whether a login is being checked.
     #[inline]
     pub(crate) fn waits_for_login(&self) -> bool {
-        self.waiting.as_ref().is_some_and(|waiting| waiting.is_for_login())
+        self.pending.as_ref().is_some_and(|pending| pending.is_for_login())
     }
 
     /// Returns whether the next request waits for memory. If so, the ORB wakes the task when the request may
@@ -163,7 +163,7 @@ impl Driver {
 
     /// Handles a request whose object was not found.
     #[cold]
-    fn absent(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+    fn object_not_found(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         let key = incoming.key();
         let exception = match self.orb.adapter().locate_or_level(key) {
             Located::Object(entry) if !entry.is_gone() => {
@@ -175,12 +175,12 @@ impl Driver {
                 if let Some(refused) = self.forbids(&incoming, poa.node().path.as_path(), id, None) {
                     return Some(refused);
                 }
-                if !poa.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&poa)) {
-                    return self.closed(cx, &poa, incoming);
+                if !poa.is_open() || self.pending.as_ref().is_some_and(|pending| pending.is_for(&poa)) {
+                    return self.gate_closed(cx, &poa, incoming);
                 }
                 match poa.make(&self.orb, id) {
                     Ok(Some(making)) => {
-                        return self.wait_for(cx, &poa, |held| Until::Made(held, making), incoming);
+                        return self.wait_for(cx, &poa, |held| WaitCondition::Made(held, making), incoming);
                     }
                     Ok(None) => poa.nothing(|| self.orb.no_such_object(key)),
                     Err(exception) => exception,
@@ -189,7 +189,7 @@ impl Driver {
             // The object is being etherealized. A new incarnation may follow.
             Located::Object(entry) => match entry.poa.make(&self.orb, entry.id()) {
                 Ok(Some(making)) => {
-                    return self.wait_for(cx, &entry.poa, |held| Until::Made(held, making), incoming);
+                    return self.wait_for(cx, &entry.poa, |held| WaitCondition::Made(held, making), incoming);
                 }
                 Ok(None) => self.orb.no_such_object(key),
                 Err(exception) => exception,
@@ -199,12 +199,17 @@ impl Driver {
                 if let Some(refused) = self.forbids_what_may_come(&incoming) {
                     return Some(refused);
                 }
-                if !parent.is_open() || self.waiting.as_ref().is_some_and(|waiting| waiting.is_for(&parent)) {
-                    return self.closed(cx, &parent, incoming);
+                if !parent.is_open() || self.pending.as_ref().is_some_and(|pending| pending.is_for(&parent)) {
+                    return self.gate_closed(cx, &parent, incoming);
                 }
-                match parent.bear(&self.orb, name) {
+                match parent.activate_child(&self.orb, name) {
                     Ok(Some(making)) => {
-                        return self.wait_for(cx, &parent, |held| Until::Made(held, making), incoming);
+                        return self.wait_for(
+                            cx,
+                            &parent,
+                            |held| WaitCondition::Made(held, making),
+                            incoming,
+                        );
                     }
                     Ok(None) => self.orb.no_such_adapter(key),
                     Err(exception) => exception,
@@ -221,14 +226,14 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
         poa: &Arc<PoaGate>,
-        until: impl FnOnce(Held) -> Until,
+        until: impl FnOnce(Held) -> WaitCondition,
         incoming: IncomingRequest,
     ) -> Option<Outcome> {
         match self.hold(poa, &incoming) {
             Some(held) => {
                 // The next poll registers this task's waker with the awaited step.
                 cx.waker().wake_by_ref();
-                self.put_off(incoming, until(held));
+                self.defer(incoming, until(held));
                 None
             }
             None => Some(self.refuse(&incoming, Gate::Holding.refusal())),
@@ -238,11 +243,11 @@ impl Driver {
     /// Reserves a slot for a held request. `None`: a limit was reached.
     fn hold(&self, poa: &Arc<PoaGate>, incoming: &IncomingRequest) -> Option<Held> {
         let limits = &self.orb.config.limits;
-        let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.len());
+        let pending = self.pending.as_ref().map_or(0, |pending| pending.len());
         // Held requests occupy at most half of the connection's requests. Otherwise those for one manager
         // could use up all of them.
         let held =
-            Held::new(poa, incoming.message().len(), limits).filter(|_| waiting < limits.max_requests / 2);
+            Held::new(poa, incoming.message().len(), limits).filter(|_| pending < limits.max_requests / 2);
         if held.is_none() {
             self.orb.hit(Limit::HeldRequests);
         }
@@ -256,14 +261,14 @@ impl Driver {
         to.wanted |= incoming.response() == ResponseFlags::Server;
         let asks = matches!(incoming.operation_octets(), b"_non_existent" | b"_not_existent");
         if asks && exception.kind == SystemExceptionKind::ObjectNotExist && to.wanted {
-            return to.non_existent(self.running.encoder());
+            return to.non_existent(self.active.encoder());
         }
-        to.system_exception(self.running.encoder(), exception)
+        to.system_exception(self.active.encoder(), exception)
     }
 
     /// Handles a request whose POA is not open, or whose POA's manager holds an earlier request.
     #[cold]
-    fn closed(
+    fn gate_closed(
         &mut self,
         cx: &mut Context<'_>,
         poa: &Arc<PoaGate>,
@@ -277,7 +282,7 @@ impl Driver {
                     // The gate opened concurrently. Queue this request anyway, to keep the order of arrival.
                     cx.waker().wake_by_ref();
                 }
-                self.put_off(incoming, Until::Open(held));
+                self.defer(incoming, WaitCondition::Open(held));
                 None
             }
             (gate, _) => Some(self.refuse(&incoming, gate.refusal())),
@@ -285,17 +290,17 @@ impl Driver {
     }
 
     #[cold]
-    pub(crate) fn put_off(&mut self, incoming: IncomingRequest, until: Until) {
-        self.waiting.get_or_insert_default().push(incoming, until);
+    pub(crate) fn defer(&mut self, incoming: IncomingRequest, until: WaitCondition) {
+        self.pending.get_or_insert_default().push(incoming, until);
     }
 
     /// Starts the held requests that need not wait any more, ahead of later ones.
     #[cold]
-    pub(crate) fn take_up(&mut self, cx: &mut Context<'_>) {
-        let Some(waiting) = &mut self.waiting else { return };
-        let ready = waiting.poll(&self.orb, self.number, cx);
-        if waiting.len() == 0 {
-            self.waiting = None;
+    pub(crate) fn resume_ready(&mut self, cx: &mut Context<'_>) {
+        let Some(pending) = &mut self.pending else { return };
+        let ready = pending.poll(&self.orb, self.number, cx);
+        if pending.len() == 0 {
+            self.pending = None;
         }
         let mut first = Vec::new();
         for (incoming, refusal) in ready {
@@ -306,7 +311,7 @@ impl Driver {
                     self.outcomes.push(outcome);
                 }
                 Some(Refusal::Forward(forward)) => {
-                    let outcome = ReplyTo::new(&incoming).forward(self.running.encoder(), &forward);
+                    let outcome = ReplyTo::new(&incoming).forward(self.active.encoder(), &forward);
                     self.outcomes.push(outcome);
                 }
             }
@@ -317,8 +322,8 @@ impl Driver {
     /// Discards requests that are still held when the ORB closes. If `told`, CloseConnection notifies their
     /// callers. Otherwise each one is answered with an exception.
     #[cold]
-    pub(crate) fn give_up_kept(&mut self, told: bool) {
-        let kept = self.waiting.as_mut().map(|waiting| waiting.give_up()).unwrap_or_default();
+    pub(crate) fn reject_held(&mut self, told: bool) {
+        let kept = self.pending.as_mut().map(|pending| pending.give_up()).unwrap_or_default();
         for incoming in kept {
             if !incoming.response().expects_reply() {
                 self.orb.counters.discarded_oneways.fetch_add(1, Ordering::Relaxed);
@@ -333,14 +338,14 @@ impl Driver {
     }
 
     pub(crate) fn serve_first(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
-        requests.rev().for_each(|incoming| self.together.push_front(incoming));
+        requests.rev().for_each(|incoming| self.batch.push_front(incoming));
     }
 
     /// Sets `last` to the object of the request. Most requests are for the same object as the one before.
     #[inline]
     fn find(&mut self, incoming: &IncomingRequest) {
         if self.orb.config.demux.path == PathDemux::DeLayered {
-            return self.find_together(incoming);
+            return self.find_delayered(incoming);
         }
         let key = incoming.key();
         let again = self.last.as_ref().is_some_and(|last| last.is_at(key) && !last.is_gone());
@@ -351,10 +356,10 @@ impl Driver {
 
     /// Finds object and operation by one look-up.
     #[cold]
-    fn find_together(&mut self, incoming: &IncomingRequest) {
+    fn find_delayered(&mut self, incoming: &IncomingRequest) {
         let adapter = self.orb.adapter();
         let found = adapter.find_together(incoming.key(), incoming.operation_octets());
-        (self.last, self.running.number) = match found {
+        (self.last, self.active.number) = match found {
             Some((entry, number)) => (Some(entry), Some(number)),
             None => (adapter.find(incoming.key()), None),
         };
@@ -362,18 +367,18 @@ impl Driver {
 
     /// Cancels a request. Returns whether it was dropped because it had not started.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
-        if let Some(at) = self.together.iter().position(|incoming| incoming.token() == token) {
-            return self.together.remove(at).is_some();
+        if let Some(at) = self.batch.iter().position(|incoming| incoming.token() == token) {
+            return self.batch.remove(at).is_some();
         }
-        self.waiting.as_mut().is_some_and(|waiting| waiting.cancel(token)) || self.running.cancel(token)
+        self.pending.as_mut().is_some_and(|pending| pending.cancel(token)) || self.active.cancel(token)
     }
 }
 
 /// Answers a oneway whose sender waits for the server, not for the servant.
 #[cold]
-fn acknowledge(link: &Link, running: &mut Running, incoming: &IncomingRequest) {
-    let mut encoder = running.encoder();
+fn acknowledge(link: &SharedConnection, active: &mut ActiveRequests, incoming: &IncomingRequest) {
+    let mut encoder = active.encoder();
     ReplyTo::new(incoming).received(&mut encoder);
     link.lock().machine.acknowledge(incoming.token(), &mut encoder);
-    running.keep_encoder(encoder);
+    active.keep_encoder(encoder);
 }

@@ -7,12 +7,12 @@ use giop_codec::ByteOrder;
 use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
 use giop_proto::{IncomingLocate, IncomingRequest};
 
-use crate::csi::{Access, Judged, Refused};
+use crate::csi::{Access, AuthOutcome, Refused};
 use crate::object_key::{Key, Path};
 use crate::servant::request::ReplyTo;
 use crate::servant::{Outcome, operation_lookup};
 use crate::server::driver::Driver;
-use crate::server::pending_requests::Until;
+use crate::server::pending_requests::WaitCondition;
 
 impl Driver {
     /// Determines the caller, if access control is configured. Returns the request if it may continue.
@@ -36,17 +36,17 @@ impl Driver {
     ) -> Result<IncomingRequest, Option<Outcome>> {
         let Some(guard) = &mut self.guard else { return Ok(incoming) };
         match guard.identify(&self.orb, &incoming) {
-            Judged::As(caller) => {
-                self.running.caller = caller;
+            AuthOutcome::As(caller) => {
+                self.active.caller = caller;
                 Ok(incoming)
             }
-            Judged::Wait(check) => {
+            AuthOutcome::Wait(check) => {
                 // The next poll registers this task's waker with the check.
                 cx.waker().wake_by_ref();
-                self.put_off(incoming, Until::Login(check));
+                self.defer(incoming, WaitCondition::Login(check));
                 Err(None)
             }
-            Judged::Refused(refused) => Err(Some(self.turn_away(&incoming, *refused))),
+            AuthOutcome::Refused(refused) => Err(Some(self.turn_away(&incoming, *refused))),
         }
     }
 
@@ -86,7 +86,7 @@ impl Driver {
         };
         let session = self.link.session().map(|session| &**session);
         let access = Access {
-            principal: self.running.caller.principal().map(|principal| &**principal),
+            principal: self.active.caller.principal().map(|principal| &**principal),
             path,
             object_id,
             interface,
@@ -103,20 +103,20 @@ impl Driver {
         // A request that does not reach a servant is answered for SYNC_WITH_SERVER too.
         to.wanted |= incoming.response() == giop_codec::giop::ResponseFlags::Server;
         let contexts: Vec<_> = refused.context.into_iter().collect();
-        to.system_exception_with(self.running.encoder(), refused.exception, &contexts)
+        to.system_exception_with(self.active.encoder(), refused.exception, &contexts)
     }
 
     /// Answers a LocateRequest, which cannot carry credentials, with OBJECT_HERE in every case. Only a
     /// following request reveals more.
     #[cold]
     pub(crate) fn locate_blindly(&mut self, locate: &IncomingLocate) {
-        let mut encoder = self.running.encoder();
+        let mut encoder = self.active.encoder();
         encoder.reset(ByteOrder::NATIVE, locate.version());
         let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
         let header = LocateReplyHeader { request_id: locate.id(), status: LocateStatus::ObjectHere };
         if header.encode(&mut encoder).and_then(|()| finish_message(&mut encoder, size_at)).is_ok() {
             self.link.lock().machine.send_locate_reply(&mut encoder);
         }
-        self.running.keep_encoder(encoder);
+        self.active.keep_encoder(encoder);
     }
 }

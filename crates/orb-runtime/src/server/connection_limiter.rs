@@ -14,61 +14,61 @@ use giop_proto::{CloseReason, Limit};
 use tokio::sync::Notify;
 
 use crate::config::Config;
-use crate::connection::{Link, now};
+use crate::connection::{SharedConnection, now};
 
 /// Minimum interval between log lines about rejected connections.
 const TELLING: Duration = Duration::from_secs(1);
 
 /// The connections of one endpoint, counted by address.
 #[derive(Debug)]
-pub(crate) struct Guests {
+pub(crate) struct ConnectionLimiter {
     all: usize,
     per_address: usize,
     /// Age from which a connection without a complete message can be evicted. `None` disables eviction.
     silence: Option<Duration>,
     /// Minimum rate of a first message, in bytes a second. A connection that reaches it is not evicted.
     rate: usize,
-    seated: Mutex<Seated>,
+    occupancy: Mutex<Occupancy>,
 }
 
 #[derive(Debug, Default)]
-struct Seated {
+struct Occupancy {
     all: usize,
     /// Connections by address. All connections of a Unix socket come from this machine and have no address.
     by_address: HashMap<Option<IpAddr>, usize>,
     /// The number of connections rejected since the last log line, and when that was written.
     refused: (u64, Option<Instant>),
     /// Connections that may not have received a complete message yet, in the order of their arrival.
-    new: VecDeque<Weak<Place>>,
+    new: VecDeque<Weak<SlotState>>,
     /// Evicted connections that may still be closing.
-    leaving: VecDeque<Weak<Place>>,
+    leaving: VecDeque<Weak<SlotState>>,
 }
 
 /// The slot of a connection, released on drop.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Place>);
+pub(crate) struct ConnectionSlot(Arc<SlotState>);
 
 #[derive(Debug)]
-struct Place {
-    guests: Arc<Guests>,
+struct SlotState {
+    limiter: Arc<ConnectionLimiter>,
     address: Option<IpAddr>,
     since: Instant,
     /// It is included in the counters.
     counts: AtomicBool,
     /// It is not set while the handshake is in progress.
-    link: OnceLock<Weak<Link>>,
+    link: OnceLock<Weak<SharedConnection>>,
     /// Notified when the connection is evicted.
     gone: Notify,
 }
 
-impl Guests {
+impl ConnectionLimiter {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             all: config.max_connections,
             per_address: config.max_connections_per_address,
             silence: config.evict_idle_after,
             rate: config.limits.min_message_rate,
-            seated: Mutex::default(),
+            occupancy: Mutex::default(),
         }
     }
 
@@ -76,11 +76,11 @@ impl Guests {
     ///
     /// # Errors
     /// The limit that is reached, if no connection can be evicted.
-    pub(crate) fn enter(this: &Arc<Self>, address: Option<IpAddr>) -> Result<(Seat, bool), Limit> {
+    pub(crate) fn enter(this: &Arc<Self>, address: Option<IpAddr>) -> Result<(ConnectionSlot, bool), Limit> {
         let now = now();
-        let mut seated = this.lock();
-        let of_address = || seated.by_address.get(&address).copied().unwrap_or_default();
-        let full = if seated.all >= this.all {
+        let mut occupancy = this.lock();
+        let of_address = || occupancy.by_address.get(&address).copied().unwrap_or_default();
+        let full = if occupancy.all >= this.all {
             Some((Limit::Connections, None))
         } else if address.is_some() && of_address() >= this.per_address {
             Some((Limit::ConnectionsPerAddress, Some(address)))
@@ -89,33 +89,33 @@ impl Guests {
         };
         let (mut way, mut late) = (None, None);
         if let Some((limit, of)) = full {
-            let place = this.silent(&mut seated, now, of).ok_or(limit)?;
-            seated.leave(&place);
-            seated.leaving.push_back(Arc::downgrade(&place));
+            let place = this.silent(&mut occupancy, now, of).ok_or(limit)?;
+            occupancy.leave(&place);
+            occupancy.leaving.push_back(Arc::downgrade(&place));
             // An evicted connection closes gracefully, which takes until its peer answers. At most an eighth
             // of all may be in that state.
-            if seated.leaving.len() > (this.all / 8).max(1) {
-                late = seated.leaving.pop_front();
+            if occupancy.leaving.len() > (this.all / 8).max(1) {
+                late = occupancy.leaving.pop_front();
             }
             way = Some(place);
         }
-        let place = Arc::new(Place {
-            guests: Arc::clone(this),
+        let place = Arc::new(SlotState {
+            limiter: Arc::clone(this),
             address,
             since: now,
             counts: AtomicBool::new(true),
             link: OnceLock::new(),
             gone: Notify::new(),
         });
-        seated.all += 1;
-        *seated.by_address.entry(address).or_default() += 1;
+        occupancy.all += 1;
+        *occupancy.by_address.entry(address).or_default() += 1;
         if this.silence.is_some() {
-            if seated.new.len() > 2 * seated.all {
-                seated.new.retain(|place| place.upgrade().is_some_and(|place| !place.has_spoken()));
+            if occupancy.new.len() > 2 * occupancy.all {
+                occupancy.new.retain(|place| place.upgrade().is_some_and(|place| !place.has_spoken()));
             }
-            seated.new.push_back(Arc::downgrade(&place));
+            occupancy.new.push_back(Arc::downgrade(&place));
         }
-        drop(seated);
+        drop(occupancy);
         let displaces = way.is_some();
         if let Some(late) = late.and_then(|late| late.upgrade()) {
             late.end();
@@ -123,17 +123,22 @@ impl Guests {
         if let Some(way) = way {
             way.give_way();
         }
-        Ok((Seat(place), displaces))
+        Ok((ConnectionSlot(place), displaces))
     }
 
     /// Returns the evictable connection that has been open longest. With `of`, only connections from that
     /// address are considered.
-    fn silent(&self, seated: &mut Seated, now: Instant, of: Option<Option<IpAddr>>) -> Option<Arc<Place>> {
+    fn silent(
+        &self,
+        occupancy: &mut Occupancy,
+        now: Instant,
+        of: Option<Option<IpAddr>>,
+    ) -> Option<Arc<SlotState>> {
         let silence = self.silence?;
         let mut at = 0;
         loop {
-            let Some(place) = seated.new.get(at)?.upgrade() else {
-                seated.new.remove(at);
+            let Some(place) = occupancy.new.get(at)?.upgrade() else {
+                occupancy.new.remove(at);
                 continue;
             };
             let age = now.saturating_duration_since(place.since);
@@ -142,11 +147,11 @@ impl Guests {
                 return None;
             }
             if place.has_spoken() {
-                seated.new.remove(at);
+                occupancy.new.remove(at);
             } else if of.is_some_and(|address| address != place.address) || place.is_sending(age, self.rate) {
                 at += 1;
             } else {
-                seated.new.remove(at);
+                occupancy.new.remove(at);
                 return Some(place);
             }
         }
@@ -156,8 +161,8 @@ impl Guests {
     /// so that a flood of connections does not flood the log.
     pub(crate) fn tell(&self) -> Option<u64> {
         let now = now();
-        let mut seated = self.lock();
-        let (refused, told) = &mut seated.refused;
+        let mut occupancy = self.lock();
+        let (refused, told) = &mut occupancy.refused;
         *refused += 1;
         if told.is_some_and(|told| now.saturating_duration_since(told) < TELLING) {
             return None;
@@ -166,14 +171,14 @@ impl Guests {
         Some(std::mem::take(refused))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seated> {
-        self.seated.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Occupancy> {
+        self.occupancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seated {
+impl Occupancy {
     /// Removes the slot from the counters.
-    fn leave(&mut self, place: &Place) {
+    fn leave(&mut self, place: &SlotState) {
         if !place.counts.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -187,8 +192,8 @@ impl Seated {
     }
 }
 
-impl Place {
-    fn link(&self) -> Option<Arc<Link>> {
+impl SlotState {
+    fn link(&self) -> Option<Arc<SharedConnection>> {
         self.link.get()?.upgrade()
     }
 
@@ -223,9 +228,9 @@ impl Place {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// Sets the connection of the slot, once it is ready for messages.
-    pub(crate) fn is_for(&self, link: &Arc<Link>) {
+    pub(crate) fn is_for(&self, link: &Arc<SharedConnection>) {
         let _ = self.0.link.set(Arc::downgrade(link));
         if !self.0.counts.load(Ordering::Relaxed) {
             link.close();
@@ -242,8 +247,8 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.0.guests.lock().leave(&self.0);
+        self.0.limiter.lock().leave(&self.0);
     }
 }

@@ -13,21 +13,21 @@ use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_mess
 use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest, ServeToken};
 use tokio::time::Sleep;
 
-use crate::connection::{Link, State, TAKEOVER, now};
+use crate::connection::{READ_ROLE_IDLE, SharedConnection, State, now};
 use crate::runtime::Shared;
 use crate::runtime::backpressure::{LARGE_REPLY, Ticket};
-use crate::servant::active_object::Entry;
+use crate::servant::active_object::ActiveObject;
 use crate::servant::reply::ReplyBuffer;
 use crate::servant::{ForwardRequest, Outcome, Request};
-use crate::server::active_requests::{Running, SPARE_SLOTS};
-use crate::server::pending_requests::Waiting;
+use crate::server::active_requests::{ActiveRequests, MAX_BATCH};
+use crate::server::pending_requests::PendingRequests;
 use crate::trace;
 use crate::trace::Way;
 
 /// Messages or bytes received, and time spent, after which the driver yields. Otherwise a peer could
 /// monopolize the thread with messages that cause no work, or with one that never ends.
-const BURST: (u64, u64) = (64, 4 << 20);
-const SLICE: Duration = Duration::from_micros(200);
+const MAX_BURST: (u64, u64) = (64, 4 << 20);
+const MAX_SLICE: Duration = Duration::from_micros(200);
 
 /// The ORB that serves the requests of a connection.
 pub(crate) struct Service {
@@ -35,59 +35,59 @@ pub(crate) struct Service {
 }
 
 /// Maximum number of requests that are dispatched as one batch, with the lock taken once for all of them.
-const TOGETHER: usize = SPARE_SLOTS;
+const MAX_BATCH_REQUESTS: usize = MAX_BATCH;
 
 /// Number of reply bytes that are queued at once during a batch.
 const REPLIES: usize = 64 * 1024;
 
 /// The driver of one link: a future that completes when the connection has ended.
 pub(crate) struct Driver {
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<SharedConnection>,
     pub(crate) orb: Arc<Shared>,
     /// The number of this connection among those that wait for `Orb::resume`.
     pub(crate) number: u64,
-    pub(crate) running: Running,
+    pub(crate) active: ActiveRequests,
     /// The object of the last request.
-    pub(crate) last: Option<Arc<Entry>>,
+    pub(crate) last: Option<Arc<ActiveObject>>,
     /// Authenticates and authorizes requests, if access control is configured.
     #[cfg(feature = "csi")]
     pub(crate) guard: Option<Box<crate::csi::Guard>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The task was polled with a new waker. The timer must be polled again to register it.
-    moved: bool,
+    waker_changed: bool,
     /// The ticket of the next request, which waits for reply memory.
     pub(crate) ticket: Option<Arc<Ticket>>,
     /// The next request has waited for reply memory and may start.
     pub(crate) admitted: bool,
     /// Requests that may not start yet.
-    pub(crate) waiting: Option<Box<Waiting>>,
+    pub(crate) pending: Option<Box<PendingRequests>>,
     /// The current dispatch batch and its results. Emptied after each batch; the allocations are reused.
-    pub(crate) together: VecDeque<IncomingRequest>,
+    pub(crate) batch: VecDeque<IncomingRequest>,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) finished: Vec<ServeToken>,
 }
 
 impl Driver {
-    pub(crate) fn new(link: Arc<Link>, service: Service, number: u64) -> Self {
+    pub(crate) fn new(link: Arc<SharedConnection>, service: Service, number: u64) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone(), link.session().cloned());
         let home = link.thread().and_then(|_| service.orb.home().cloned());
         #[cfg(feature = "csi")]
         let guard = service.orb.security().guard(&link);
-        let running = Running::new(template, service.orb.config.deposit, Arc::clone(&link), home);
+        let active = ActiveRequests::new(template, service.orb.config.deposit, Arc::clone(&link), home);
         Self {
             link,
             orb: service.orb,
             number,
-            running,
+            active,
             last: None,
             #[cfg(feature = "csi")]
             guard,
             timer: None,
-            moved: false,
+            waker_changed: false,
             ticket: None,
             admitted: false,
-            waiting: None,
-            together: VecDeque::new(),
+            pending: None,
+            batch: VecDeque::new(),
             outcomes: Vec::new(),
             finished: Vec::new(),
         }
@@ -97,7 +97,7 @@ impl Driver {
     /// full.
     fn answer<'a>(
         &mut self,
-        link: &'a Link,
+        link: &'a SharedConnection,
         mut state: MutexGuard<'a, State>,
         outcome: Outcome,
     ) -> MutexGuard<'a, State> {
@@ -112,21 +112,21 @@ impl Driver {
                 trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
             }
             if encoder.len() >= LARGE_REPLY {
-                return self.answer_at_length(link, state, token, encoder);
+                return self.queue_large_reply(link, state, token, encoder);
             }
             state.machine.send_reply(token, &mut encoder);
             if state.machine.is_worth_a_write() {
                 (state, _) = link.flush(state);
             }
         }
-        self.running.keep_encoder(encoder);
+        self.active.keep_encoder(encoder);
         state
     }
 
     /// Queues a large reply, which counts against the reply memory of all connections.
-    fn answer_at_length<'a>(
+    fn queue_large_reply<'a>(
         &mut self,
-        link: &'a Link,
+        link: &'a SharedConnection,
         mut state: MutexGuard<'a, State>,
         token: ServeToken,
         mut encoder: Box<ReplyBuffer>,
@@ -151,7 +151,7 @@ impl Driver {
         } else {
             let (order, version) = (encoder.order(), encoder.version());
             encoder.reset(order, version);
-            self.running.keep_encoder(encoder);
+            self.active.keep_encoder(encoder);
         }
         state
     }
@@ -163,7 +163,7 @@ impl Driver {
         }
         let entry = self.orb.adapter().find(locate.key());
         let forward = entry.as_ref().and_then(|entry| entry.skeleton.elsewhere());
-        let mut encoder = self.running.encoder();
+        let mut encoder = self.active.encoder();
         let mut put = |status, forward: Option<&ForwardRequest>| {
             encoder.reset(ByteOrder::NATIVE, locate.version());
             let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
@@ -182,20 +182,20 @@ impl Driver {
         if written.is_ok() {
             self.link.lock().machine.send_locate_reply(&mut encoder);
         }
-        self.running.keep_encoder(encoder);
+        self.active.keep_encoder(encoder);
     }
 
     /// Processes the events of the last read. The lock is not held while servants run.
-    fn events<'a>(
+    fn process_events<'a>(
         &mut self,
-        link: &'a Link,
+        link: &'a SharedConnection,
         mut state: MutexGuard<'a, State>,
         cx: &mut Context<'_>,
     ) -> (MutexGuard<'a, State>, usize) {
         let mut served = 0;
         loop {
-            let left = self.together.len();
-            if self.waiting.is_some() && self.waits_for_login() && state.machine.calls_waiting() == 0 {
+            let left = self.batch.len();
+            if self.pending.is_some() && self.waits_for_login() && state.machine.calls_waiting() == 0 {
                 // Requests that are not read occupy no memory here.
                 state.machine.hold_reading();
                 break;
@@ -210,8 +210,8 @@ impl Driver {
                     break;
                 }
                 drop(state);
-                state = self.serve_together(link, cx);
-                served += left - self.together.len();
+                state = self.dispatch_batch(link, cx);
+                served += left - self.batch.len();
                 continue;
             }
             state.stalled = false;
@@ -228,15 +228,15 @@ impl Driver {
                     }
                     continue;
                 }
-                self.together.push_back(incoming);
+                self.batch.push_back(incoming);
                 event = loop {
-                    if self.together.len() >= TOGETHER || !state.machine.may_hand_out() {
+                    if self.batch.len() >= MAX_BATCH_REQUESTS || !state.machine.may_hand_out() {
                         break None;
                     }
                     match state.machine.poll_event() {
                         Some(Event::Request(incoming)) => {
                             self.note(&incoming);
-                            self.together.push_back(incoming);
+                            self.batch.push_back(incoming);
                         }
                         Some(Event::Cancelled(token)) => {
                             if self.cancel(token) {
@@ -246,10 +246,10 @@ impl Driver {
                         other => break other,
                     }
                 };
-                let together = self.together.len();
+                let batch = self.batch.len();
                 drop(state);
-                state = self.serve_together(link, cx);
-                served += together - self.together.len();
+                state = self.dispatch_batch(link, cx);
+                served += batch - self.batch.len();
                 if event.is_none() {
                     continue;
                 }
@@ -259,7 +259,7 @@ impl Driver {
                 // Unreachable: the code above takes all requests.
                 Some(Event::Request(incoming)) => {
                     self.note(&incoming);
-                    self.together.push_back(incoming);
+                    self.batch.push_back(incoming);
                 }
                 Some(Event::Locate(locate)) => {
                     drop(state);
@@ -280,36 +280,44 @@ impl Driver {
 
     /// Dispatches the batch and queues its replies. Stops when too many reply bytes are queued; the remaining
     /// requests stay in the batch.
-    fn serve_together<'a>(&mut self, link: &'a Link, cx: &mut Context<'_>) -> MutexGuard<'a, State> {
-        self.running.gather();
+    fn dispatch_batch<'a>(
+        &mut self,
+        link: &'a SharedConnection,
+        cx: &mut Context<'_>,
+    ) -> MutexGuard<'a, State> {
+        self.active.begin_batch();
         let mut octets = 0;
-        while let Some(incoming) = self.together.pop_front() {
+        while let Some(incoming) = self.batch.pop_front() {
             match self.serve(cx, incoming) {
                 None if self.ticket.is_some() || self.waits_for_login() => break,
                 None => {}
                 // The encoder is returned here, because the next request reuses it.
                 Some(Outcome { token, encoder, failed: None }) if encoder.is_empty() => {
                     self.finished.push(token);
-                    self.running.keep_encoder(encoder);
+                    self.active.keep_encoder(encoder);
                 }
                 Some(outcome) => {
                     octets += outcome.encoder.len();
                     self.outcomes.push(outcome);
                     if octets >= REPLIES {
                         octets = 0;
-                        if !self.answer_all(link, link.lock()).machine.has_room() {
+                        if !self.queue_replies(link, link.lock()).machine.has_room() {
                             break;
                         }
                     }
                 }
             }
         }
-        self.running.rest();
-        self.answer_all(link, link.lock())
+        self.active.end_batch();
+        self.queue_replies(link, link.lock())
     }
 
     /// Queues the replies of the batch.
-    fn answer_all<'a>(&mut self, link: &'a Link, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn queue_replies<'a>(
+        &mut self,
+        link: &'a SharedConnection,
+        mut state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
         for token in self.finished.drain(..) {
             state.machine.finish_request(token);
         }
@@ -342,8 +350,9 @@ impl Driver {
             }
             let Some(timer) = &mut self.timer else { return fired };
             // Polling the timer costs more than comparing times. It was polled when it was armed.
-            let early = !rearmed && !self.moved && state.armed.is_some_and(|armed| state.clock < armed);
-            self.moved = false;
+            let early =
+                !rearmed && !self.waker_changed && state.armed.is_some_and(|armed| state.clock < armed);
+            self.waker_changed = false;
             if early || timer.as_mut().poll(cx).is_pending() {
                 return fired;
             }
@@ -352,8 +361,8 @@ impl Driver {
             let now = now();
             state.clock = now;
             if state.takeover.is_some_and(|at| at <= now) {
-                let quiet = state.machine.calls_waiting() == 0 && state.last_use + TAKEOVER <= now;
-                state.takeover = if quiet { None } else { Some(now + TAKEOVER) };
+                let quiet = state.machine.calls_waiting() == 0 && state.last_use + READ_ROLE_IDLE <= now;
+                state.takeover = if quiet { None } else { Some(now + READ_ROLE_IDLE) };
                 if quiet {
                     state.driver_reads = true;
                     state.callers.fill(None);
@@ -371,13 +380,13 @@ impl Driver {
         state.clock = now();
         if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             state.driver = Some(cx.waker().clone());
-            self.moved = true;
+            self.waker_changed = true;
         }
         let started = state.clock;
         let (messages, octets) = state.machine.received();
         let mut served = 0;
         // Usually the socket became readable, so read before checking anything else.
-        let idle = self.running.is_idle() && self.together.is_empty() && self.waiting.is_none();
+        let idle = self.active.is_idle() && self.batch.is_empty() && self.pending.is_none();
         if state.driver_reads && !state.reading && idle && state.machine.wants_read() {
             match link.socket.poll_read_ready(cx) {
                 Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
@@ -385,26 +394,26 @@ impl Driver {
                 Poll::Ready(Err(_)) | Poll::Pending => {}
             }
         }
-        if self.waiting.is_some() {
+        if self.pending.is_some() {
             drop(state);
-            self.take_up(cx);
-            state = self.answer_all(&link, link.lock());
+            self.resume_ready(cx);
+            state = self.queue_replies(&link, link.lock());
         }
         loop {
-            state = link.settle(state, cx);
+            state = link.complete_ring_io(state, cx);
             state.wake_stream();
-            state = link.bury(state);
-            if !self.running.is_idle() {
+            state = link.drop_returned_targets(state);
+            if !self.active.is_idle() {
                 drop(state);
-                while let Some(outcome) = self.running.poll_done(cx) {
+                while let Some(outcome) = self.active.poll_done(cx) {
                     drop(self.answer(&link, link.lock(), outcome));
                 }
-                let released: Vec<_> = self.running.released().collect();
+                let released: Vec<_> = self.active.released().collect();
                 self.serve_first(released.into_iter());
                 state = link.lock();
             }
             let count;
-            (state, count) = self.events(&link, state, cx);
+            (state, count) = self.process_events(&link, state, cx);
             served += count;
             // The replies to one read leave in one write. Output that callers could not write is finished
             // here.
@@ -423,7 +432,7 @@ impl Driver {
                 (state, _) = link.flush(state);
             }
             let more;
-            (state, more) = self.events(&link, state, cx);
+            (state, more) = self.process_events(&link, state, cx);
             if more > 0 {
                 // The flush above freed capacity for the replies of these requests. They are written at once.
                 served += more;
@@ -433,10 +442,10 @@ impl Driver {
             state.wake_stream();
             if state.machine.is_closed() {
                 let settled;
-                (state, settled) = link.recall(state, cx);
+                (state, settled) = link.reclaim_ring_buffers(state, cx);
                 drop(state);
-                self.running.cancel_all();
-                let drained = self.running.is_idle() || self.drain(cx).is_ready();
+                self.active.cancel_all();
+                let drained = self.active.is_idle() || self.drain(cx).is_ready();
                 return if drained && settled { Poll::Ready(()) } else { Poll::Pending };
             }
             if state.machine.wants_shutdown() && !state.shut_down {
@@ -445,29 +454,29 @@ impl Driver {
             }
             if self.keep_time(&mut state, cx) {
                 if state.machine.is_quiet() {
-                    self.running.release(LARGE_REPLY);
+                    self.active.release(LARGE_REPLY);
                     state.release(LARGE_REPLY);
                     self.orb.trim_pool_later();
                 }
                 continue;
             }
-            if self.waiting.as_ref().is_some_and(|waiting| waiting.keeps()) && self.orb.is_closing() {
+            if self.pending.as_ref().is_some_and(|pending| pending.keeps()) && self.orb.is_closing() {
                 let told = state.machine.is_draining();
                 drop(state);
-                self.give_up_kept(told);
-                state = self.answer_all(&link, link.lock());
+                self.reject_held(told);
+                state = self.queue_replies(&link, link.lock());
                 continue;
             }
             state.driver_awake = false;
             let caller_reads = link.client_only && !state.driver_reads && state.machine.calls_waiting() <= 1;
             let for_login = self.waits_for_login() && state.machine.calls_waiting() == 0;
-            let stalled = !self.together.is_empty() || for_login;
+            let stalled = !self.batch.is_empty() || for_login;
             if state.reading || caller_reads || stalled || !state.machine.wants_read() {
                 return Poll::Pending;
             }
             let received = state.machine.received();
-            let much = received.0 >= messages + BURST.0 || received.1 >= octets + BURST.1;
-            if much && state.clock.saturating_duration_since(started) > SLICE {
+            let much = received.0 >= messages + MAX_BURST.0 || received.1 >= octets + MAX_BURST.1;
+            if much && state.clock.saturating_duration_since(started) > MAX_SLICE {
                 drop(state);
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -519,8 +528,8 @@ impl Driver {
     /// Lets the servants of a lost connection finish. Their outcomes are discarded.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            while self.running.poll_done(cx).is_some() {}
-            let released: Vec<_> = self.running.released().collect();
+            while self.active.poll_done(cx).is_some() {}
+            let released: Vec<_> = self.active.released().collect();
             if released.is_empty() {
                 break;
             }
@@ -528,7 +537,7 @@ impl Driver {
                 self.serve(cx, incoming);
             }
         }
-        if self.running.is_idle() { Poll::Ready(()) } else { Poll::Pending }
+        if self.active.is_idle() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -544,10 +553,10 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // The runtime is shutting down, or the driver has finished.
         self.link.abort(CloseReason::Local);
-        self.orb.waits_no_more(self.number);
+        self.orb.stop_holding(self.number);
         self.link.end_streams();
         // Others may keep the link, and with it the socket: for example a servant that holds the stream of a
         // request.
-        self.link.socket.hang_up();
+        self.link.socket.shut_down_socket();
     }
 }

@@ -23,12 +23,12 @@ mod tls_handshake;
 
 use std::sync::Arc;
 
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::runtime::Shared;
 
 impl Shared {
     /// Spawns the driver of a link. Registers the link, and keeps `guest`, until the driver ends.
-    pub(crate) fn drive(self: &Arc<Self>, link: &Arc<Link>, guest: impl Send + 'static) {
+    pub(crate) fn drive(self: &Arc<Self>, link: &Arc<SharedConnection>, guest: impl Send + 'static) {
         let id = self.number();
         self.links().insert(id, Arc::downgrade(link));
         self.has_counted();

@@ -14,7 +14,7 @@ use crate::runtime::Shared;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
 /// The condition for which a request waits.
-pub(crate) enum Until {
+pub(crate) enum WaitCondition {
     /// `Orb::resume`.
     Accepting,
     /// The POA manager leaves the holding state.
@@ -30,22 +30,22 @@ pub(crate) enum Until {
 
 struct Waits {
     incoming: IncomingRequest,
-    until: Until,
+    until: WaitCondition,
 }
 
 /// The pending requests of one connection.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingRequests {
     requests: VecDeque<Waits>,
 }
 
-impl Waiting {
+impl PendingRequests {
     pub(crate) fn len(&self) -> usize {
         self.requests.len()
     }
 
     /// Appends a request. Copies what it references in the connection's buffers.
-    pub(crate) fn push(&mut self, mut incoming: IncomingRequest, until: Until) {
+    pub(crate) fn push(&mut self, mut incoming: IncomingRequest, until: WaitCondition) {
         incoming.detach();
         self.requests.push_back(Waits { incoming, until });
     }
@@ -53,7 +53,7 @@ impl Waiting {
     /// Returns whether a login is being checked. Until the caller is known, the connection is not read.
     pub(crate) fn is_for_login(&self) -> bool {
         #[cfg(feature = "csi")]
-        return self.requests.iter().any(|waits| matches!(waits.until, Until::Login(_)));
+        return self.requests.iter().any(|waits| matches!(waits.until, WaitCondition::Login(_)));
         #[cfg(not(feature = "csi"))]
         false
     }
@@ -118,39 +118,39 @@ impl Waiting {
 impl Waits {
     fn is_kept(&self) -> bool {
         match self.until {
-            Until::Accepting | Until::Open(_) => true,
-            Until::Made(..) | Until::Turn(_) => false,
+            WaitCondition::Accepting | WaitCondition::Open(_) => true,
+            WaitCondition::Made(..) | WaitCondition::Turn(_) => false,
             // The duration of the check is not bounded.
             #[cfg(feature = "csi")]
-            Until::Login(_) => true,
+            WaitCondition::Login(_) => true,
         }
     }
 
     fn is_for_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
         match &self.until {
-            Until::Made(held, _) | Until::Turn(held) => {
+            WaitCondition::Made(held, _) | WaitCondition::Turn(held) => {
                 Arc::ptr_eq(held.poa(), poa) && self.incoming.key() == key
             }
-            Until::Accepting | Until::Open(_) => false,
+            WaitCondition::Accepting | WaitCondition::Open(_) => false,
             #[cfg(feature = "csi")]
-            Until::Login(_) => false,
+            WaitCondition::Login(_) => false,
         }
     }
 
     fn is_behind(&self, other: &Self) -> bool {
         match &self.until {
-            Until::Accepting => other.until.is_for_all(),
+            WaitCondition::Accepting => other.until.is_for_all(),
             // It waits only for its check. All later requests wait for it.
             #[cfg(feature = "csi")]
-            Until::Login(_) => false,
-            Until::Open(held) | Until::Made(held, _) | Until::Turn(held) => {
+            WaitCondition::Login(_) => false,
+            WaitCondition::Open(held) | WaitCondition::Made(held, _) | WaitCondition::Turn(held) => {
                 other.until.is_for(held.poa()) || other.is_for_object(held.poa(), self.incoming.key())
             }
         }
     }
 }
 
-impl Until {
+impl WaitCondition {
     /// Returns whether it holds all later requests of that POA's manager.
     fn is_for(&self, poa: &PoaGate) -> bool {
         match self {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use crate::runtime::Shared;
-use crate::server::connection_limiter::Seat;
+use crate::server::connection_limiter::ConnectionSlot;
 use crate::transport::Peer;
 
 impl Shared {
     /// Never called, because no listener uses TLS.
-    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, _: Peer, seat: Seat) {
+    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, _: Peer, seat: ConnectionSlot) {
         drop((stream, seat));
     }
 }

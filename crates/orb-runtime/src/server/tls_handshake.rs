@@ -10,9 +10,9 @@ use giop_proto::{Limit, Role};
 use rustls::{Connection, ServerConnection};
 use tokio::net::TcpStream;
 
-use crate::connection::{Link, now};
+use crate::connection::{SharedConnection, now};
 use crate::runtime::Shared;
-use crate::server::connection_limiter::Seat;
+use crate::server::connection_limiter::ConnectionSlot;
 use crate::tls::Tls;
 use crate::tls::failure::Failure;
 use crate::transport::tls::TlsSocket;
@@ -27,7 +27,7 @@ const LEFTOVERS: usize = 64 * 1024;
 
 impl Shared {
     /// Performs the handshake of a client, then serves it. `seat` is kept until the connection ends.
-    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, seat: Seat) {
+    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, seat: ConnectionSlot) {
         let Some(tls) = self.config.tls.clone() else { return };
         let counts = self.tls_counts();
         let Some((place, displaces)) = self.handshakes().enter(peer.address(), now()) else {
@@ -69,7 +69,8 @@ impl Shared {
                 Ok(Ok(socket)) => {
                     counts.sessions.fetch_add(1, Ordering::Relaxed);
                     let config = core.link_config(Role::Server);
-                    let link = Link::new(Socket::Tls(Box::new(socket)), peer, config, &core.config);
+                    let link =
+                        SharedConnection::new(Socket::Tls(Box::new(socket)), peer, config, &core.config);
                     seat.is_for(&link);
                     return core.drive(&link, seat);
                 }

@@ -4,12 +4,12 @@ use giop_codec::exception::SystemException;
 
 /// The telemetry of a request: none.
 #[derive(Default)]
-pub(crate) struct Seen;
+pub(crate) struct RequestSpan;
 
 /// The span of a servant: none.
 pub(crate) struct Kept;
 
-impl Seen {
+impl RequestSpan {
     #[inline(always)]
     pub(crate) fn kept(&self) -> Kept {
         Kept

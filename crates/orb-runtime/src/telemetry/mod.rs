@@ -38,7 +38,7 @@ use std::fmt;
 use giop_codec::Printable;
 
 pub use context::TraceContext;
-pub(crate) use server::{Seen, within};
+pub(crate) use server::{RequestSpan, within};
 
 use crate::runtime::Shared;
 

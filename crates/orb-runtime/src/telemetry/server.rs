@@ -16,7 +16,7 @@ use crate::transport::Peer;
 
 /// The telemetry of a request that is being served.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct RequestSpan {
     /// `None`: no subscriber enables it.
     span: Option<Span>,
     /// The trace that the servant's calls continue.
@@ -25,7 +25,7 @@ pub(crate) struct Seen {
     tally: Option<Tally>,
 }
 
-impl Seen {
+impl RequestSpan {
     pub(crate) fn new(span: Span, context: Option<TraceContext>) -> Self {
         let span = (!span.is_disabled()).then_some(span);
         Self {

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use giop_proto::Role;
 
 use crate::config::MemoryNetwork;
-use crate::connection::Link;
+use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
 use crate::orb::{Orb, OrbBuilder};
 use crate::reference::Serves;
@@ -176,7 +176,12 @@ impl MemoryNetwork for Network {
         let core = core.filter(|core| !core.is_closing());
         let core = core.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
         let (near, far) = self.state().make_pipe();
-        let link = Link::new(Socket::Pipe(far), Peer::Memory, core.link_config(Role::Server), &core.config);
+        let link = SharedConnection::new(
+            Socket::Pipe(far),
+            Peer::Memory,
+            core.link_config(Role::Server),
+            &core.config,
+        );
         core.drive(&link, ());
         Ok(near)
     }

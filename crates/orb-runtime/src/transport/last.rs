@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 /// Connections that have begun are still established and must be accepted. Returns whether the filter could
 /// be attached.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn let_nobody_come(listener: &TcpListener) -> bool {
+pub(crate) fn drop_new_syns(listener: &TcpListener) -> bool {
     use socket2::SockFilter;
     const LOAD_OCTET: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
     const IF_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
@@ -60,7 +60,7 @@ pub(crate) async fn makes_connections(_: u16) -> bool {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn let_nobody_come(_: &TcpListener) -> bool {
+pub(crate) fn drop_new_syns(_: &TcpListener) -> bool {
     false
 }
 

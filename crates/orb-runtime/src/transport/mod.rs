@@ -406,12 +406,12 @@ impl Socket {
 
     /// Shuts down both directions, as if the socket were closed: reads and writes at the other end fail or
     /// end.
-    pub(crate) fn hang_up(&self) {
+    pub(crate) fn shut_down_socket(&self) {
         match self {
             Self::Tcp(stream) => shut_down(stream, Shutdown::Both),
-            Self::Pipe(pipe) => pipe.hang_up(),
+            Self::Pipe(pipe) => pipe.shut_down_socket(),
             Self::Uring(ring) => ring.close(),
-            Self::Tls(tls) => tls.hang_up(),
+            Self::Tls(tls) => tls.shut_down_socket(),
         }
     }
 

@@ -198,7 +198,7 @@ impl PipeEnd {
         self.outgoing.lock().enter(Line::Ended);
     }
 
-    pub(super) fn hang_up(&self) {
+    pub(super) fn shut_down_socket(&self) {
         for direction in [&self.incoming, &self.outgoing] {
             direction.lock().enter(Line::Ended);
         }
@@ -234,7 +234,7 @@ impl PipeEnd {
 
 impl Drop for PipeEnd {
     fn drop(&mut self) {
-        self.hang_up();
+        self.shut_down_socket();
     }
 }
 

@@ -248,7 +248,7 @@ impl TlsSocket {
         shut_down(&self.stream, Shutdown::Write);
     }
 
-    pub(super) fn hang_up(&self) {
+    pub(super) fn shut_down_socket(&self) {
         self.shut_down_write();
         shut_down(&self.stream, Shutdown::Read);
     }

@@ -52,7 +52,7 @@ impl TlsSocket {
         match self.0 {}
     }
 
-    pub(super) fn hang_up(&self) {
+    pub(super) fn shut_down_socket(&self) {
         match self.0 {}
     }
 }

@@ -179,7 +179,7 @@ impl UringSocket {
         };
         self.shared.lock().ring.keep(wakers);
         if more {
-            self.shared.rouse();
+            self.shared.wake_driver_now();
         }
     }
 
@@ -202,7 +202,7 @@ impl UringSocket {
                 state.ring.swap_waker(self.index, own);
                 drop(state);
                 if more {
-                    self.shared.rouse();
+                    self.shared.wake_driver_now();
                 }
                 return news;
             }
@@ -327,7 +327,7 @@ impl Shared {
 
     /// Wakes the reaper to submit the entries that a turn left.
     #[cold]
-    fn rouse(&self) {
+    fn wake_driver_now(&self) {
         let mut state = self.lock();
         let reaper = if std::mem::replace(&mut state.asked, true) { None } else { state.reaper.clone() };
         drop(state);
