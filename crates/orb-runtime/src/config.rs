@@ -19,19 +19,19 @@ use crate::transport::{Peer, Transport};
 /// The configuration that the builder made.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) drain_timeout: Duration,
+    pub(crate) connection: ConnectionConfig,
+    pub(crate) client: ClientConfig,
+    pub(crate) server: ServerConfig,
     pub(crate) limits: Arc<Limits>,
-    pub(crate) initial: HashMap<String, String>,
-    pub(crate) default_initial: Option<String>,
-    pub(crate) max_connections: usize,
-    pub(crate) max_connections_per_address: usize,
-    /// Age from which a connection without a complete message can be evicted if the endpoint is full.
-    pub(crate) evict_idle_after: Option<Duration>,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) values: Factories,
+}
+
+/// The configuration of connections in both directions.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionConfig {
     pub(crate) socket_buffer: Option<usize>,
-    /// Whether to connect to Unix sockets that references name.
-    pub(crate) unix_sockets: bool,
     pub(crate) max_version: Version,
     pub(crate) code_sets: Arc<CodeSetComponentInfo>,
     /// The code set of wide text for peers that name none.
@@ -41,19 +41,37 @@ pub(crate) struct Config {
     pub(crate) low_water: bool,
     pub(crate) deposit: bool,
     pub(crate) fragment_size: Option<usize>,
-    /// The clients that are called back over their own connections.
-    pub(crate) bidirectional: CallbackRule,
+    pub(crate) transport: Transport,
+}
+
+/// The configuration of calls to other ORBs.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientConfig {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) initial: HashMap<String, String>,
+    pub(crate) default_initial: Option<String>,
+    /// Whether to connect to Unix sockets that references name.
+    pub(crate) unix_sockets: bool,
     /// Whether to offer servers to call objects of this ORB back over its connections.
     pub(crate) offers_bidirectional: bool,
+    /// Hosts that are connected by pipes in memory, in tests.
+    pub(crate) memory: Option<Arc<dyn MemoryNetwork>>,
+}
+
+/// The configuration of listeners and of requests.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerConfig {
+    pub(crate) max_connections: usize,
+    pub(crate) max_connections_per_address: usize,
+    /// Age from which a connection without a complete message can be evicted if the endpoint is full.
+    pub(crate) evict_idle_after: Option<Duration>,
+    /// The clients that are called back over their own connections.
+    pub(crate) bidirectional: CallbackRule,
     pub(crate) demux: Demux,
-    pub(crate) tls: Option<Tls>,
-    pub(crate) transport: Transport,
     /// The address of the admin endpoint.
     #[cfg(feature = "admin")]
     pub(crate) admin: Option<AdminConfig>,
-    pub(crate) values: Factories,
-    /// Hosts that are connected by pipes in memory, in tests.
-    pub(crate) memory: Option<Arc<dyn MemoryNetwork>>,
 }
 
 /// The strategy for waiting for the next message.

@@ -72,7 +72,7 @@ impl Shared {
 
     /// Starts the clock and the counters of the endpoint.
     pub(crate) fn start_counting(&self) {
-        let wanted = self.config.admin.is_some();
+        let wanted = self.config.server.admin.is_some();
         self.extensions.admin.set(AdminState::new(wanted));
     }
 

@@ -85,7 +85,7 @@ impl Bidirectional {
 impl Shared {
     /// Returns whether servers that are called in that version are offered callbacks.
     pub(crate) fn offers_bidirectional(&self, version: Version) -> bool {
-        let offers = self.config.offers_bidirectional || self.adapter().has_bidirectional();
+        let offers = self.config.client.offers_bidirectional || self.adapter().has_bidirectional();
         offers && version >= Version::V1_2
     }
 
@@ -135,14 +135,14 @@ impl Shared {
 
     /// Returns whether clients may be called back over their connections.
     pub(crate) fn accepts_bidirectional(&self) -> bool {
-        self.config.bidirectional.0.is_some()
+        self.config.server.bidirectional.0.is_some()
     }
 
     /// Enters the addresses that a client announced on its connection, if the rule allows them. An address
     /// that belongs to another open connection is skipped.
     #[cold]
     pub(crate) fn accept_listen_points(&self, link: &Arc<SharedConnection>) {
-        let CallbackRule(Some(allows)) = &self.config.bidirectional else { return };
+        let CallbackRule(Some(allows)) = &self.config.server.bidirectional else { return };
         let routes = &self.connections().bidirectional;
         for point in link.peer_listen_points() {
             let free = !routes.is_taken(&point);
@@ -159,8 +159,8 @@ impl Shared {
     /// TRANSIENT if there was such a connection and it has ended.
     pub(crate) fn way_back(&self, route: &Route) -> Result<Option<Arc<SharedConnection>>, SystemException> {
         let Route { profile, ways } = route;
-        if self.config.bidirectional.0.is_none()
-            || profile.version.min(self.config.max_version) < Version::V1_2
+        if self.config.server.bidirectional.0.is_none()
+            || profile.version.min(self.config.connection.max_version) < Version::V1_2
         {
             return Ok(None);
         }

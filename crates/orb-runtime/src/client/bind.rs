@@ -173,7 +173,7 @@ impl ObjectRef {
             announce.push(ask());
         }
         let blocks = version >= Version::V1_2
-            && self.orb().config.deposit
+            && self.orb().config.connection.deposit
             && profile.component(ComponentTag::ZORB_BLOCKS).is_some_and(TaggedComponent::is_zorb_blocks);
         if blocks {
             announce.push(BlockList::empty_context());
@@ -216,7 +216,7 @@ impl ObjectRef {
 
     /// Returns the version for calls to a server that supports versions up to `newest`.
     fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
-        let newest = newest.min(self.orb().config.max_version);
+        let newest = newest.min(self.orb().config.connection.max_version);
         match self.demand() {
             Some(demand) if demand.version > newest => Err(incompatible_form(
                 SystemExceptionKind::InvObjref,
@@ -235,7 +235,7 @@ impl ObjectRef {
         version: Version,
     ) -> Result<(CodeSets, Option<CodeSetContext>), SystemException> {
         let Some(RequiredForm { code_sets, .. }) = self.demand() else {
-            let mut negotiated = negotiate(&self.orb().config.code_sets, offered, version);
+            let mut negotiated = negotiate(&self.orb().config.connection.code_sets, offered, version);
             if offered.is_none() {
                 negotiated.sets = self.orb().config.unannounced(version);
             }
@@ -282,7 +282,7 @@ impl ObjectRef {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Err(self.nowhere_to_go()) };
         let orb = self.orb();
         let version = self.version_for(Version::V1_2)?;
-        let (code_sets, context) = self.negotiated(Some(&orb.config.code_sets), version)?;
+        let (code_sets, context) = self.negotiated(Some(&orb.config.connection.code_sets), version)?;
         let mut announce = Vec::new();
         if self.demand().is_some()
             && version >= Version::V1_1

@@ -218,7 +218,7 @@ impl Shared {
         // A closing ORB accepts no requests on new connections.
         config.accept_requests = shared && self.offers_bidirectional(target.version) && !self.is_closing();
         let called_back = config.accept_requests;
-        let link = SharedConnection::new(socket, peer, config, &self.config);
+        let link = SharedConnection::new(socket, peer, config, &self.config.connection);
         if called_back {
             self.disable_idle_timeout(&link);
         }
@@ -234,7 +234,7 @@ impl Shared {
         deadline: Option<Instant>,
         making: impl Future<Output = Made>,
     ) -> Result<Made, SystemException> {
-        let limit = self.config.connect_timeout;
+        let limit = self.config.client.connect_timeout;
         let left = deadline.map(|at| at.saturating_duration_since(crate::connection::now()));
         let within = left.map_or(limit, |left| left.min(limit));
         match tokio::time::timeout(within, making).await {
@@ -268,13 +268,14 @@ impl Shared {
                 Ok((self.secure(stream, host).await?, Peer::Tcp(address)))
             }
             Endpoint::Unix { path } => {
-                let stream = unix::connect(Path::new(path), self.config.socket_buffer).await?;
+                let stream = unix::connect(Path::new(path), self.config.connection.socket_buffer).await?;
                 Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Unix(path.into())))
             }
             Endpoint::Itself => {
                 let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());
                 let config = self.link_config(Role::Server);
-                let link = SharedConnection::new(Socket::Pipe(far), Peer::Local, config, &self.config);
+                let link =
+                    SharedConnection::new(Socket::Pipe(far), Peer::Local, config, &self.config.connection);
                 self.drive(&link, ());
                 Ok((Socket::Pipe(near), Peer::Local))
             }
@@ -289,7 +290,7 @@ impl Shared {
         thread: Option<&Arc<IoThread>>,
         deadline: Option<Instant>,
     ) -> std::io::Result<(Socket, Peer)> {
-        if let Some(network) = &self.config.memory {
+        if let Some(network) = &self.config.client.memory {
             return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
         }
         let (stream, address) = self.dial_host(host, port, deadline).await?;
@@ -319,7 +320,7 @@ impl Shared {
             SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
             SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
         };
-        if let Some(octets) = self.config.socket_buffer {
+        if let Some(octets) = self.config.connection.socket_buffer {
             let octets = u32::try_from(octets).unwrap_or(u32::MAX);
             socket.set_recv_buffer_size(octets)?;
             socket.set_send_buffer_size(octets)?;
@@ -327,7 +328,7 @@ impl Shared {
         socket.set_nodelay(true)?;
         let options = SockRef::from(&socket);
         self.notice_silence(&options);
-        if self.offers_bidirectional(self.config.max_version) {
+        if self.offers_bidirectional(self.config.connection.max_version) {
             self.keep_alive(&options)?;
         }
         socket.connect(address).await

@@ -233,7 +233,7 @@ where
 fn limited<R: Reference>(reference: &R, deadline: Instant) -> R {
     let object = reference.as_object();
     let left = deadline.saturating_duration_since(now());
-    match object.options().timeout.unwrap_or(object.orb().config.timeout) {
+    match object.options().timeout.unwrap_or(object.orb().config.client.timeout) {
         Some(own) if own <= left => reference.clone(),
         _ => reference.with_timeout(left),
     }

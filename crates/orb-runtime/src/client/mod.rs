@@ -507,7 +507,7 @@ fn follow(
 /// Returns the deadline of a call through this reference: its own timeout or the ORB's, limited by the
 /// deadline of the current request.
 pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
-    let timeout = target.options().timeout.unwrap_or(target.orb().config.timeout);
+    let timeout = target.options().timeout.unwrap_or(target.orb().config.client.timeout);
     let own = timeout.map(|timeout| later(now, timeout));
     let own = match target.options().until {
         Some(until) => Some(own.map_or(until, |own| own.min(until))),

@@ -26,7 +26,7 @@ impl SharedConnection {
             if let Some(outcome) = state.machine.take_outcome(call) {
                 return Ok(outcome);
             }
-            if !self.client_only || state.reading || state.writing || !self.socket.can_wait() {
+            if !self.client_only || state.roles.reading || state.write.writing || !self.socket.can_wait() {
                 return Err(state);
             }
             state = self.step_in_place(state, Some(call));
@@ -39,7 +39,7 @@ impl SharedConnection {
         if let Some(ring) = self.socket.ring() {
             return self.submit(ring, state);
         }
-        while state.machine.has_output() && !state.machine.is_closed() && !state.writing {
+        while state.machine.has_output() && !state.machine.is_closed() && !state.write.writing {
             (state, _) = self.flush(state);
             if !state.machine.has_output() || !self.socket.can_wait() {
                 return;
@@ -67,7 +67,7 @@ impl SharedConnection {
             // If it fails, the read and the write below report the error.
             let _ = self.socket.wait(reads, writes, longest);
             state = self.lock();
-            if reads && !state.reading {
+            if reads && !state.roles.reading {
                 // Exactly one attempt, regardless of tokio's cached readiness.
                 (state, _) = self.read(state, SINGLE_READ);
             } else {
@@ -75,8 +75,8 @@ impl SharedConnection {
             }
         }
         self.drain_events(&mut state, call);
-        if writes && !state.writing {
-            state.blocked = false;
+        if writes && !state.write.writing {
+            state.write.blocked = false;
             (state, _) = self.flush_by(state, Socket::write_now);
         }
         if due.is_some_and(|due| due <= state.clock) {

@@ -122,7 +122,7 @@ impl SharedConnection {
             if state.machine.backlog() >= BACKLOG {
                 (state, _) = self.flush(state);
                 if state.machine.backlog() >= BACKLOG {
-                    state.room.push(cx.waker().clone());
+                    state.capacity_waiters.push(cx.waker().clone());
                     drop(state);
                     return poll_deadline(timer.as_mut(), &deadline, cx).map(|()| Err(OnewayError::Full));
                 }
@@ -148,21 +148,21 @@ impl SharedConnection {
     /// its next poll, or the call that fills the batch does.
     fn flush_gathering<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let worth = state.machine.is_worth_a_write();
-        if !worth && state.driver_awake && !state.gathered.is_multiple_of(CLOCK_EVERY) {
+        if !worth && state.roles.driver_awake && !state.write.gathered.is_multiple_of(CLOCK_EVERY) {
             // The driver checks the queue before it sleeps. Reading the clock costs as much as encoding a
             // small message.
-            state.gathered += 1;
+            state.write.gathered += 1;
             return state;
         }
         state.clock = now();
-        let gather = state.writing || state.last_write.is_some_and(|at| state.clock < at + GATHER);
+        let gather = state.write.writing || state.write.last.is_some_and(|at| state.clock < at + GATHER);
         if gather && !worth {
-            state.gathered += 1;
+            state.write.gathered += 1;
             state.wake_driver();
         } else {
             (state, _) = self.flush(state);
             let now = now();
-            state.last_write = Some(now);
+            state.write.last = Some(now);
             state.last_use = now;
         }
         state
@@ -183,7 +183,7 @@ impl SharedConnection {
             if state.machine.backlog() == 0 {
                 return Poll::Ready(Ok(()));
             }
-            state.room.push(cx.waker().clone());
+            state.capacity_waiters.push(cx.waker().clone());
             Poll::Pending
         })
         .await
@@ -253,17 +253,17 @@ impl SharedConnection {
                 }
             }
             let alone = self.client_only && state.machine.calls_waiting() == 1 && !state.machine.has_output();
-            if !alone || state.reading || state.writing || !state.machine.wants_read() {
-                if !state.driver_reads {
-                    state.driver_reads = true;
+            if !alone || state.roles.reading || state.write.writing || !state.machine.wants_read() {
+                if !state.roles.driver_reads {
+                    state.roles.driver_reads = true;
                     state.wake_driver();
                 }
                 return Poll::Pending;
             }
-            if state.driver_reads {
-                state.driver_reads = false;
+            if state.roles.driver_reads {
+                state.roles.driver_reads = false;
                 let at = state.last_use + crate::connection::READ_ROLE_IDLE;
-                state.takeover = Some(at);
+                state.roles.takeover = Some(at);
                 state.rearm(at);
             }
             // Readiness is exact (see `transport`): checking it first costs nothing and saves a read buffer.
@@ -308,9 +308,9 @@ impl SharedConnection {
         }
         let rest = state.machine.rest();
         let slow = match rest {
-            SLOW_READ_BYTES.. => state.low_water > 1 || state.last_read < SLOW_READ_BYTES,
+            SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last < SLOW_READ_BYTES,
             // One wake-up instead of a few pays only if the message arrives in single segments.
-            LOW_WATER_MIN_REST.. => state.last_read < SEGMENT_READ_BYTES,
+            LOW_WATER_MIN_REST.. => state.reads.last < SEGMENT_READ_BYTES,
             _ => false,
         } && self.trickles
             && !before_first_message(state);
@@ -319,10 +319,10 @@ impl SharedConnection {
 
     #[inline]
     pub(crate) fn await_octets(&self, state: &mut State, octets: usize) {
-        if octets != state.low_water {
+        if octets != state.reads.low_water {
             // On a system without this option the reader is woken too often, which is harmless.
             let _ = self.socket.set_low_water(octets);
-            state.low_water = octets;
+            state.reads.low_water = octets;
         }
     }
 
@@ -342,7 +342,7 @@ impl SharedConnection {
         // The next part of a large message that arrives fast is available by now. Reading it costs less than
         // being woken for it. The time is limited, because a message may never end.
         while came
-            && state.last_read >= BULK_READ_BYTES
+            && state.reads.last >= BULK_READ_BYTES
             && state.machine.rest() >= SLOW_READ_BYTES
             && state.machine.wants_read()
             && state.clock.saturating_duration_since(begun) < LONGEST_READ
@@ -362,7 +362,7 @@ impl SharedConnection {
         mut state: MutexGuard<'a, State>,
         spin: Duration,
     ) -> (MutexGuard<'a, State>, bool) {
-        state.reading = true;
+        state.roles.reading = true;
         let mut buf = state.machine.take_read_buf();
         drop(state);
         let outcome = if spin.is_zero() {
@@ -371,7 +371,7 @@ impl SharedConnection {
             self.socket.spin_read(&mut buf, spin)
         };
         let mut state = self.lock();
-        state.reading = false;
+        state.roles.reading = false;
         let now = now();
         state.clock = now;
         let (n, end) = match outcome {
@@ -383,14 +383,14 @@ impl SharedConnection {
         state.machine.handle_read(buf, n, now);
         let came = n > 0 || end.is_some();
         if n > 0 {
-            state.last_read = n;
+            state.reads.last = n;
         }
         match end {
             Some(Ok(())) => state.machine.handle_eof(now),
             Some(Err(error)) => state.machine.handle_read_error(&error, now),
             None => {}
         }
-        if state.driver_reads {
+        if state.roles.driver_reads {
             // The driver may have been polled while this caller held the read role. Wake it, so that it takes
             // over.
             state.wake_driver();
@@ -402,7 +402,7 @@ impl SharedConnection {
     #[cold]
     fn read_idle<'a>(&'a self, mut state: MutexGuard<'a, State>, now: Instant) -> MutexGuard<'a, State> {
         // On connections that receive requests only the driver reads.
-        if state.reading || !state.machine.wants_read() || state.machine.accepts_requests() {
+        if state.roles.reading || !state.machine.wants_read() || state.machine.accepts_requests() {
             return state;
         }
         if let Some(ring) = self.socket.ring() {
@@ -490,7 +490,7 @@ impl Drop for Pending<'_> {
             let mut state = self.link.lock();
             state.machine.cancel_call(self.call);
             // The driver writes the CancelRequest, and takes the read role that this caller may have had.
-            state.driver_reads = true;
+            state.roles.driver_reads = true;
             state.wake_driver();
         }
     }

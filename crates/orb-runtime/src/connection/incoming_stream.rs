@@ -60,7 +60,7 @@ impl SharedConnection {
         // The receiver has capacity for the next chunk, or needs to read for it.
         state.let_driver_read();
         if let Chunk::Pending = chunk {
-            state.stream = Some(cx.waker().clone());
+            state.stream_reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
         Poll::Ready(chunk)
@@ -94,7 +94,7 @@ impl SharedConnection {
             Returned::Loan(loan) => Poll::Ready(Lent::Back(loan)),
             Returned::Nothing => Poll::Ready(Lent::Lost),
             Returned::Pending => {
-                state.stream = Some(cx.waker().clone());
+                state.stream_reader = Some(cx.waker().clone());
                 Poll::Pending
             }
         }

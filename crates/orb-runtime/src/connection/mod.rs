@@ -45,6 +45,7 @@ pub(crate) use headers::Plain;
 pub(crate) use padding::padding;
 pub(crate) use streamed_request::Fed;
 
+use crate::config::ConnectionConfig;
 use crate::connection::headers::Headers;
 use crate::tls::TlsSession;
 use crate::transport::threads::IoThread;
@@ -109,88 +110,111 @@ pub(crate) struct SharedConnection {
     lost_oneways: Arc<AtomicBool>,
 }
 
+/// The state of a connection, behind its lock.
 pub(crate) struct State {
     pub(crate) machine: Connection,
+    pub(crate) roles: Roles,
+    pub(crate) write: WriteState,
+    pub(crate) ring: RingState,
+    pub(crate) reads: ReadSizes,
     /// Wakers of the callers, by slot index of the call.
     pub(crate) callers: Vec<Option<Waker>>,
-    pub(crate) driver: Option<Waker>,
-    /// Whether the driver was woken and has not run yet, or is running.
-    pub(crate) driver_awake: bool,
-    pub(crate) reading: bool,
-    pub(crate) writing: bool,
-    /// The socket accepted less than it was given. Only the driver writes, after the socket becomes writable.
-    pub(crate) blocked: bool,
-    /// Whether the driver's waker, not that of a caller, is registered with the socket.
-    pub(crate) driver_reads: bool,
-    /// A pending receive of a ring holds no window, though the machine would lend one.
-    pub(crate) quiet: bool,
-    /// Number of replies that callers took from a ring since the driver ran.
-    pub(crate) spins: usize,
-    /// Start of the current receive of a ring, and whether large messages arrive slowly there.
-    pub(crate) receiving: (Instant, bool),
-    /// Time at which the driver checks whether callers still read for themselves.
-    pub(crate) takeover: Option<Instant>,
-    pub(crate) last_write: Option<Instant>,
-    /// Number of messages left to the driver since the last write.
-    pub(crate) gathered: u32,
     pub(crate) last_use: Instant,
-    /// Size of the last read, in bytes.
-    pub(crate) last_read: usize,
-    /// Number of bytes that must be available before the socket is readable (`SO_RCVLOWAT`).
-    pub(crate) low_water: usize,
     /// The most recent clock reading. Precise enough for everything but deadlines.
     pub(crate) clock: Instant,
     /// Wakers of oneways that wait for capacity in the queue, and of flushes.
-    pub(crate) room: Vec<Waker>,
+    pub(crate) capacity_waiters: Vec<Waker>,
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     pub(crate) encoders: Vec<Box<Encoder>>,
     pub(crate) headers: Headers,
     /// Whether bulk arguments are shared instead of copied into their message.
     pub(crate) shares: bool,
     /// Waker of the reader that waits for the next chunk of a payload.
-    pub(crate) stream: Option<Waker>,
+    pub(crate) stream_reader: Option<Waker>,
     /// The driver holds requests that it serves after more of the queue is written.
     pub(crate) stalled: bool,
     /// Whether the write side of the socket is shut down.
     pub(crate) shut_down: bool,
+}
+
+/// Which task reads the socket, and when the driver runs.
+pub(crate) struct Roles {
+    /// The waker of the driver.
+    pub(crate) driver: Option<Waker>,
+    /// Whether the driver was woken and has not run yet, or is running.
+    pub(crate) driver_awake: bool,
+    /// Whether a caller or the driver is reading now.
+    pub(crate) reading: bool,
+    /// Whether the driver's waker, not that of a caller, is registered with the socket.
+    pub(crate) driver_reads: bool,
+    /// Time at which the driver checks whether callers still read for themselves.
+    pub(crate) takeover: Option<Instant>,
     /// Time at which the driver's timer fires.
     pub(crate) armed: Option<Instant>,
 }
 
+/// The progress of writes.
+#[derive(Default)]
+pub(crate) struct WriteState {
+    /// Whether a task is writing now.
+    pub(crate) writing: bool,
+    /// The socket accepted less than it was given. Only the driver writes, after the socket becomes writable.
+    pub(crate) blocked: bool,
+    pub(crate) last: Option<Instant>,
+    /// Number of messages left to the driver since the last write.
+    pub(crate) gathered: u32,
+}
+
+/// The state of an io_uring.
+pub(crate) struct RingState {
+    /// A pending receive of a ring holds no window, though the machine would lend one.
+    pub(crate) parked: bool,
+    /// Number of replies that callers took from a ring since the driver ran.
+    pub(crate) inline_replies: usize,
+    /// Start of the current receive.
+    pub(crate) receive_started: Instant,
+    /// Whether large messages arrive slowly.
+    pub(crate) slow: bool,
+}
+
+/// The sizes of reads, to which the socket's low-water mark is adapted.
+pub(crate) struct ReadSizes {
+    /// Size of the last read, in bytes.
+    pub(crate) last: usize,
+    /// Number of bytes that must be available before the socket is readable (`SO_RCVLOWAT`).
+    pub(crate) low_water: usize,
+}
+
 impl SharedConnection {
     /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
-    pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &crate::config::Config) -> Arc<Self> {
+    pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &ConnectionConfig) -> Arc<Self> {
         let now = now();
         let in_place = socket.ring().is_none();
         let (client_only, shares) =
             (config.role == Role::Client && in_place && !config.accept_requests, config.deposit);
         let state = State {
             machine: Connection::new(config, now),
+            roles: Roles {
+                driver: None,
+                driver_awake: true,
+                reading: false,
+                driver_reads: true,
+                takeover: None,
+                armed: None,
+            },
+            write: WriteState::default(),
+            ring: RingState { parked: false, inline_replies: 0, receive_started: now, slow: false },
+            reads: ReadSizes { last: 0, low_water: 1 },
             callers: Vec::new(),
-            driver: None,
-            driver_awake: true,
-            reading: false,
-            writing: false,
-            blocked: false,
-            driver_reads: true,
-            quiet: false,
-            spins: 0,
-            receiving: (now, false),
-            takeover: None,
-            last_write: None,
-            gathered: 0,
             last_use: now,
-            last_read: 0,
-            low_water: 1,
             clock: now,
-            room: Vec::new(),
+            capacity_waiters: Vec::new(),
             encoders: Vec::new(),
             headers: Headers::default(),
             shares,
-            stream: None,
+            stream_reader: None,
             stalled: false,
             shut_down: false,
-            armed: None,
         };
         Arc::new(Self {
             socket,
@@ -316,7 +340,7 @@ impl SharedConnection {
         } else {
             state.machine.close(now());
         }
-        state.driver_reads = true;
+        state.roles.driver_reads = true;
         state.wake_driver();
     }
 
@@ -365,11 +389,11 @@ impl SharedConnection {
         mut state: MutexGuard<'a, State>,
         write: impl Fn(&Socket, &mut Transmit) -> io::Result<Progress>,
     ) -> (MutexGuard<'a, State>, Progress) {
-        if state.writing || state.blocked {
+        if state.write.writing || state.write.blocked {
             return (state, Progress::Blocked);
         }
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
-        (state.writing, state.gathered) = (true, 0);
+        (state.write.writing, state.write.gathered) = (true, 0);
         if let Some(ring) = self.socket.ring() {
             // The driver takes the buffers back: see `complete_ring_io`.
             ring.start_write(transmit);
@@ -387,7 +411,7 @@ impl SharedConnection {
                     round += 1;
                     match if round < MAX_WRITE_ROUNDS { state.machine.take_transmit() } else { None } {
                         Some(more) => {
-                            (transmit, state.gathered) = (more, 0);
+                            (transmit, state.write.gathered) = (more, 0);
                             continue;
                         }
                         None if state.machine.has_output() => {
@@ -398,7 +422,7 @@ impl SharedConnection {
                     }
                 }
                 Ok(Progress::Blocked) => {
-                    state.blocked = true;
+                    state.write.blocked = true;
                     state.wake_driver();
                     Progress::Blocked
                 }
@@ -411,7 +435,7 @@ impl SharedConnection {
                     Progress::Done
                 }
             };
-            state.writing = false;
+            state.write.writing = false;
             if state.wrote() && state.stalled {
                 state.wake_driver();
             }
@@ -452,9 +476,9 @@ impl SharedConnection {
 
 impl State {
     fn wake_driver(&mut self) {
-        if !self.driver_awake {
-            self.driver_awake = true;
-            if let Some(driver) = &self.driver {
+        if !self.roles.driver_awake {
+            self.roles.driver_awake = true;
+            if let Some(driver) = &self.roles.driver {
                 driver.wake_by_ref();
             }
         }
@@ -462,14 +486,14 @@ impl State {
 
     /// Gives the read role to the driver, also on connections whose callers read for themselves.
     fn let_driver_read(&mut self) {
-        self.driver_reads = true;
+        self.roles.driver_reads = true;
         self.wake_driver();
     }
 
     /// Wakes the reader of the stream if a chunk is available.
     pub(crate) fn wake_stream(&mut self) {
-        if self.stream.is_some() && self.machine.has_chunk() {
-            self.stream.take().into_iter().for_each(Waker::wake);
+        if self.stream_reader.is_some() && self.machine.has_chunk() {
+            self.stream_reader.take().into_iter().for_each(Waker::wake);
         }
     }
 
@@ -484,8 +508,8 @@ impl State {
     }
 
     pub(crate) fn wake_room(&mut self) {
-        self.stream.take().into_iter().for_each(Waker::wake); // its end may have been reached
-        for waker in self.room.drain(..) {
+        self.stream_reader.take().into_iter().for_each(Waker::wake); // its end may have been reached
+        for waker in self.capacity_waiters.drain(..) {
             waker.wake();
         }
     }
@@ -514,7 +538,7 @@ impl State {
 
     /// Ensures that the timer fires at `at` or earlier.
     fn rearm(&mut self, at: Instant) {
-        if self.armed.is_none_or(|armed| at < armed) {
+        if self.roles.armed.is_none_or(|armed| at < armed) {
             self.wake_driver();
         }
     }

@@ -48,9 +48,9 @@ impl SharedConnection {
     ) -> MutexGuard<'a, State> {
         ring.set_waker(cx);
         take_written(ring, &mut state);
-        if !state.machine.may_wait_with_buf() && !state.quiet {
+        if !state.machine.may_wait_with_buf() && !state.ring.parked {
             // The machine gave up its window, so the ring must not keep it.
-            state.quiet = true;
+            state.ring.parked = true;
             ring.cancel_read();
         }
         state
@@ -92,7 +92,7 @@ impl SharedConnection {
         ring: &UringSocket,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
-        if state.spins >= SPINS || !ring.is_here() {
+        if state.ring.inline_replies >= SPINS || !ring.is_here() {
             return (state, false);
         }
         let begun = now();
@@ -106,7 +106,7 @@ impl SharedConnection {
             (state, came) = self.read_ring(ring, state);
             if came {
                 // If no call follows, the driver must continue to read.
-                state.spins += 1;
+                state.ring.inline_replies += 1;
                 state.wake_driver();
                 return (state, true);
             }
@@ -126,13 +126,13 @@ impl SharedConnection {
             drop(state);
             return self.wait_until_flushed();
         }
-        while state.writing || state.machine.has_output() {
+        while state.write.writing || state.machine.has_output() {
             (state, _) = self.flush(state);
             drop(state);
             ring.look();
             state = self.lock();
             take_written(ring, &mut state);
-            if state.writing || state.machine.is_closed() {
+            if state.write.writing || state.machine.is_closed() {
                 return;
             }
         }
@@ -165,9 +165,9 @@ impl SharedConnection {
         state.clock = now;
         match got {
             RingRead::Pending => {}
-            RingRead::Idle if state.machine.may_wait_with_buf() && !state.quiet => {
+            RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.parked => {
                 let rest = state.machine.rest();
-                let slow = self.trickles && state.receiving.1 && rest >= SLOW_READ_BYTES;
+                let slow = self.trickles && state.ring.slow && rest >= SLOW_READ_BYTES;
                 let at_a_time = if before_first_message(&state) {
                     AtATime::Any
                 } else if slow {
@@ -179,7 +179,7 @@ impl SharedConnection {
                     &mut state,
                     if at_a_time == AtATime::LowWater { rest.min(LOW_WATER) } else { 1 },
                 );
-                state.receiving.0 = now;
+                state.ring.receive_started = now;
                 ring.start_read(state.machine.take_read_buf(), at_a_time);
             }
             RingRead::Idle => {
@@ -187,7 +187,7 @@ impl SharedConnection {
                 ring.start_header();
             }
             RingRead::Early(octets, n) => {
-                state.quiet = false;
+                state.ring.parked = false;
                 if !state.machine.handle_early(octets.get(..n).unwrap_or_default(), now) {
                     // The machine always has capacity for one expected header.
                     state.machine.handle_read_error(&io::ErrorKind::InvalidData.into(), now);
@@ -196,14 +196,13 @@ impl SharedConnection {
             RingRead::Read(buf, outcome) => {
                 let n = outcome.as_ref().map_or(0, |n| *n);
                 if buf.is_deposit() && n >= SLOW_READ_BYTES {
-                    let took = now.saturating_duration_since(state.receiving.0);
-                    state.receiving.1 =
-                        took.as_nanos() * SLOW_READ_BYTES as u128 > SLOW.as_nanos() * n as u128;
+                    let took = now.saturating_duration_since(state.ring.receive_started);
+                    state.ring.slow = took.as_nanos() * SLOW_READ_BYTES as u128 > SLOW.as_nanos() * n as u128;
                 }
                 let emptied = n < buf.capacity();
                 state.machine.handle_read(buf, n, now);
-                state.quiet &= n == 0;
-                state.quiet |= emptied && state.machine.throws_away();
+                state.ring.parked &= n == 0;
+                state.ring.parked |= emptied && state.machine.throws_away();
                 match outcome {
                     Ok(0) => state.machine.handle_eof(now),
                     Ok(_) => {}
@@ -235,7 +234,7 @@ fn take_written(ring: &UringSocket, state: &mut State) {
         if let Err(error) = outcome {
             state.machine.handle_write_error(&error, now);
         }
-        state.writing = false;
+        state.write.writing = false;
         state.wrote();
     }
 }

@@ -79,8 +79,8 @@ impl SharedConnection {
 impl State {
     /// Registers a waker to be woken when the queue has capacity.
     pub(crate) fn await_room(&mut self, cx: &Context<'_>) {
-        if !self.room.iter().any(|waker| waker.will_wake(cx.waker())) {
-            self.room.push(cx.waker().clone());
+        if !self.capacity_waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.capacity_waiters.push(cx.waker().clone());
         }
     }
 }

@@ -132,8 +132,8 @@ impl State {
         {
             *slot = Some(cx.waker().clone());
         }
-        if !self.driver_reads {
-            self.driver_reads = true;
+        if !self.roles.driver_reads {
+            self.roles.driver_reads = true;
             self.wake_driver();
         }
     }

@@ -80,7 +80,7 @@ impl DecodeContext for Shared {
     }
 
     fn invalid_text(&self) -> InvalidText {
-        self.config.invalid_text
+        self.config.connection.invalid_text
     }
 }
 

@@ -266,15 +266,18 @@ mod tests {
         let (builder, rest) =
             parse(&["a", "-ORBInitRef", "NameService=corbaloc::h/N", "-v", "-ORBid", "x"], &[]).unwrap();
         assert_eq!(rest, ["a", "-v"]);
-        assert_eq!(builder.parts.config.initial["NameService"], "corbaloc::h/N");
+        assert_eq!(builder.parts.config.client.initial["NameService"], "corbaloc::h/N");
     }
 
     #[test]
     fn arguments_win_over_the_environment() {
         let env = [("ZORB_INIT_REF", "A=1; B=2"), ("ZORB_TIMEOUT_MS", "5")];
         let (builder, _) = parse(&["-ORBInitRef", "A=3"], &env).unwrap();
-        assert_eq!((&*builder.parts.config.initial["A"], &*builder.parts.config.initial["B"]), ("3", "2"));
-        assert_eq!(builder.parts.config.timeout, Some(Duration::from_millis(5)));
+        assert_eq!(
+            (&*builder.parts.config.client.initial["A"], &*builder.parts.config.client.initial["B"]),
+            ("3", "2")
+        );
+        assert_eq!(builder.parts.config.client.timeout, Some(Duration::from_millis(5)));
     }
 
     #[tokio::test]
@@ -287,7 +290,7 @@ mod tests {
             ("0x00010109", CodeSetId::UTF_16),
         ] {
             let (builder, _) = parse(&["-ORBdefaultWCharCodeSet", value], &[]).unwrap();
-            assert_eq!(builder.parts.config.assumed_wide, id, "{value}");
+            assert_eq!(builder.parts.config.connection.assumed_wide, id, "{value}");
         }
         for value in ["", "UTF-8", "66057", "0x", "0x1000000000"] {
             assert!(parse(&["-ORBdefaultWCharCodeSet", value], &[]).is_err(), "{value}");
@@ -305,7 +308,7 @@ mod tests {
         let path = path.to_str().unwrap();
         for name in ["-ORBConfigFile", "-ORBconfigFile"] {
             let (builder, rest) = parse(&[name, path, "a"], &[]).unwrap();
-            assert_eq!(builder.parts.config.timeout, Some(Duration::from_millis(7)));
+            assert_eq!(builder.parts.config.client.timeout, Some(Duration::from_millis(7)));
             assert_eq!(rest, ["a"]);
             let error = parse(&[name, "/nowhere/options"], &[]).unwrap_err();
             assert!(matches!(error, ArgsError::File { path, .. } if path == "/nowhere/options"));
@@ -420,7 +423,7 @@ mod tests {
         assert!(parse(&["-ORBendPoint", "x"], &[]).is_err());
         assert!(parse(&["-ORBMaxMessageSize", "many"], &[]).unwrap_err().to_string().contains("octets"));
         let (builder, _) = parse(&["-ORBMaxMessageSize", "65536"], &[]).unwrap();
-        assert_eq!(builder.parts.config.fragment_size, Some(65536));
+        assert_eq!(builder.parts.config.connection.fragment_size, Some(65536));
     }
 
     #[cfg(not(feature = "tls"))]

@@ -12,7 +12,9 @@ use giop_proto::Limits;
 
 #[cfg(feature = "admin")]
 use crate::config::AdminConfig;
-use crate::config::{BuildError, CallbackRule, Config, WaitStrategy};
+use crate::config::{
+    BuildError, CallbackRule, ClientConfig, Config, ConnectionConfig, ServerConfig, WaitStrategy,
+};
 use crate::endpoint::Endpoint;
 use crate::experiments::Demux;
 use crate::orb::Orb;
@@ -60,34 +62,40 @@ pub(crate) struct Parts {
 impl OrbBuilder {
     pub(crate) fn new() -> Self {
         let config = Config {
-            timeout: Some(Duration::from_secs(60)),
-            connect_timeout: Duration::from_secs(10),
-            drain_timeout: Duration::from_secs(10),
+            connection: ConnectionConfig {
+                socket_buffer: None,
+                max_version: Version::V1_2,
+                code_sets: Arc::new(CodeSetComponentInfo::zorb()),
+                assumed_wide: CodeSetId::NONE,
+                invalid_text: InvalidText::Refuse,
+                wait_strategy: WaitStrategy::Park,
+                low_water: true,
+                deposit: true,
+                fragment_size: None,
+                transport: Transport::default(),
+            },
+            client: ClientConfig {
+                timeout: Some(Duration::from_secs(60)),
+                connect_timeout: Duration::from_secs(10),
+                initial: HashMap::new(),
+                default_initial: None,
+                unix_sockets: true,
+                offers_bidirectional: false,
+                memory: None,
+            },
+            server: ServerConfig {
+                max_connections: 1024,
+                max_connections_per_address: 64,
+                evict_idle_after: Some(Duration::from_secs(1)),
+                bidirectional: CallbackRule::default(),
+                demux: Demux::default(),
+                #[cfg(feature = "admin")]
+                admin: None,
+            },
             limits: Arc::new(Limits::default()),
-            initial: HashMap::new(),
-            default_initial: None,
-            max_connections: 1024,
-            max_connections_per_address: 64,
-            evict_idle_after: Some(Duration::from_secs(1)),
-            socket_buffer: None,
-            unix_sockets: true,
-            transport: Transport::default(),
-            memory: None,
-            max_version: Version::V1_2,
-            code_sets: Arc::new(CodeSetComponentInfo::zorb()),
-            assumed_wide: CodeSetId::NONE,
-            invalid_text: InvalidText::Refuse,
-            wait_strategy: WaitStrategy::Park,
-            low_water: true,
-            deposit: true,
-            fragment_size: None,
-            bidirectional: CallbackRule::default(),
-            offers_bidirectional: false,
-            demux: Demux::default(),
-            values: Factories::default(),
+            drain_timeout: Duration::from_secs(10),
             tls: None,
-            #[cfg(feature = "admin")]
-            admin: None,
+            values: Factories::default(),
         };
         Self {
             listen: ListenConfig::default(),
@@ -137,7 +145,7 @@ impl OrbBuilder {
     /// `true`). A reference can name any socket. A process with more rights than the creators of its
     /// references, such as one of root, should use `false`.
     pub fn unix_sockets(mut self, unix_sockets: bool) -> Self {
-        self.parts.config.unix_sockets = unix_sockets;
+        self.parts.config.client.unix_sockets = unix_sockets;
         self
     }
 
@@ -190,13 +198,13 @@ impl OrbBuilder {
     /// Sets the timeout of calls whose reference has none of its own (default 60 s). A call that exceeds it
     /// ends with TIMEOUT.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.parts.config.timeout = Some(timeout);
+        self.parts.config.client.timeout = Some(timeout);
         self
     }
 
     /// Removes the timeout of calls.
     pub fn no_timeout(mut self) -> Self {
-        self.parts.config.timeout = None;
+        self.parts.config.client.timeout = None;
         self
     }
 
@@ -204,7 +212,7 @@ impl OrbBuilder {
     /// server has several hosts, an attempt to reach the next one starts at most 250 ms later, concurrently
     /// with those before it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.parts.config.connect_timeout = timeout;
+        self.parts.config.client.connect_timeout = timeout;
         self
     }
 
@@ -244,8 +252,8 @@ impl OrbBuilder {
     /// (default 64). Further connections are closed at once, unless one is evicted
     /// ([`evict_idle_after`](Self::evict_idle_after)).
     pub fn max_connections(mut self, all: usize, per_address: usize) -> Self {
-        self.parts.config.max_connections = all;
-        self.parts.config.max_connections_per_address = per_address;
+        self.parts.config.server.max_connections = all;
+        self.parts.config.server.max_connections_per_address = per_address;
         self
     }
 
@@ -258,7 +266,7 @@ impl OrbBuilder {
     /// [`Limits::min_message_rate`](crate::Limits::min_message_rate). With `None`, new connections are
     /// rejected instead.
     pub fn evict_idle_after(mut self, silent: impl Into<Option<Duration>>) -> Self {
-        self.parts.config.evict_idle_after = silent.into();
+        self.parts.config.server.evict_idle_after = silent.into();
         self
     }
 
@@ -270,7 +278,7 @@ impl OrbBuilder {
 
     /// Sets the size of socket buffers, in bytes. By default the kernel tunes them, which is usually better.
     pub fn socket_buffer(mut self, octets: usize) -> Self {
-        self.parts.config.socket_buffer = Some(octets);
+        self.parts.config.connection.socket_buffer = Some(octets);
         self
     }
 
@@ -278,7 +286,7 @@ impl OrbBuilder {
     /// replaced by epoll, with a warning that gives the reason: see [`Transport::IoUring`] and
     /// [`Transport::IoUringThreads`].
     pub fn transport(mut self, transport: Transport) -> Self {
-        self.parts.config.transport = transport;
+        self.parts.config.connection.transport = transport;
         self
     }
 
@@ -297,7 +305,7 @@ impl OrbBuilder {
     /// [`BuildError::Listen`] if the system refuses it.
     #[cfg(feature = "admin")]
     pub fn admin(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.admin = Some(AdminConfig { address: address.into(), anywhere: false });
+        self.parts.config.server.admin = Some(AdminConfig { address: address.into(), anywhere: false });
         self
     }
 
@@ -305,7 +313,7 @@ impl OrbBuilder {
     /// is meant for networks where all hosts may read it.
     #[cfg(feature = "admin")]
     pub fn admin_unprotected(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.admin = Some(AdminConfig { address: address.into(), anywhere: true });
+        self.parts.config.server.admin = Some(AdminConfig { address: address.into(), anywhere: true });
         self
     }
 
@@ -319,7 +327,7 @@ impl OrbBuilder {
 
     /// Sets how threads wait for the next message (default [`WaitStrategy::Park`]).
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
-        self.parts.config.wait_strategy = strategy;
+        self.parts.config.connection.wait_strategy = strategy;
         self
     }
 
@@ -327,13 +335,13 @@ impl OrbBuilder {
     /// The ORB is woken only when much more of the message has arrived, which saves most of the receiver's
     /// work on a slow link. `false` is for comparisons.
     pub fn receive_low_water_mark(mut self, low_water: bool) -> Self {
-        self.parts.config.low_water = low_water;
+        self.parts.config.connection.low_water = low_water;
         self
     }
 
     /// Sets the highest GIOP version of outgoing calls (default 1.2), for peers that overstate theirs.
     pub fn max_giop_version(mut self, version: Version) -> Self {
-        self.parts.config.max_version = version;
+        self.parts.config.connection.max_version = version;
         self
     }
 
@@ -344,7 +352,7 @@ impl OrbBuilder {
     /// request buffer. Everything received is read through a staging buffer of 64 KiB, copied into its
     /// message's buffer, and sequences are copied out of that. The bytes on the wire are the same.
     pub fn zero_copy(mut self, deposit: bool) -> Self {
-        self.parts.config.deposit = deposit;
+        self.parts.config.connection.deposit = deposit;
         self
     }
 
@@ -362,7 +370,7 @@ impl OrbBuilder {
     ///
     /// The command line option is `-ORBMaxMessageSize OCTETS`.
     pub fn fragment_size(mut self, octets: usize) -> Self {
-        self.parts.config.fragment_size = Some(octets);
+        self.parts.config.connection.fragment_size = Some(octets);
         self
     }
 
@@ -379,7 +387,7 @@ impl OrbBuilder {
     /// Replies are read by the connection's task instead of the caller, so calls take slightly longer.
     #[doc(alias = "BiDirPolicy")]
     pub fn offer_bidirectional(mut self) -> Self {
-        self.parts.config.offers_bidirectional = true;
+        self.parts.config.client.offers_bidirectional = true;
         self
     }
 
@@ -403,7 +411,7 @@ impl OrbBuilder {
         mut self,
         rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.parts.config.bidirectional = CallbackRule::new(rule);
+        self.parts.config.server.bidirectional = CallbackRule::new(rule);
         self
     }
 
@@ -417,7 +425,7 @@ impl OrbBuilder {
     /// let builder = Orb::builder().demux(classical.operations(OperationDemux::Sorted));
     /// ```
     pub fn demux(mut self, demux: Demux) -> Self {
-        self.parts.config.demux = demux;
+        self.parts.config.server.demux = demux;
         self
     }
 
@@ -434,13 +442,13 @@ impl OrbBuilder {
 
     /// Sets the object URL to which [`Orb::initial`] resolves the name (`-ORBInitRef NAME=URL`).
     pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
-        self.parts.config.initial.insert(name.into(), url.into());
+        self.parts.config.client.initial.insert(name.into(), url.into());
         self
     }
 
     /// Sets the URL prefix for names without an `init_ref` (`-ORBDefaultInitRef URL`).
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
-        self.parts.config.default_initial = Some(url.into());
+        self.parts.config.client.default_initial = Some(url.into());
         self
     }
 
@@ -472,7 +480,7 @@ impl OrbBuilder {
             return Err(BuildError::NoRuntime);
         }
         #[cfg(feature = "admin")]
-        let admin = match &self.parts.config.admin {
+        let admin = match &self.parts.config.server.admin {
             Some(_) if tokio::runtime::Handle::try_current().is_err() => return Err(BuildError::NoRuntime),
             Some(wanted) => Some(wanted.open()?),
             None => None,
@@ -504,7 +512,7 @@ fn boot_stamp() -> [u8; 8] {
 impl Parts {
     pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<Shared> {
         let boot = boot_stamp();
-        if self.config.offers_bidirectional
+        if self.config.client.offers_bidirectional
             && !endpoints.iter().any(|at| matches!(at, Endpoint::Iiop { .. } | Endpoint::Ssl { .. }))
         {
             endpoints.push(Endpoint::nowhere(boot));
@@ -513,7 +521,7 @@ impl Parts {
             adapter: Extension::new(Arc::new(ObjectAdapter::new(
                 boot,
                 self.blocking_threads,
-                self.config.demux,
+                self.config.server.demux,
             ))),
             #[cfg(feature = "csi")]
             security: Extension::new(self.security),

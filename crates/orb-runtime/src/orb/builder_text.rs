@@ -25,7 +25,8 @@ impl OrbBuilder {
     /// ```
     #[doc(alias = "nativeCharCodeSet")]
     pub fn char_code_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
-        Arc::make_mut(&mut self.parts.config.code_sets).for_char = CodeSetComponent::new(native, conversion);
+        Arc::make_mut(&mut self.parts.config.connection.code_sets).for_char =
+            CodeSetComponent::new(native, conversion);
         self
     }
 
@@ -33,7 +34,8 @@ impl OrbBuilder {
     /// wide text. The default is UTF-16.
     #[doc(alias = "nativeWCharCodeSet")]
     pub fn wchar_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
-        Arc::make_mut(&mut self.parts.config.code_sets).for_wchar = CodeSetComponent::new(native, conversion);
+        Arc::make_mut(&mut self.parts.config.connection.code_sets).for_wchar =
+            CodeSetComponent::new(native, conversion);
         self
     }
 
@@ -45,14 +47,14 @@ impl OrbBuilder {
     /// use [`CodeSetId::UTF_16`] or [`CodeSetId::UCS_2`].
     #[doc(alias = "defaultWCharCodeSet")]
     pub fn assume_wchar_set(mut self, set: CodeSetId) -> Self {
-        self.parts.config.assumed_wide = set;
+        self.parts.config.connection.assumed_wide = set;
         self
     }
 
     /// Sets the handling of received text that is not valid in the code set of its connection: it is refused
     /// (default), invalid parts are replaced, or a `string` is read as ISO 8859-1.
     pub fn invalid_text(mut self, invalid_text: InvalidText) -> Self {
-        self.parts.config.invalid_text = invalid_text;
+        self.parts.config.connection.invalid_text = invalid_text;
         self
     }
 }
@@ -60,9 +62,9 @@ impl OrbBuilder {
 impl Config {
     /// Returns an error for the first configured code set that is not supported.
     pub(crate) fn check_code_sets(&self) -> Result<(), BuildError> {
-        let assumed = Some(self.assumed_wide);
+        let assumed = Some(self.connection.assumed_wide);
         let assumed = assumed.filter(|id| *id != CodeSetId::NONE && WCharSet::from_id(*id).is_none());
-        match self.code_sets.unsupported().or(assumed) {
+        match self.connection.code_sets.unsupported().or(assumed) {
             Some(id) => Err(BuildError::CodeSet(id)),
             None => Ok(()),
         }
@@ -70,7 +72,7 @@ impl Config {
 
     /// Returns the code sets of text for a peer that names none.
     pub(crate) fn unannounced(&self, version: Version) -> CodeSets {
-        let assumed = WCharSet::from_id(self.assumed_wide).filter(|_| version > Version::V1_0);
+        let assumed = WCharSet::from_id(self.connection.assumed_wide).filter(|_| version > Version::V1_0);
         CodeSets { wchar: assumed, ..CodeSets::default() }
     }
 }

@@ -59,7 +59,7 @@ impl Orb {
     /// Returns the names of all initial references that `init_ref` or `-ORBInitRef` set, sorted.
     #[doc(alias = "list_initial_services")]
     pub fn initial_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.core().config.initial.keys().cloned().collect();
+        let mut names: Vec<String> = self.core().config.client.initial.keys().cloned().collect();
         names.sort();
         names
     }
@@ -67,10 +67,10 @@ impl Orb {
 
 fn initial_url(orb: &Shared, name: &str) -> Result<String, InvalidName> {
     let config = &orb.config;
-    if let Some(url) = config.initial.get(name) {
+    if let Some(url) = config.client.initial.get(name) {
         return Ok(url.clone());
     }
-    let prefix = config.default_initial.as_ref().ok_or_else(|| InvalidName(name.to_owned()))?;
+    let prefix = config.client.default_initial.as_ref().ok_or_else(|| InvalidName(name.to_owned()))?;
     Ok(format!("{}/{name}", prefix.trim_end_matches('/')))
 }
 

@@ -92,7 +92,7 @@ impl Shared {
     /// Returns the numbers of an object's operations, if references publish them. They are known while a
     /// servant is active.
     pub(crate) fn operation_numbers(&self, key: &ObjectKey) -> Option<OperationNumbers> {
-        if self.config.demux.operations != OperationDemux::Numeric {
+        if self.config.server.demux.operations != OperationDemux::Numeric {
             return None;
         }
         let entry = self.adapter().find(key.as_slice())?;

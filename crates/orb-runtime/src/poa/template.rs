@@ -60,7 +60,7 @@ impl Poa {
     pub fn template<R: Reference>(&self) -> IorTemplate<R> {
         let type_id = R::REPOSITORY_ID;
         // With numeric operations, each reference has operation numbers of its own.
-        let alike = self.orb.config.demux.operations != OperationDemux::Numeric;
+        let alike = self.orb.config.server.demux.operations != OperationDemux::Numeric;
         let sample = alike.then(|| self.orb.ior(type_id, SAMPLE)).flatten();
         let profiles = sample.and_then(|ior| ior.profiles.iter().map(Profile::around).collect());
         IorTemplate { poa: self.clone(), interface: PhantomData, profiles }

@@ -104,7 +104,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     #[doc(alias = "get_policy")]
     fn timeout(&self) -> Option<Duration> {
         let object = self.as_object();
-        object.options().timeout.unwrap_or(object.orb().config.timeout)
+        object.options().timeout.unwrap_or(object.orb().config.client.timeout)
     }
 
     /// Returns the rule for repeating failed calls.

@@ -28,9 +28,9 @@ impl Shared {
         }
         let mut components = vec![
             TaggedComponent::orb_type(OrbType::ZORB),
-            TaggedComponent::code_sets(&self.config.code_sets)?,
+            TaggedComponent::code_sets(&self.config.connection.code_sets)?,
         ];
-        if self.config.deposit {
+        if self.config.connection.deposit {
             components.push(TaggedComponent::zorb_blocks());
         }
         if let Some(numbers) = self.operation_numbers(key) {
@@ -115,7 +115,7 @@ impl Shared {
     /// or in plaintext as the server and the configuration require. `offers` means that the reference has TLS
     /// in any profile.
     fn ways(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
-        let unix = self.config.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
+        let unix = self.config.client.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
         let secure = profile.secure_address();
         let addresses = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
         let tls = self.config.tls.as_ref();

@@ -110,9 +110,9 @@ impl Shared {
             #[cfg(feature = "tls")]
             handshakes: {
                 let most = config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
-                crate::tls::handshakes::Handshakes::new(most, config.evict_idle_after)
+                crate::tls::handshakes::Handshakes::new(most, config.server.evict_idle_after)
             },
-            sockets: Sockets::new(config.transport),
+            sockets: Sockets::new(config.connection.transport),
             load: Arc::new(Load::new(config.limits.max_total_requests)),
             config,
             extensions,

@@ -201,7 +201,7 @@ impl<T> Incoming<T> {
 
     fn decode(&mut self) -> Result<T, DecodeError> {
         let Terms { order, version, code_sets, limits, orb, .. } = &self.terms;
-        let d = match orb.config.deposit {
+        let d = match orb.config.connection.deposit {
             true => Decoder::from_bytes(&self.buffer, *order, *version),
             false => Decoder::new(&self.buffer, *order, *version),
         };

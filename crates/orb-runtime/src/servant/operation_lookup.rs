@@ -11,7 +11,7 @@ impl ServerRequest {
     #[inline]
     #[must_use]
     pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
-        let demux = &self.current.core().config.demux;
+        let demux = &self.current.core().config.server.demux;
         match demux.operations {
             OperationDemux::Perfect if demux.path != PathDemux::DeLayered => table.find(self.operation()),
             other => self.find_by(table, other),
@@ -32,7 +32,7 @@ impl ServerRequest {
 /// Returns the name of the operation that a request calls, which may be sent as a number.
 #[inline]
 pub(crate) fn name_of<'a>(orb: &Shared, entry: &ActiveObject, operation: &'a str) -> &'a str {
-    match orb.config.demux.operations {
+    match orb.config.server.demux.operations {
         OperationDemux::Numeric => entry.skeleton.operations().name_of(operation),
         _ => operation,
     }
@@ -41,7 +41,7 @@ pub(crate) fn name_of<'a>(orb: &Shared, entry: &ActiveObject, operation: &'a str
 /// Returns the name of the operation before the object is looked up, for the wire log.
 #[cold]
 pub(crate) fn shown<'a>(orb: &Shared, key: &[u8], operation: &'a str) -> &'a str {
-    match orb.config.demux.operations {
+    match orb.config.server.demux.operations {
         OperationDemux::Numeric => {
             orb.adapter().find(key).map_or(operation, |entry| name_of(orb, &entry, operation))
         }

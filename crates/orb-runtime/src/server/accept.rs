@@ -161,7 +161,8 @@ impl Shared {
         secure: bool,
         limiter: &Arc<ConnectionLimiter>,
     ) {
-        let (all, per_address) = (self.config.max_connections, self.config.max_connections_per_address);
+        let (all, per_address) =
+            (self.config.server.max_connections, self.config.server.max_connections_per_address);
         let address = peer.address();
         let seat = match ConnectionLimiter::enter(limiter, address) {
             Ok((seat, displaces)) => {
@@ -200,7 +201,8 @@ impl Shared {
                 return;
             }
         };
-        let link = SharedConnection::new(socket, peer, self.link_config(Role::Server), &self.config);
+        let link =
+            SharedConnection::new(socket, peer, self.link_config(Role::Server), &self.config.connection);
         seat.is_for(&link);
         self.drive(&link, seat);
     }
@@ -217,8 +219,8 @@ impl Shared {
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
         config.load = Arc::clone(&self.load);
-        config.deposit = self.config.deposit;
-        config.fragment_size = self.config.fragment_size;
+        config.deposit = self.config.connection.deposit;
+        config.fragment_size = self.config.connection.fragment_size;
         config.unannounced = self.config.unannounced(Version::V1_2);
         config.streams = Some(Arc::clone(self.adapter()) as Arc<dyn Streams>);
         config

@@ -344,7 +344,7 @@ impl Driver {
     /// Sets `last` to the object of the request. Most requests are for the same object as the one before.
     #[inline]
     fn find(&mut self, incoming: &IncomingRequest) {
-        if self.orb.config.demux.path == PathDemux::DeLayered {
+        if self.orb.config.server.demux.path == PathDemux::DeLayered {
             return self.find_delayered(incoming);
         }
         let key = incoming.key();

@@ -64,9 +64,9 @@ struct SlotState {
 impl ConnectionLimiter {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
-            all: config.max_connections,
-            per_address: config.max_connections_per_address,
-            silence: config.evict_idle_after,
+            all: config.server.max_connections,
+            per_address: config.server.max_connections_per_address,
+            silence: config.server.evict_idle_after,
             rate: config.limits.min_message_rate,
             occupancy: Mutex::default(),
         }

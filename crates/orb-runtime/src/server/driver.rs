@@ -73,7 +73,8 @@ impl Driver {
         let home = link.thread().and_then(|_| service.orb.home().cloned());
         #[cfg(feature = "csi")]
         let guard = service.orb.security().guard(&link);
-        let active = ActiveRequests::new(template, service.orb.config.deposit, Arc::clone(&link), home);
+        let active =
+            ActiveRequests::new(template, service.orb.config.connection.deposit, Arc::clone(&link), home);
         Self {
             link,
             orb: service.orb,
@@ -333,16 +334,16 @@ impl Driver {
     fn keep_time(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
         let mut fired = false;
         loop {
-            let next = [state.machine.poll_timeout(), state.takeover].into_iter().flatten().min();
+            let next = [state.machine.poll_timeout(), state.roles.takeover].into_iter().flatten().min();
             let Some(at) = next else {
-                state.armed = None;
+                state.roles.armed = None;
                 return fired;
             };
             // The timer is moved only to an earlier time: a timer that fires early is cheaper than one moved
             // for each call.
-            let rearmed = state.armed.is_none_or(|armed| at < armed);
+            let rearmed = state.roles.armed.is_none_or(|armed| at < armed);
             if rearmed {
-                state.armed = Some(at);
+                state.roles.armed = Some(at);
                 match &mut self.timer {
                     Some(timer) => timer.as_mut().reset(at.into()),
                     None => self.timer = Some(Box::pin(tokio::time::sleep_until(at.into()))),
@@ -351,20 +352,20 @@ impl Driver {
             let Some(timer) = &mut self.timer else { return fired };
             // Polling the timer costs more than comparing times. It was polled when it was armed.
             let early =
-                !rearmed && !self.waker_changed && state.armed.is_some_and(|armed| state.clock < armed);
+                !rearmed && !self.waker_changed && state.roles.armed.is_some_and(|armed| state.clock < armed);
             self.waker_changed = false;
             if early || timer.as_mut().poll(cx).is_pending() {
                 return fired;
             }
             fired = true;
-            state.armed = None;
+            state.roles.armed = None;
             let now = now();
             state.clock = now;
-            if state.takeover.is_some_and(|at| at <= now) {
+            if state.roles.takeover.is_some_and(|at| at <= now) {
                 let quiet = state.machine.calls_waiting() == 0 && state.last_use + READ_ROLE_IDLE <= now;
-                state.takeover = if quiet { None } else { Some(now + READ_ROLE_IDLE) };
+                state.roles.takeover = if quiet { None } else { Some(now + READ_ROLE_IDLE) };
                 if quiet {
-                    state.driver_reads = true;
+                    state.roles.driver_reads = true;
                     state.callers.fill(None);
                 }
             }
@@ -375,11 +376,11 @@ impl Driver {
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let link = Arc::clone(&self.link);
         let mut state = link.lock();
-        state.driver_awake = true;
-        state.spins = 0;
+        state.roles.driver_awake = true;
+        state.ring.inline_replies = 0;
         state.clock = now();
-        if !state.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            state.driver = Some(cx.waker().clone());
+        if !state.roles.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.roles.driver = Some(cx.waker().clone());
             self.waker_changed = true;
         }
         let started = state.clock;
@@ -387,7 +388,7 @@ impl Driver {
         let mut served = 0;
         // Usually the socket became readable, so read before checking anything else.
         let idle = self.active.is_idle() && self.batch.is_empty() && self.pending.is_none();
-        if state.driver_reads && !state.reading && idle && state.machine.wants_read() {
+        if state.roles.driver_reads && !state.roles.reading && idle && state.machine.wants_read() {
             match link.socket.poll_read_ready(cx) {
                 Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
                 // The loop below handles the same conditions.
@@ -417,10 +418,10 @@ impl Driver {
             served += count;
             // The replies to one read leave in one write. Output that callers could not write is finished
             // here.
-            while state.machine.has_output() && !state.writing {
-                if state.blocked {
+            while state.machine.has_output() && !state.write.writing {
+                if state.write.blocked {
                     match link.socket.poll_write_ready(cx) {
-                        Poll::Ready(Ok(())) => state.blocked = false,
+                        Poll::Ready(Ok(())) => state.write.blocked = false,
                         Poll::Ready(Err(error)) => {
                             let now = state.clock;
                             state.machine.handle_write_error(&error, now);
@@ -467,11 +468,12 @@ impl Driver {
                 state = self.queue_replies(&link, link.lock());
                 continue;
             }
-            state.driver_awake = false;
-            let caller_reads = link.client_only && !state.driver_reads && state.machine.calls_waiting() <= 1;
+            state.roles.driver_awake = false;
+            let caller_reads =
+                link.client_only && !state.roles.driver_reads && state.machine.calls_waiting() <= 1;
             let for_login = self.waits_for_login() && state.machine.calls_waiting() == 0;
             let stalled = !self.batch.is_empty() || for_login;
-            if state.reading || caller_reads || stalled || !state.machine.wants_read() {
+            if state.roles.reading || caller_reads || stalled || !state.machine.wants_read() {
                 return Poll::Pending;
             }
             let received = state.machine.received();
@@ -481,12 +483,12 @@ impl Driver {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            state.driver_reads = true;
+            state.roles.driver_reads = true;
             let ready = if state.machine.takes_last_oneways() {
                 let ready;
                 (state, ready) = link.poll_last_input(state, cx);
                 if ready.is_pending() {
-                    state.driver_awake = true;
+                    state.roles.driver_awake = true;
                     state.machine.all_read();
                     continue;
                 }
@@ -510,14 +512,14 @@ impl Driver {
                         link.set_low_water(&mut state);
                         return Poll::Pending;
                     }
-                    state.driver_awake = true;
+                    state.roles.driver_awake = true;
                 }
                 Poll::Ready(Ok(())) => {
-                    state.driver_awake = true;
+                    state.roles.driver_awake = true;
                     (state, _) = link.read(state, Duration::ZERO);
                 }
                 Poll::Ready(Err(error)) => {
-                    state.driver_awake = true;
+                    state.roles.driver_awake = true;
                     let now = state.clock;
                     state.machine.handle_read_error(&error, now);
                 }

@@ -50,7 +50,7 @@ impl ListenConfig {
     /// Binds all configured endpoints.
     pub(crate) fn bind(&mut self, config: &Config) -> Result<Vec<Bound>, BuildError> {
         let mut listeners = Vec::new();
-        let buffer = config.socket_buffer;
+        let buffer = config.connection.socket_buffer;
         for endpoint in &self.endpoints {
             listeners.push(match endpoint.strip_prefix("uiop://") {
                 Some(path) => unix(endpoint, path, self.unix_mode, buffer)?,

@@ -69,8 +69,12 @@ impl Shared {
                 Ok(Ok(socket)) => {
                     counts.sessions.fetch_add(1, Ordering::Relaxed);
                     let config = core.link_config(Role::Server);
-                    let link =
-                        SharedConnection::new(Socket::Tls(Box::new(socket)), peer, config, &core.config);
+                    let link = SharedConnection::new(
+                        Socket::Tls(Box::new(socket)),
+                        peer,
+                        config,
+                        &core.config.connection,
+                    );
                     seat.is_for(&link);
                     return core.drive(&link, seat);
                 }
