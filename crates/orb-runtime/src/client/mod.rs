@@ -68,8 +68,7 @@ use crate::reference::operation::{Called, Operation};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::{BadResults, ResultStream, deadline_for_call};
 use crate::stream::{LastArgument, LastGiven, Unit};
-use crate::trace;
-use crate::trace::Way;
+use crate::trace::{self, Way};
 
 /// The maximum number of forwards of one call.
 const MAX_HOPS: usize = 10;

@@ -27,8 +27,7 @@ use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::Results;
 use crate::stream::{KEPT, Payload};
-use crate::trace;
-use crate::trace::Way;
+use crate::trace::{self, Way};
 
 /// Calls with a last argument from a source, over an exclusive connection.
 pub(crate) async fn transact(

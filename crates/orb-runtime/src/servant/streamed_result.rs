@@ -19,8 +19,7 @@ use crate::servant::current::Extras;
 use crate::servant::request::{Outcome, ServerRequest};
 use crate::servant::servant_future::LocalFuture;
 use crate::stream::{LastResult, Produce, Produced};
-use crate::trace;
-use crate::trace::Way;
+use crate::trace::{self, Way};
 
 /// Number of bytes queued before the task yields to other requests of the connection.
 const BURST: usize = 256 * 1024;

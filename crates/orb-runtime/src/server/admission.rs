@@ -21,8 +21,7 @@ use crate::servant::{ForwardRequest, Outcome, Refusal};
 use crate::server::active_requests::{ActiveRequests, EnterError};
 use crate::server::driver::Driver;
 use crate::server::pending_requests::WaitCondition;
-use crate::trace;
-use crate::trace::Way;
+use crate::trace::{self, Way};
 
 /// The reason why a request waits before its object is looked up.
 enum Pause {

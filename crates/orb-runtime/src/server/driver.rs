@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use giop_codec::ByteOrder;
 use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
@@ -17,12 +17,9 @@ use crate::connection::{READ_ROLE_IDLE, SharedConnection, State, now};
 use crate::runtime::Shared;
 use crate::runtime::backpressure::{LARGE_REPLY, Ticket};
 use crate::servant::active_object::ActiveObject;
-use crate::servant::reply::ReplyBuffer;
 use crate::servant::{ForwardRequest, Outcome, Request};
 use crate::server::active_requests::{ActiveRequests, MAX_BATCH};
 use crate::server::pending_requests::PendingRequests;
-use crate::trace;
-use crate::trace::Way;
 
 /// Messages or bytes received, and time spent, after which the driver yields. Otherwise a peer could
 /// monopolize the thread with messages that cause no work, or with one that never ends.
@@ -39,6 +36,25 @@ const MAX_BATCH_REQUESTS: usize = MAX_BATCH;
 
 /// Number of reply bytes that are queued at once during a batch.
 const REPLIES: usize = 64 * 1024;
+
+pub(crate) type Locked<'a> = MutexGuard<'a, State>;
+
+/// What was received when a poll of the driver began, as its budget.
+struct Burst {
+    started: Instant,
+    /// Messages and bytes.
+    received: (u64, u64),
+}
+
+impl Burst {
+    /// Returns whether the driver should yield to other tasks.
+    #[inline]
+    fn is_over(&self, state: &State) -> bool {
+        let (messages, bytes) = state.machine.received();
+        let much = messages >= self.received.0 + MAX_BURST.0 || bytes >= self.received.1 + MAX_BURST.1;
+        much && state.clock.saturating_duration_since(self.started) > MAX_SLICE
+    }
+}
 
 /// The driver of one link: a future that completes when the connection has ended.
 pub(crate) struct Driver {
@@ -94,69 +110,6 @@ impl Driver {
         }
     }
 
-    /// Queues a reply. It is written after the read that caused it has been processed, or when the batch is
-    /// full.
-    fn answer<'a>(
-        &mut self,
-        link: &'a SharedConnection,
-        mut state: MutexGuard<'a, State>,
-        outcome: Outcome,
-    ) -> MutexGuard<'a, State> {
-        let Outcome { token, mut encoder, failed } = outcome;
-        if let Some(exception) = failed {
-            self.orb.note_failed_oneway(&exception);
-        }
-        if encoder.is_empty() {
-            state.machine.finish_request(token);
-        } else {
-            if trace::wire_enabled() {
-                trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
-            }
-            if encoder.len() >= LARGE_REPLY {
-                return self.queue_large_reply(link, state, token, encoder);
-            }
-            state.machine.send_reply(token, &mut encoder);
-            if state.machine.is_worth_a_write() {
-                (state, _) = link.flush(state);
-            }
-        }
-        self.active.keep_encoder(encoder);
-        state
-    }
-
-    /// Queues a large reply, which counts against the reply memory of all connections.
-    fn queue_large_reply<'a>(
-        &mut self,
-        link: &'a SharedConnection,
-        mut state: MutexGuard<'a, State>,
-        token: ServeToken,
-        mut encoder: Box<ReplyBuffer>,
-    ) -> MutexGuard<'a, State> {
-        let mut room = Ok(());
-        if self.orb.pool().is_full_of_replies() {
-            drop(state);
-            room = self.orb.make_room_for_reply();
-            state = link.lock();
-        }
-        match room {
-            Ok(()) => state.machine.send_reply(token, &mut encoder),
-            Err(exception) => state.machine.refuse_reply(token, encoder.version(), &exception),
-        }
-        if state.machine.is_worth_a_write() {
-            (state, _) = link.flush(state);
-        }
-        if self.orb.pool().is_crowded() {
-            // Memory kept by an encoder is not accounted for, so the encoder is freed.
-            drop(encoder);
-            self.orb.queued_large_reply();
-        } else {
-            let (order, version) = (encoder.order(), encoder.version());
-            encoder.reset(order, version);
-            self.active.keep_encoder(encoder);
-        }
-        state
-    }
-
     fn locate(&mut self, locate: &IncomingLocate) {
         #[cfg(feature = "csi")]
         if self.guard.is_some() {
@@ -190,9 +143,9 @@ impl Driver {
     fn process_events<'a>(
         &mut self,
         link: &'a SharedConnection,
-        mut state: MutexGuard<'a, State>,
+        mut state: Locked<'a>,
         cx: &mut Context<'_>,
-    ) -> (MutexGuard<'a, State>, usize) {
+    ) -> (Locked<'a>, usize) {
         let mut served = 0;
         loop {
             let left = self.batch.len();
@@ -281,11 +234,7 @@ impl Driver {
 
     /// Dispatches the batch and queues its replies. Stops when too many reply bytes are queued; the remaining
     /// requests stay in the batch.
-    fn dispatch_batch<'a>(
-        &mut self,
-        link: &'a SharedConnection,
-        cx: &mut Context<'_>,
-    ) -> MutexGuard<'a, State> {
+    fn dispatch_batch<'a>(&mut self, link: &'a SharedConnection, cx: &mut Context<'_>) -> Locked<'a> {
         self.active.begin_batch();
         let mut octets = 0;
         while let Some(incoming) = self.batch.pop_front() {
@@ -311,23 +260,6 @@ impl Driver {
         }
         self.active.end_batch();
         self.queue_replies(link, link.lock())
-    }
-
-    /// Queues the replies of the batch.
-    fn queue_replies<'a>(
-        &mut self,
-        link: &'a SharedConnection,
-        mut state: MutexGuard<'a, State>,
-    ) -> MutexGuard<'a, State> {
-        for token in self.finished.drain(..) {
-            state.machine.finish_request(token);
-        }
-        let mut outcomes = std::mem::take(&mut self.outcomes);
-        for outcome in outcomes.drain(..) {
-            state = self.answer(link, state, outcome);
-        }
-        self.outcomes = outcomes;
-        state
     }
 
     /// Fires the timer if it is due, and arms it for the next timeout. Returns whether it fired.
@@ -373,28 +305,13 @@ impl Driver {
         }
     }
 
+    /// Drives the connection as far as it goes without waiting.
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let link = Arc::clone(&self.link);
-        let mut state = link.lock();
-        state.roles.driver_awake = true;
-        state.ring.inline_replies = 0;
-        state.clock = now();
-        if !state.roles.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            state.roles.driver = Some(cx.waker().clone());
-            self.waker_changed = true;
-        }
-        let started = state.clock;
-        let (messages, octets) = state.machine.received();
+        let mut state = self.begin_poll(&link, cx);
+        let burst = Burst { started: state.clock, received: state.machine.received() };
         let mut served = 0;
-        // Usually the socket became readable, so read before checking anything else.
-        let idle = self.active.is_idle() && self.batch.is_empty() && self.pending.is_none();
-        if state.roles.driver_reads && !state.roles.reading && idle && state.machine.wants_read() {
-            match link.socket.poll_read_ready(cx) {
-                Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
-                // The loop below handles the same conditions.
-                Poll::Ready(Err(_)) | Poll::Pending => {}
-            }
-        }
+        state = self.read_first(&link, state, cx);
         if self.pending.is_some() {
             drop(state);
             self.resume_ready(cx);
@@ -404,61 +321,30 @@ impl Driver {
             state = link.complete_ring_io(state, cx);
             state.wake_stream();
             state = link.drop_returned_targets(state);
-            if !self.active.is_idle() {
-                drop(state);
-                while let Some(outcome) = self.active.poll_done(cx) {
-                    drop(self.answer(&link, link.lock(), outcome));
-                }
-                let released: Vec<_> = self.active.released().collect();
-                self.serve_first(released.into_iter());
-                state = link.lock();
-            }
+            state = self.poll_active(&link, state, cx);
             let count;
             (state, count) = self.process_events(&link, state, cx);
             served += count;
-            // The replies to one read leave in one write. Output that callers could not write is finished
-            // here.
-            while state.machine.has_output() && !state.write.writing {
-                if state.write.blocked {
-                    match link.socket.poll_write_ready(cx) {
-                        Poll::Ready(Ok(())) => state.write.blocked = false,
-                        Poll::Ready(Err(error)) => {
-                            let now = state.clock;
-                            state.machine.handle_write_error(&error, now);
-                            break;
-                        }
-                        Poll::Pending => break,
-                    }
-                }
-                (state, _) = link.flush(state);
-            }
+            state = write_all(&link, state, cx);
             let more;
             (state, more) = self.process_events(&link, state, cx);
             if more > 0 {
-                // The flush above freed capacity for the replies of these requests. They are written at once.
+                // The writes above freed capacity for the replies of these requests. They are written at
+                // once.
                 served += more;
                 continue;
             }
             // Chunks of a stream become available when the messages around them have been processed.
             state.wake_stream();
             if state.machine.is_closed() {
-                let settled;
-                (state, settled) = link.reclaim_ring_buffers(state, cx);
-                drop(state);
-                self.active.cancel_all();
-                let drained = self.active.is_idle() || self.drain(cx).is_ready();
-                return if drained && settled { Poll::Ready(()) } else { Poll::Pending };
+                return self.finish(&link, state, cx);
             }
             if state.machine.wants_shutdown() && !state.shut_down {
                 state.shut_down = true;
                 link.socket.shut_down_write();
             }
             if self.keep_time(&mut state, cx) {
-                if state.machine.is_quiet() {
-                    self.active.release(LARGE_REPLY);
-                    state.release(LARGE_REPLY);
-                    self.orb.trim_pool_later();
-                }
+                self.release_unused(&mut state);
                 continue;
             }
             if self.pending.as_ref().is_some_and(|pending| pending.keeps()) && self.orb.is_closing() {
@@ -468,63 +354,149 @@ impl Driver {
                 state = self.queue_replies(&link, link.lock());
                 continue;
             }
-            state.roles.driver_awake = false;
-            let caller_reads =
-                link.client_only && !state.roles.driver_reads && state.machine.calls_waiting() <= 1;
-            let for_login = self.waits_for_login() && state.machine.calls_waiting() == 0;
-            let stalled = !self.batch.is_empty() || for_login;
-            if state.roles.reading || caller_reads || stalled || !state.machine.wants_read() {
+            let parks;
+            (state, parks) = self.read_or_park(&link, state, cx, &burst, served);
+            if parks {
                 return Poll::Pending;
-            }
-            let received = state.machine.received();
-            let much = received.0 >= messages + MAX_BURST.0 || received.1 >= octets + MAX_BURST.1;
-            if much && state.clock.saturating_duration_since(started) > MAX_SLICE {
-                drop(state);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            state.roles.driver_reads = true;
-            let ready = if state.machine.takes_last_oneways() {
-                let ready;
-                (state, ready) = link.poll_last_input(state, cx);
-                if ready.is_pending() {
-                    state.roles.driver_awake = true;
-                    state.machine.all_read();
-                    continue;
-                }
-                ready
-            } else {
-                link.socket.poll_read_ready(cx)
-            };
-            match ready {
-                Poll::Pending => {
-                    // A further message is expected at once only after a request. A caller cannot spin on the
-                    // ring of another thread.
-                    let called = state.machine.calls_waiting() == 1 && link.thread().is_some();
-                    let came = if served > 0 || called {
-                        let came;
-                        (state, came) = link.spin(state);
-                        came
-                    } else {
-                        false
-                    };
-                    if !came {
-                        link.set_low_water(&mut state);
-                        return Poll::Pending;
-                    }
-                    state.roles.driver_awake = true;
-                }
-                Poll::Ready(Ok(())) => {
-                    state.roles.driver_awake = true;
-                    (state, _) = link.read(state, Duration::ZERO);
-                }
-                Poll::Ready(Err(error)) => {
-                    state.roles.driver_awake = true;
-                    let now = state.clock;
-                    state.machine.handle_read_error(&error, now);
-                }
             }
         }
+    }
+
+    /// Takes the lock for a poll of the driver, and registers its waker.
+    #[inline]
+    fn begin_poll<'a>(&mut self, link: &'a SharedConnection, cx: &Context<'_>) -> Locked<'a> {
+        let mut state = link.lock();
+        state.roles.driver_awake = true;
+        state.ring.inline_replies = 0;
+        state.clock = now();
+        if !state.roles.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.roles.driver = Some(cx.waker().clone());
+            self.waker_changed = true;
+        }
+        state
+    }
+
+    /// Reads before anything else is checked, because usually the socket became readable.
+    #[inline]
+    fn read_first<'a>(
+        &mut self,
+        link: &'a SharedConnection,
+        mut state: Locked<'a>,
+        cx: &mut Context<'_>,
+    ) -> Locked<'a> {
+        let idle = self.active.is_idle() && self.batch.is_empty() && self.pending.is_none();
+        if state.roles.driver_reads && !state.roles.reading && idle && state.machine.wants_read() {
+            match link.socket.poll_read_ready(cx) {
+                Poll::Ready(Ok(())) => (state, _) = link.read(state, Duration::ZERO),
+                // `read_or_park` handles the same conditions.
+                Poll::Ready(Err(_)) | Poll::Pending => {}
+            }
+        }
+        state
+    }
+
+    /// Polls the requests that servants work on, and queues the replies of those that ended.
+    #[inline]
+    fn poll_active<'a>(
+        &mut self,
+        link: &'a SharedConnection,
+        state: Locked<'a>,
+        cx: &mut Context<'_>,
+    ) -> Locked<'a> {
+        if self.active.is_idle() {
+            return state;
+        }
+        drop(state);
+        while let Some(outcome) = self.active.poll_done(cx) {
+            drop(self.answer(link, link.lock(), outcome));
+        }
+        let released: Vec<_> = self.active.released().collect();
+        self.serve_first(released.into_iter());
+        link.lock()
+    }
+
+    /// Ends the service of a closed connection. Pending until its servants and its ring have finished.
+    #[cold]
+    fn finish(&mut self, link: &SharedConnection, state: Locked<'_>, cx: &mut Context<'_>) -> Poll<()> {
+        let (state, settled) = link.reclaim_ring_buffers(state, cx);
+        drop(state);
+        self.active.cancel_all();
+        let drained = self.active.is_idle() || self.drain(cx).is_ready();
+        if drained && settled { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Frees the memory that an idle connection does not need, after its timer fired.
+    #[cold]
+    fn release_unused(&mut self, state: &mut State) {
+        if state.machine.is_quiet() {
+            self.active.release(LARGE_REPLY);
+            state.release(LARGE_REPLY);
+            self.orb.trim_pool_later();
+        }
+    }
+
+    /// Reads once more, unless another task reads, nothing may be read, or nothing has arrived. Returns
+    /// whether the driver waits to be woken.
+    #[inline]
+    fn read_or_park<'a>(
+        &mut self,
+        link: &'a SharedConnection,
+        mut state: Locked<'a>,
+        cx: &mut Context<'_>,
+        burst: &Burst,
+        served: usize,
+    ) -> (Locked<'a>, bool) {
+        state.roles.driver_awake = false;
+        let caller_reads =
+            link.client_only && !state.roles.driver_reads && state.machine.calls_waiting() <= 1;
+        let for_login = self.waits_for_login() && state.machine.calls_waiting() == 0;
+        let stalled = !self.batch.is_empty() || for_login;
+        if state.roles.reading || caller_reads || stalled || !state.machine.wants_read() {
+            return (state, true);
+        }
+        if burst.is_over(&state) {
+            cx.waker().wake_by_ref();
+            return (state, true);
+        }
+        state.roles.driver_reads = true;
+        let ready = if state.machine.takes_last_oneways() {
+            let ready;
+            (state, ready) = link.poll_last_input(state, cx);
+            if ready.is_pending() {
+                state.roles.driver_awake = true;
+                state.machine.all_read();
+                return (state, false);
+            }
+            ready
+        } else {
+            link.socket.poll_read_ready(cx)
+        };
+        match ready {
+            Poll::Pending => {
+                // A further message is expected at once only after a request. A caller cannot spin on the ring
+                // of another thread.
+                let called = state.machine.calls_waiting() == 1 && link.thread().is_some();
+                let mut came = false;
+                if served > 0 || called {
+                    (state, came) = link.spin(state);
+                }
+                if !came {
+                    link.set_low_water(&mut state);
+                    return (state, true);
+                }
+                state.roles.driver_awake = true;
+            }
+            Poll::Ready(Ok(())) => {
+                state.roles.driver_awake = true;
+                (state, _) = link.read(state, Duration::ZERO);
+            }
+            Poll::Ready(Err(error)) => {
+                state.roles.driver_awake = true;
+                let now = state.clock;
+                state.machine.handle_read_error(&error, now);
+            }
+        }
+        (state, false)
     }
 
     /// Lets the servants of a lost connection finish. Their outcomes are discarded.
@@ -541,6 +513,27 @@ impl Driver {
         }
         if self.active.is_idle() { Poll::Ready(()) } else { Poll::Pending }
     }
+}
+
+/// Writes what is queued. The replies to one read leave in one write. Output that callers could not write is
+/// finished here.
+#[inline]
+fn write_all<'a>(link: &'a SharedConnection, mut state: Locked<'a>, cx: &mut Context<'_>) -> Locked<'a> {
+    while state.machine.has_output() && !state.write.writing {
+        if state.write.blocked {
+            match link.socket.poll_write_ready(cx) {
+                Poll::Ready(Ok(())) => state.write.blocked = false,
+                Poll::Ready(Err(error)) => {
+                    let now = state.clock;
+                    state.machine.handle_write_error(&error, now);
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        (state, _) = link.flush(state);
+    }
+    state
 }
 
 impl Future for Driver {

@@ -15,6 +15,7 @@ pub(crate) mod driver;
 pub(crate) mod listen;
 mod pending_requests;
 mod published_address;
+mod replies;
 #[cfg(feature = "tls")]
 pub(crate) mod tls_handshake;
 #[cfg(not(feature = "tls"))]
