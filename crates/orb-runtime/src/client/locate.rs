@@ -9,18 +9,17 @@ use giop_codec::EncodeError;
 use giop_codec::cdr::CdrDecode as _;
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{
-    AddressingDisposition, ContextId, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus,
-    finish_message, put_message_header,
+    ContextId, LocateRequestHeader, LocateStatus, MessageType, ReplyStatus, finish_message,
+    put_message_header,
 };
 use giop_codec::ior::Ior;
 use giop_proto::{CallError, Reply};
 
+use crate::client::attempt::Attempt;
 use crate::client::bind::Bound;
-use crate::client::failure::{bad_direction, failed, not_executed, raised_by, transient};
+use crate::client::failure::{bad_direction, not_executed, raised_by, transient};
 use crate::client::request::address_of;
-use crate::client::retry::Attempts;
-use crate::client::{MAX_HOPS, deadline, follow};
-use crate::connection::{Binding, SharedConnection, Started, now};
+use crate::connection::{Binding, SharedConnection, Started};
 use crate::reference::operation::Operation;
 use crate::reference::{ObjectRef, Reference};
 
@@ -56,30 +55,22 @@ pub(crate) async fn bind_anew(target: &ObjectRef) -> Result<bool, SystemExceptio
 
 async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
     static LOCATE: Operation = Operation::twoway("LocateRequest");
-    let mut begun = now();
-    let deadline = deadline(target, begun);
-    let mut attempts = Attempts::new(target);
-    let mut hops = 0;
+    let mut attempt = Attempt::new(target, &LOCATE);
     loop {
-        let Bound { binding, link } = target.bound(|| deadline).await?;
-        let outcome = ask(target, &link, &binding, deadline, begun).await?;
-        let reply = match outcome {
+        let Bound { binding, link } = target.bound(|| attempt.deadline).await?;
+        let reply = match ask(target, &link, &binding, attempt.deadline, attempt.begun).await? {
             Ok(reply) => reply,
             Err(error) => {
                 target.unbind(&binding);
-                if attempts.again(&error) {
-                    begun = now();
-                    continue;
-                }
-                return Err(not_executed(failed(error, &LOCATE, &link)));
+                attempt.repeat_or_fail(error, &link).map_err(not_executed)?;
+                continue;
             }
         };
         match reply.locate_status() {
             Some(LocateStatus::ObjectHere) => return Ok(true),
             Some(LocateStatus::UnknownObject) => return Ok(false),
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                hops += 1;
-                follow(target, &mut reply.body(), hops, &LOCATE, anew)?;
+                attempt.follow(&mut reply.body(), anew)?;
             }
             Some(LocateStatus::SystemException) => {
                 let raised = SystemException::decode(&mut reply.body())
@@ -87,12 +78,7 @@ async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
                 return Err(raised_by(raised, &LOCATE, &link));
             }
             Some(LocateStatus::NeedsAddressingMode) => {
-                let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_direction(target.orb(), error, &LOCATE))?;
-                hops += 1;
-                if !binding.addressing.set(wanted) || hops > MAX_HOPS {
-                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
-                }
+                attempt.change_address(&mut reply.body(), &binding, &link)?;
             }
             None => return Err(transient(format!("{} answers what nobody asked", link.peer()))),
         }

@@ -8,6 +8,7 @@
     reason = "`+ Send` in a signature is proved here, once, and not anew for each stub"
 )]
 
+mod attempt;
 pub(crate) mod bidirectional;
 mod bind;
 #[cfg(feature = "tracing")]
@@ -40,10 +41,9 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::{AddressingDisposition, ReplyStatus, ResponseFlags};
-use giop_codec::ior::{Ior, RebindMode};
+use giop_codec::cdr::{Decoder, Encoder};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{Reply, later};
 
@@ -52,26 +52,24 @@ pub(crate) use collocated::is_there;
 pub use collocated::{LocalServant, local};
 pub use deferred::{Defer, Deferred};
 pub use failure::RaisedBy;
-pub(crate) use failure::{bad_reply, transient, unlisted};
+pub(crate) use failure::{bad_reply, unlisted};
 pub use fan_out::{Answer, FanOut, fan_out};
 pub use sendc::{boxed_array, sendc};
 pub(crate) use traced_call::transact;
 
+use crate::client::attempt::Attempt;
 use crate::client::bind::Bound;
 use crate::client::call_span::CallObserver;
-use crate::client::failure::{bad_direction, failed, no_rebind, raised_by, system_exception, user_exception};
-use crate::client::locate::{ask_reference, told_by};
+use crate::client::failure::{failed, user_exception};
+use crate::client::locate::ask_reference;
 use crate::client::request::Outgoing;
-use crate::client::retry::Attempts;
+use crate::client::retry::RetryBudget;
 use crate::connection::{OnewayError, now};
 use crate::reference::operation::{Called, Operation};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::{BadResults, ResultStream, deadline_for_call};
 use crate::stream::{LastArgument, LastGiven, Unit};
 use crate::trace::{self, Way};
-
-/// The maximum number of forwards of one call.
-const MAX_HOPS: usize = 10;
 
 /// Idle timeout of a connection over which a reference was asked for and whose calls use another connection
 /// now.
@@ -316,7 +314,7 @@ async fn queue(
     encode: Arguments<'_>,
     watch: CallObserver<'_>,
 ) -> Result<(), SystemException> {
-    let mut attempts = Attempts::new(target);
+    let mut budget = RetryBudget::new(target);
     let mut asked = false;
     loop {
         let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
@@ -346,7 +344,7 @@ async fn queue(
             }
             Err(OnewayError::Closed(error)) => {
                 target.unbind(&binding);
-                if !attempts.again(&error) {
+                if !budget.again(&error) {
                     return Err(failed(error, operation, &link));
                 }
             }
@@ -369,41 +367,33 @@ async fn queue(
 
 /// Sends a request and waits for a reply that is a result or a user exception. Follows forwards, and repeats
 /// requests that were certainly not executed.
-async fn attempt(
+async fn call(
     target: &ObjectRef,
     operation: &Called<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
     watch: CallObserver<'_>,
 ) -> Result<Reply, SystemException> {
-    let mut begun = now();
-    let deadline = deadline(target, begun);
-    let mut attempts = Attempts::new(target);
-    let mut hops = 0;
-    let mut asked = false;
+    let mut attempt = Attempt::new(target, operation);
     loop {
-        let Bound { binding, link } = target.bound(|| deadline).await?;
+        let Bound { binding, link } = target.bound(|| attempt.deadline).await?;
         let addressing = binding.addressing.get();
         let request = Outgoing::new(target, &binding, &link, operation, response, addressing).watched(watch);
         watch.sent_to(link.peer());
-        let (pending, mut started) = match link.begin_call(deadline, binding.version, request.plain(), begun)
-        {
+        let begun = link.begin_call(attempt.deadline, binding.version, request.plain(), attempt.begun);
+        let (pending, mut started) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 target.unbind(&binding);
-                if attempts.again(&error) {
-                    begun = now();
-                    continue;
-                }
-                return Err(failed(error, operation, &link));
+                attempt.repeat_or_fail(error, &link)?;
+                continue;
             }
         };
         let flow = match request.encode(&mut started, encode) {
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
-                if binding.asks && target.asks() && !std::mem::replace(&mut asked, true) {
-                    ask_reference(target).await;
+                if attempt.asks_for_reference(&binding).await {
                     continue;
                 }
                 return Err(error.into());
@@ -418,89 +408,22 @@ async fn attempt(
         }
         pending.send(encoder, flow)?;
         let reply = match pending.reply().await {
-            Ok(reply) => {
-                if trace::wire_enabled() {
-                    let octets = reply.message();
-                    trace::wire(Way::In, link.peer(), operation.name, octets, octets.len());
-                }
-                reply
-            }
+            Ok(reply) => reply,
             Err(error) => {
-                let error = operation.judge(error);
                 if !link.is_usable() {
                     target.unbind(&binding);
                 }
-                if attempts.again(&error) {
-                    begun = now();
-                    continue;
-                }
-                return Err(failed(error, operation, &link));
-            }
-        };
-        if let Some(info) = &target.options().info {
-            info.set(reply.contexts().to_vec());
-        }
-        if binding.asks && target.asks() {
-            if let Some(reference) = told_by(&reply)
-                && target.learn(&binding.profile, &reference)
-            {
-                hops += 1;
-                link.set_idle_timeout(LEFT);
+                attempt.repeat_or_fail(operation.judge(error), &link)?;
                 continue;
             }
-            target.set_asked();
-        }
-        match reply.status() {
-            ReplyStatus::NoException | ReplyStatus::UserException => return Ok(reply),
-            ReplyStatus::SystemException => {
-                let raised = system_exception(target, &reply, operation);
-                if attempts.raised(&raised, hops) && target.go_home() {
-                    continue;
-                }
-                return Err(raised_by(raised, operation, &link));
-            }
-            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                hops += 1;
-                follow(target, &mut reply.body(), hops, operation, false)?;
-            }
-            ReplyStatus::NeedsAddressingMode => {
-                let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_direction(target.orb(), error, operation))?;
-                hops += 1;
-                if !binding.addressing.set(wanted) || hops > MAX_HOPS {
-                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
-                }
-            }
+        };
+        attempt.note_reply(&reply, &link);
+        if attempt.learns_reference(&reply, &binding) {
+            link.set_idle_timeout(LEFT);
+        } else if attempt.is_answered_by(&reply, &binding, &link)? {
+            return Ok(reply);
         }
     }
-}
-
-fn follow(
-    target: &ObjectRef,
-    body: &mut Decoder<'_>,
-    hops: usize,
-    operation: &Called<'_>,
-    anew: bool,
-) -> Result<(), SystemException> {
-    if !anew && target.options().rebind != RebindMode::Transparent {
-        return Err(no_rebind("the server sends the call elsewhere, and NO_REBIND forbids to follow"));
-    }
-    let ior = Ior::decode(body).map_err(|error| bad_direction(target.orb(), error, operation))?;
-    if hops > MAX_HOPS {
-        return Err(transient(format!(
-            "`{}` was forwarded {MAX_HOPS} times: do the servers send it in a circle?",
-            operation.name
-        )));
-    }
-    if ior.is_nil() || !target.forward_to(&ior) {
-        return Err(SystemException::new(
-            SystemExceptionKind::InvObjref,
-            MinorCode::NONE,
-            CompletionStatus::No,
-        )
-        .because(format!("`{}` was forwarded to a reference without a usable address", operation.name)));
-    }
-    Ok(())
 }
 
 /// Returns the deadline of a call through this reference: its own timeout or the ORB's, limited by the

@@ -6,13 +6,13 @@ use giop_proto::{CallError, CallErrorKind};
 use crate::reference::{ObjectRef, Retry};
 
 /// The remaining repetitions of a call.
-pub(crate) struct Attempts {
+pub(crate) struct RetryBudget {
     retry: Retry,
     not_executed: usize,
     uncertain: u32,
 }
 
-impl Attempts {
+impl RetryBudget {
     pub(crate) fn new(target: &ObjectRef) -> Self {
         let retry = target.options().retry;
         let uncertain = if let Retry::Idempotent(times) = retry { times } else { 0 };

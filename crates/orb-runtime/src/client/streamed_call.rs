@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use giop_codec::cdr::CdrDecode;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::{AddressingDisposition, LocateStatus, ReplyStatus, ResponseFlags};
+use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
 use giop_codec::{EncodeError, EncodeErrorKind};
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply, Sent};
 
+use crate::client::attempt::{Attempt, same_address};
 use crate::client::bind::ExclusiveBinding;
 use crate::client::call_span::CallObserver;
-use crate::client::failure::{bad_direction, failed, raised_by, system_exception, transient};
+use crate::client::failure::{failed, raised_by, system_exception};
 use crate::client::locate::ask;
 use crate::client::request::Outgoing;
-use crate::client::retry::Attempts;
-use crate::client::{Arguments, deadline, follow};
+use crate::client::retry::RetryBudget;
+use crate::client::{Arguments, deadline};
 use crate::connection::exclusive::Lease;
-use crate::connection::{Fed, Pending, SharedConnection, Started, now, poll_deadline};
+use crate::connection::{Binding, Fed, Pending, SharedConnection, Started, now, poll_deadline};
 use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::Results;
@@ -91,86 +91,42 @@ async fn call(
     watch: CallObserver<'_>,
 ) -> Result<Came, SystemException> {
     let count = payload.as_ref().map(count).transpose()?;
-    let mut begun = now();
-    let deadline = deadline(target, begun);
-    let mut attempts = Attempts::new(target);
-    let mut hops = 0;
+    let mut attempt = Attempt::new(target, operation);
+    let deadline = attempt.deadline;
     let mut addressing = None;
     loop {
         let ExclusiveBinding { binding, mut lease } = target.bound_alone(deadline).await?;
         let link = &Arc::clone(lease.link());
-        if payload.as_ref().is_some_and(|payload| payload.len() > KEPT) && !target.is_located() {
-            // A forward at this point costs a round trip. A forward after the payload has begun can fail the
-            // call.
-            match ask(target, link, &binding, deadline, begun).await? {
-                Ok(reply) => match reply.locate_status() {
-                    Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                        hops += 1;
-                        follow(target, &mut reply.body(), hops, operation, false)?;
-                        continue;
-                    }
-                    Some(LocateStatus::UnknownObject) => {
-                        let exception = unknown_object(operation, link);
-                        if attempts.raised(&exception, hops) && target.go_home() {
-                            continue;
-                        }
-                        return Err(exception);
-                    }
-                    // Other outcomes will show in the reply to the request.
-                    _ => target.set_located(true),
-                },
-                Err(error) => {
-                    // Nothing of the request itself was sent.
-                    let error = CallError { sent: Sent::Nothing, ..error };
-                    if attempts.again(&error) {
-                        begun = now();
-                        continue;
-                    }
-                    return Err(failed(error, operation, link).completed(CompletionStatus::No));
-                }
-            }
+        let is_large = payload.as_ref().is_some_and(|payload| payload.len() > KEPT);
+        if is_large
+            && !target.is_located()
+            && !locates(target, operation, &mut attempt, &binding, link).await?
+        {
+            continue;
         }
         let request = Outgoing::new(target, &binding, link, operation, response, addressing).watched(watch);
         watch.sent_to(link.peer());
-        let (pending, mut started) = match link.begin_call(deadline, binding.version, None, begun) {
+        let (pending, started) = match link.begin_call(deadline, binding.version, None, attempt.begun) {
             Ok(begun) => begun,
-            Err(error) if attempts.again(&error) => {
-                begun = now();
+            Err(error) => {
+                attempt.repeat_or_fail(error, link)?;
                 continue;
             }
-            Err(error) => return Err(failed(error, operation, link)),
         };
         if let Some(nameless) = results {
             pending.stream_reply(nameless);
             lease.set_awaits_result(true);
         }
         let call = pending.call();
-        let outcome = match payload.as_mut().zip(count) {
-            Some((payload, count)) => {
-                let request = request.with_payload(count, payload.unit());
-                encode_start(&request, &mut started, link, encode, operation, payload)?;
-                match pending.begin_payload(started.encoder, count.into()) {
-                    Ok(()) => match poll_fn(|cx| link.poll_payload(cx, Some(call), payload)).await {
-                        Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
-                        Fed::Whole | Fed::DynamicReply | Fed::Lost => pending.reply().await,
-                    },
-                    // The call has ended before any of it was queued: its deadline passed, or the connection
-                    // failed.
-                    Err(_) => pending.reply().await,
-                }
-            }
-            None => {
-                send(&request, started, link, &pending, encode, operation)?;
-                pending.reply().await
-            }
-        };
+        let outcome =
+            exchange(request, started, link, pending, encode, operation, payload.as_mut().zip(count));
+        let outcome = outcome.await?;
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
                 let judged = operation.judge(error);
-                if attempts.again(&judged) {
+                if attempt.repeats(&judged) {
                     if rewind(payload) {
-                        begun = now();
                         continue;
                     }
                     let exception = judged.into_system_exception();
@@ -181,13 +137,7 @@ async fn call(
         };
         // From here on, the connection itself tells whether more of the result is outstanding.
         lease.set_awaits_result(false);
-        if trace::wire_enabled() {
-            let octets = reply.message();
-            trace::wire(Way::In, link.peer(), operation.name, octets, octets.len());
-        }
-        if let Some(info) = &target.options().info {
-            info.set(reply.contexts().to_vec());
-        }
+        attempt.note_reply(&reply, link);
         match reply.status() {
             ReplyStatus::NoException => {
                 target.set_located(true);
@@ -196,7 +146,7 @@ async fn call(
             ReplyStatus::UserException => return Ok(Came { reply, lease, call, deadline }),
             ReplyStatus::SystemException => {
                 let raised = system_exception(target, &reply, operation);
-                if attempts.raised(&raised, hops) && target.go_home() {
+                if attempt.goes_home(&raised) {
                     if rewind(payload) {
                         continue;
                     }
@@ -206,8 +156,7 @@ async fn call(
                 return Err(raised_by(raised, operation, link));
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                hops += 1;
-                follow(target, &mut reply.body(), hops, operation, false)?;
+                attempt.follow(&mut reply.body(), false)?;
                 // The address form that this server requested does not apply to the next one.
                 addressing = None;
                 if !rewind(payload) {
@@ -216,10 +165,9 @@ async fn call(
                 }
             }
             ReplyStatus::NeedsAddressingMode => {
-                let wanted = AddressingDisposition::decode(&mut reply.body())
-                    .map_err(|error| bad_direction(target.orb(), error, operation))?;
+                let wanted = attempt.wanted_address(&mut reply.body())?;
                 if addressing.replace(wanted) == Some(wanted) {
-                    return Err(transient(format!("{} asks for the same address form again", link.peer())));
+                    return Err(same_address(link));
                 }
                 if !rewind(payload) {
                     let text = "the server asks for another form of address".to_owned();
@@ -228,6 +176,75 @@ async fn call(
             }
         }
     }
+}
+
+/// Asks the server whether it has the object, before a large payload is sent. Returns `false` if the call
+/// begins again: at another location, or over another connection.
+///
+/// A forward at this point costs a round trip. A forward after the payload has begun can fail the call.
+async fn locates(
+    target: &ObjectRef,
+    operation: &Called<'_>,
+    attempt: &mut Attempt<'_>,
+    binding: &Binding,
+    link: &Arc<SharedConnection>,
+) -> Result<bool, SystemException> {
+    match ask(target, link, binding, attempt.deadline, attempt.begun).await? {
+        Ok(reply) => match reply.locate_status() {
+            Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
+                attempt.follow(&mut reply.body(), false)?;
+                Ok(false)
+            }
+            Some(LocateStatus::UnknownObject) => {
+                let exception = unknown_object(operation, link);
+                if attempt.goes_home(&exception) { Ok(false) } else { Err(exception) }
+            }
+            // Other outcomes will show in the reply to the request.
+            _ => {
+                target.set_located(true);
+                Ok(true)
+            }
+        },
+        Err(error) => {
+            // Nothing of the request itself was sent.
+            let error = CallError { sent: Sent::Nothing, ..error };
+            if attempt.repeats(&error) {
+                return Ok(false);
+            }
+            Err(failed(error, operation, link).completed(CompletionStatus::No))
+        }
+    }
+}
+
+/// Sends a request, with its payload if it has one, and waits for the reply.
+///
+/// # Errors
+/// The request cannot be encoded, or the source of the payload failed.
+async fn exchange(
+    request: Outgoing<'_>,
+    mut started: Started,
+    link: &SharedConnection,
+    pending: Pending<'_>,
+    encode: Arguments<'_>,
+    operation: &Called<'_>,
+    payload: Option<(&mut Payload, u32)>,
+) -> Result<Result<Reply, CallError>, SystemException> {
+    let Some((payload, count)) = payload else {
+        send(&request, started, link, &pending, encode, operation)?;
+        return Ok(pending.reply().await);
+    };
+    let call = pending.call();
+    let request = request.with_payload(count, payload.unit());
+    encode_start(&request, &mut started, link, encode, operation, payload)?;
+    // If it fails, the call has ended before any of it was queued: its deadline passed, or the connection
+    // failed.
+    if pending.begin_payload(started.encoder, count.into()).is_ok() {
+        match poll_fn(|cx| link.poll_payload(cx, Some(call), payload)).await {
+            Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
+            Fed::Whole | Fed::Answered | Fed::Lost => {}
+        }
+    }
+    Ok(pending.reply().await)
 }
 
 /// Rewinds the payload to its start. Returns `false` if that is impossible, so that the call cannot be
@@ -282,7 +299,7 @@ pub(crate) async fn send_oneway(
     }
     let count = count(&payload)?;
     let deadline = deadline(target, now());
-    let mut attempts = Attempts::new(target);
+    let mut budget = RetryBudget::new(target);
     loop {
         let ExclusiveBinding { binding, lease } = target.bound_alone(deadline).await?;
         let link = lease.link();
@@ -297,7 +314,7 @@ pub(crate) async fn send_oneway(
             Ok(()) => match feed(link, None, deadline, &mut payload).await {
                 None => return Err(late(operation, link, &payload)),
                 Some(Fed::Failed(error, sent)) => return Err(error.into_exception(completed(sent))),
-                Some(Fed::Whole | Fed::DynamicReply) => match flushed(link, deadline).await {
+                Some(Fed::Whole | Fed::Answered) => match flushed(link, deadline).await {
                     None => return Err(late(operation, link, &payload)),
                     Some(Ok(())) => return Ok(()),
                     Some(Err(error)) => CallError { sent: Sent::Whole, ..error },
@@ -305,7 +322,7 @@ pub(crate) async fn send_oneway(
                 Some(Fed::Lost) => CallError { sent: Sent::Whole, ..link.lost() },
             },
         };
-        if attempts.again(&lost) && payload.rewind() {
+        if budget.again(&lost) && payload.rewind() {
             continue;
         }
         return Err(stopped(lost, lost, operation, link, Some(&payload)));

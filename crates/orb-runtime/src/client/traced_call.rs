@@ -10,7 +10,7 @@ use giop_proto::Reply;
 use crate::client::call_span::CallObserver;
 #[cfg(feature = "tracing")]
 use crate::client::call_span::CallSpan;
-use crate::client::{Arguments, attempt, streamed_call as streamed};
+use crate::client::{Arguments, call, streamed_call as streamed};
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;
 use crate::servant::Results;
@@ -51,8 +51,8 @@ macro_rules! watched {
 }
 
 watched! {
-    /// Sends a request and waits for its reply: see [`attempt`].
-    transact(response: ResponseFlags, encode: Arguments<'_>) -> Reply, attempt,
+    /// Sends a request and waits for its reply: see [`call`].
+    transact(response: ResponseFlags, encode: Arguments<'_>) -> Reply, call,
     |seen, done| seen.replied(done.as_ref())
 }
 

@@ -26,7 +26,7 @@ pub(crate) enum Fed {
     /// The payload is queued completely.
     Whole,
     /// The call ended before the payload was complete.
-    DynamicReply,
+    Answered,
     /// The source failed after this part of the request was sent. A request that was sent in part cannot be
     /// completed.
     Failed(SourceError, Sent),
@@ -68,7 +68,7 @@ impl SharedConnection {
         for _ in 0..BURST_CHUNKS {
             let mut state = self.lock();
             if call.is_some_and(|call| state.machine.is_over(call)) {
-                return Poll::Ready(Fed::DynamicReply);
+                return Poll::Ready(Fed::Answered);
             }
             if state.machine.owes() == 0 {
                 let _ = self.flush(state);
