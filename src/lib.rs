@@ -97,6 +97,7 @@
 //! | `metrics` | counters and gauges for the `metrics` facade (`Orb::record_metrics`) |
 //! | `serde` | JSON of values of any type, and `Limits` from a configuration file |
 //! | `tls` | TLS connections, SSLIOP (`zorb::tls`, `OrbBuilder::tls`) |
+//! | `trace-stderr` | a log on standard error by `-ORBtraceLevel` |
 //! | `tracing` | a span for each call, and trace contexts in requests (`zorb::telemetry`) |
 //! | `uring` | io_uring as a transport on Linux ([`Transport::IoUring`]) |
 #![forbid(unsafe_code)]

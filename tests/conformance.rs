@@ -1,4 +1,4 @@
-//! Which test proves which rule of the OMG's texts: `clauses.tsv` is compared with the citations in the
+//! Which test proves which rule of the OMG's texts: `tests/conformance/clauses.tsv` is compared with the citations in the
 //! tests.
 //!
 //! Every row has a test that cites it, or a reason. `BLESS=1` writes `docs/CONFORMANCE.md`.
@@ -206,7 +206,7 @@ fn faults(rows: &[Row<'_>], cited: &Cited) -> Vec<String> {
 fn document(rows: &[Row<'_>], cited: &Cited) -> String {
     let mut out = "# Conformance\n\n\
         What zorb has of the OMG's texts, and the tests that prove it. Made by `BLESS=1 cargo test --test conformance` from\n\
-        `clauses.tsv` and the citations in the tests; the same test fails where a rule has neither test nor reason.\n\n\
+        `tests/conformance/clauses.tsv` and the citations in the tests; the same test fails where a rule has neither test nor reason.\n\n\
         | page | rules | tested | with a reason |\n|---|---|---|---|\n"
         .to_owned();
     for (page, title) in PAGES {
@@ -231,7 +231,7 @@ fn document(rows: &[Row<'_>], cited: &Cited) -> String {
 #[test]
 fn every_rule_has_a_test_or_a_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let table = fs::read_to_string(root.join("clauses.tsv")).unwrap();
+    let table = fs::read_to_string(root.join("tests/conformance/clauses.tsv")).unwrap();
     let rows = rows(&table).unwrap_or_else(|wrong| panic!("clauses.tsv: {wrong:#?}"));
     let (mut cited, mut wrong) = (Cited::new(), Vec::new());
     for path in files(root) {

@@ -198,7 +198,7 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         }
         "traceLevel" => {
             let level = value.parse().map_err(|_| wrong("a level from 0 to 40 is expected"))?;
-            crate::trace::to_stderr(level);
+            crate::trace::to_stderr(level).map_err(wrong)?;
             builder
         }
         // Names of the ORB and the server are accepted without effect. The configuration file was read
