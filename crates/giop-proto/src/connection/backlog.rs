@@ -84,7 +84,7 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn backlog(&self) -> usize {
-        self.tx.backlog() + self.fragmenting.octets()
+        self.tx.backlog() + self.output.fragmenting.octets()
     }
 
     /// Returns whether a message without a reply may be queued. The backlog must be below
@@ -94,7 +94,7 @@ impl Connection {
     #[must_use]
     pub fn has_room(&self) -> bool {
         let backlog = self.backlog();
-        backlog < self.limits.max_backlog && (backlog < STEP || !self.queued.pool.is_overqueued())
+        backlog < self.limits.max_backlog && (backlog < STEP || !self.output.pool_share.pool.is_overqueued())
     }
 
     /// Returns whether enough answers are queued that requests have to wait. The limit is
@@ -110,10 +110,11 @@ impl Connection {
     /// Returns the limit that the queued answers exceed, if only `octets` of the queued bytes count.
     #[cold]
     pub(super) fn backs_up(&self, octets: usize) -> Option<Limit> {
-        let answers = octets.min(self.owed.octets.saturating_add(self.fragmenting.owed()));
+        let answers =
+            octets.min(self.output.reply_backlog.octets.saturating_add(self.output.fragmenting.owed()));
         if answers > self.limits.max_backlog {
             Some(Limit::Backlog)
-        } else if answers > STEP && self.queued.pool.is_overqueued() {
+        } else if answers > STEP && self.output.pool_share.pool.is_overqueued() {
             Some(Limit::Pool)
         } else {
             None
@@ -124,8 +125,8 @@ impl Connection {
     /// because all of them may be written already.
     #[cold]
     pub(super) fn has_no_room(&self) -> bool {
-        self.serving.len() >= self.granted
-            || self.backs_up(self.tx.unlent() + self.fragmenting.octets()).is_some()
+        self.serving.len() >= self.requests.granted
+            || self.backs_up(self.tx.unlent() + self.output.fragmenting.octets()).is_some()
     }
 
     /// Counts that requests which were handed out wait for room, once for each time. The connection is not
@@ -133,8 +134,8 @@ impl Connection {
     #[cold]
     pub fn waits_for_room(&mut self) {
         self.clock.hold();
-        if self.waited_at != Some(self.stats.messages_in) {
-            self.waited_at = Some(self.stats.messages_in);
+        if self.requests.waited_at != Some(self.stats.messages_in) {
+            self.requests.waited_at = Some(self.stats.messages_in);
             // Without much queued itself, it waits because of what all connections have queued.
             self.stats.limits.hit(self.backs_up(self.backlog()).unwrap_or(Limit::Pool));
         }
@@ -143,12 +144,12 @@ impl Connection {
     /// Returns whether the replies of all connections take more than half of the pool's cap.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        self.queued.pool.is_crowded()
+        self.output.pool_share.pool.is_crowded()
     }
 
     /// Returns the number of queued reply bytes.
     fn owed(&self) -> usize {
-        self.backlog().min(self.owed.octets.saturating_add(self.fragmenting.owed()))
+        self.backlog().min(self.output.reply_backlog.octets.saturating_add(self.output.fragmenting.owed()))
     }
 
     /// Notes that the connection is not read at present, for a reason outside of the peer. Data that the peer
@@ -166,9 +167,9 @@ impl Connection {
     /// is about to be returned.
     #[must_use]
     pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
-        let owed = self.queued.owed;
+        let owed = self.output.pool_share.owed;
         (owed > 0 && !self.is_closed()).then(|| {
-            let pace = self.queued.pace.as_ref();
+            let pace = self.output.pool_share.pace.as_ref();
             (owed, pace.and_then(|pace| pace.time_for(owed, self.tx.written(), now)))
         })
     }
@@ -183,7 +184,7 @@ impl Connection {
     #[inline]
     pub(super) fn count_queued(&mut self) {
         let backlog = self.backlog();
-        if backlog > STEP || self.queued.counted > 0 {
+        if backlog > STEP || self.output.pool_share.counted > 0 {
             self.count_much(backlog);
         }
     }
@@ -191,10 +192,10 @@ impl Connection {
     #[cold]
     fn count_much(&mut self, backlog: usize) {
         let owed = self.owed();
-        self.queued.count(backlog, owed);
+        self.output.pool_share.count(backlog, owed);
         let (written, now) = (self.tx.written(), self.clock.now);
-        match &mut self.queued.pace {
-            _ if self.queued.owed == 0 => self.queued.pace = None,
+        match &mut self.output.pool_share.pace {
+            _ if self.output.pool_share.owed == 0 => self.output.pool_share.pace = None,
             Some(pace) => pace.wrote(written, now),
             pace => *pace = Some(Pace::new(written, now)),
         }

@@ -27,7 +27,7 @@ impl Connection {
     /// to [`MAX_LISTEN_POINTS`].
     #[must_use]
     pub fn peer_listen_points(&self) -> &[ListenPoint] {
-        &self.listen_points
+        &self.peer.listen_points
     }
 
     /// Records the listen points of the peer ("Bi-directional IIOP"), and returns whether any is new. Only
@@ -42,17 +42,19 @@ impl Connection {
             return Ok(false);
         }
         let Some(context) = contexts.find(ContextId::BI_DIR_IIOP) else { return Ok(false) };
-        let known = self.listen_points.len();
+        let known = self.peer.listen_points.len();
         let context: BiDirIiopServiceContext =
             context.value().map_err(|error| error.system(CompletionStatus::No))?;
         for point in context.listen_points {
             let usable = !point.host.is_empty() && point.host.len() <= MAX_HOST;
-            if usable && self.listen_points.len() < MAX_LISTEN_POINTS && !self.listen_points.contains(&point)
+            if usable
+                && self.peer.listen_points.len() < MAX_LISTEN_POINTS
+                && !self.peer.listen_points.contains(&point)
             {
-                self.listen_points.push(point);
+                self.peer.listen_points.push(point);
             }
         }
-        Ok(self.listen_points.len() > known)
+        Ok(self.peer.listen_points.len() > known)
     }
 
     /// Drops a request that was received while this side closes. CloseConnection tells the peer that it was

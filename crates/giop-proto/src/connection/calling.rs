@@ -77,7 +77,7 @@ impl Connection {
     #[inline]
     fn send_call(&mut self, call: CallId, message: &mut Encoder, locate: bool) {
         if self.calls.is_waiting(call) {
-            let cut = !locate && self.fragmenting.cuts(message.version(), message.len());
+            let cut = !locate && self.output.fragmenting.cuts(message.version(), message.len());
             if !cut || self.queue_call_in_pieces(call, message).is_none() {
                 let place = self.queue(message, locate);
                 self.calls.queued(call, place);
@@ -102,7 +102,7 @@ impl Connection {
     pub fn send_oneway(&mut self, message: &mut Encoder) -> Result<(), CallError> {
         let open = self.check_open();
         if open.is_ok() {
-            let cut = self.fragmenting.cuts(message.version(), message.len());
+            let cut = self.output.fragmenting.cuts(message.version(), message.len());
             if !cut || self.queue_oneway_in_pieces(message).is_none() {
                 self.queue(message, false);
             }
@@ -154,11 +154,11 @@ impl Connection {
         if !self.is_serving_phase() {
             return if place.start == u64::MAX { Sent::Nothing } else { Sent::Whole };
         }
-        if self.unfinished.is_some() && place.start != u64::MAX {
+        if self.output.partial_request.is_some() && place.start != u64::MAX {
             // Another request cannot be cancelled in the middle of this one.
             return if self.is_unfinished(place) { self.give_up_request() } else { Sent::Whole };
         }
-        if !self.fragmenting.is_empty()
+        if !self.output.fragmenting.is_empty()
             && let Some(sent) = self.stop_request(id)
         {
             return sent;

@@ -124,14 +124,14 @@ impl Connection {
         if let Phase::Draining { reason } = self.phase
             && self.serving.len() == 0
             && self.calls.waiting() == 0
-            && self.unfinished.is_none()
-            && self.fragmenting.is_empty()
+            && self.output.partial_request.is_none()
+            && self.output.fragmenting.is_empty()
             && !self.streams_reply()
             && !self.takes_last_oneways()
         {
             // Before GIOP 1.2 only servers send CloseConnection.
-            let last = (self.role == Role::Server || self.version >= Version::V1_2)
-                .then_some((MessageType::CloseConnection, self.version));
+            let last = (self.role == Role::Server || self.peer.version >= Version::V1_2)
+                .then_some((MessageType::CloseConnection, self.peer.version));
             self.finish(reason, last);
         }
     }
@@ -156,7 +156,7 @@ impl Connection {
         self.phase = Phase::Closed { reason };
         self.fail_calls(reason.call_error());
         self.tx.clear();
-        self.fragmenting.clear();
+        self.output.fragmenting.clear();
         self.count_queued();
         self.rx.clear();
         self.fragments.clear();
@@ -171,14 +171,14 @@ impl Connection {
 
     /// Queues the last message and waits until it is written.
     fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
-        if self.clock.write_end.is_some() || self.unfinished.is_some() {
+        if self.clock.write_end.is_some() || self.output.partial_request.is_some() {
             return self.end(reason); // nothing can be sent, or not in the middle of a request
         }
         // Queued data is still written. Therefore a pending call must not fail as unsent because nothing of
         // it was written yet.
         self.fail_queued_calls(reason.call_error());
         self.phase = Phase::Finishing { reason, eof: false };
-        self.fragmenting.clear();
+        self.output.fragmenting.clear();
         self.rx.clear();
         self.fragments.clear();
         match last {

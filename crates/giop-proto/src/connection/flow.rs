@@ -45,9 +45,9 @@ impl Connection {
             return Err(error);
         }
         let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
-        if self.unfinished.is_some()
+        if self.output.partial_request.is_some()
             || self.tx.is_gapped()
-            || self.fragmenting.cuts(message.version(), octets)
+            || self.output.fragmenting.cuts(message.version(), octets)
         {
             return Ok(None);
         }
@@ -63,9 +63,9 @@ impl Connection {
     /// and must be ended by [`finish_request`](Self::finish_request).
     pub fn begin_reply_flow(&mut self, token: ServeToken, message: &mut Encoder, coming: u64) -> ReplyFlow {
         let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
-        if self.unfinished.is_some()
+        if self.output.partial_request.is_some()
             || self.tx.is_gapped()
-            || self.fragmenting.cuts(message.version(), octets)
+            || self.output.fragmenting.cuts(message.version(), octets)
         {
             return ReplyFlow::Busy;
         }
@@ -74,7 +74,7 @@ impl Connection {
             return ReplyFlow::Dropped;
         }
         self.queue_answer(message);
-        self.owed.add(usize::try_from(coming).unwrap_or(usize::MAX));
+        self.output.reply_backlog.add(usize::try_from(coming).unwrap_or(usize::MAX));
         let gap = self.tx.leave_gap(coming);
         self.count_queued();
         match gap {
@@ -87,9 +87,9 @@ impl Connection {
     /// empty. If there are more bytes than announced, the message is invalid and the connection is closed.
     pub fn flow(&mut self, message: u64, octets: &mut Encoder) {
         self.stats.copied_out += octets.copied() as u64;
-        octets.drain_into(&mut self.pieces);
+        octets.drain_into(&mut self.output.pieces);
         let mut fits = true;
-        for piece in self.pieces.drain(..) {
+        for piece in self.output.pieces.drain(..) {
             fits &= self.tx.fill(message, piece);
         }
         if fits {

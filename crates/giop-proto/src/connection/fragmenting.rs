@@ -342,9 +342,9 @@ impl Connection {
     /// Queues a request of a call in pieces. Returns `None` if it must be queued whole.
     #[cold]
     pub(super) fn queue_call_in_pieces(&mut self, call: CallId, message: &mut Encoder) -> Option<()> {
-        let partial = self.cut_first(message, self.fragmenting.size, None)?;
+        let partial = self.cut_first(message, self.output.fragmenting.size, None)?;
         message.reset(message.order(), message.version());
-        self.fragmenting.enter(Partial { call: Some(call), ..partial });
+        self.output.fragmenting.enter(Partial { call: Some(call), ..partial });
         self.feed();
         Some(())
     }
@@ -352,9 +352,9 @@ impl Connection {
     /// Queues a reply in pieces. Returns `None` if it must be queued whole.
     #[cold]
     pub(super) fn queue_reply_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
-        let partial = self.cut_first(message, self.fragmenting.size, None)?;
+        let partial = self.cut_first(message, self.output.fragmenting.size, None)?;
         message.reset(message.order(), message.version());
-        self.fragmenting.enter(partial);
+        self.output.fragmenting.enter(partial);
         self.feed();
         Some(())
     }
@@ -362,7 +362,7 @@ impl Connection {
     /// Queues all pieces of a oneway. Returns `None` if it must be queued whole.
     #[cold]
     pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
-        let mut partial = self.cut_first(message, self.fragmenting.size, None)?;
+        let mut partial = self.cut_first(message, self.output.fragmenting.size, None)?;
         message.reset(message.order(), message.version());
         while !partial.ended {
             partial.queue_piece(&mut self.tx);
@@ -383,11 +383,11 @@ impl Connection {
         size: usize,
         body: Option<usize>,
     ) -> Option<Partial> {
-        debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
+        debug_assert!(self.output.partial_request.is_none(), "a message in the middle of a request");
         let left = message.len();
         let (header, id, first) = self.mark_first(message, left, size, body)?;
         self.stats.copied_out += message.copied() as u64;
-        self.version = message.version();
+        self.peer.version = message.version();
         let mut rest = VecDeque::new();
         message.drain_part(&mut rest);
         Some(Partial {
@@ -419,7 +419,7 @@ impl Connection {
         let id = word(header.order, message.head())?;
         let body = body.or_else(|| body_at(&header, message.head()))?.next_multiple_of(8);
         let first = size.max(body);
-        if first >= whole || self.fragmenting.has(id) {
+        if first >= whole || self.output.fragmenting.has(id) {
             return None;
         }
         let first_size = u32::try_from(first - HEADER_LEN).ok()?;
@@ -437,7 +437,7 @@ impl Connection {
     /// Starts the pieces of a request of which `coming` bytes follow what is in the encoder. Returns `None`
     /// if it is sent whole.
     pub(super) fn begin_pieces(&self, message: &mut Encoder, coming: u64) -> Option<Pieces> {
-        let size = self.fragmenting.takes;
+        let size = self.output.fragmenting.takes;
         let whole = usize::try_from(coming).ok()?.checked_add(message.len())?;
         if whole <= size || message.version() != Version::V1_2 {
             return None;
@@ -450,30 +450,30 @@ impl Connection {
     #[cold]
     pub(super) fn feed(&mut self) {
         let mut unripe = 0;
-        while self.unfinished.is_none() && self.tx.backlog() < AHEAD {
-            let Some(mut partial) = self.fragmenting.next() else { break };
+        while self.output.partial_request.is_none() && self.tx.backlog() < AHEAD {
+            let Some(mut partial) = self.output.fragmenting.next() else { break };
             if !partial.is_ripe() {
-                self.fragmenting.open.push_back(partial);
+                self.output.fragmenting.open.push_back(partial);
                 unripe += 1;
-                if unripe >= self.fragmenting.open.len() {
+                if unripe >= self.output.fragmenting.open.len() {
                     break;
                 }
                 continue;
             }
             unripe = 0;
             let taken = partial.queue_piece(&mut self.tx);
-            self.fragmenting.uncount(&partial, taken);
+            self.output.fragmenting.uncount(&partial, taken);
             if let Some(call) = partial.call {
                 let apart = !partial.is_in_one_part(&self.tx);
                 let end = if partial.ended { self.tx.queued() } else { u64::MAX };
                 self.calls.queued(call, Place { start: partial.start, end, locate: false, apart });
             } else {
-                self.owed.add(taken);
+                self.output.reply_backlog.add(taken);
             }
-            self.fragmenting.turned(partial);
+            self.output.fragmenting.turned(partial);
             self.queued();
         }
-        if self.fragmenting.is_empty() && !self.takes_requests() {
+        if self.output.fragmenting.is_empty() && !self.takes_requests() {
             self.proceed_closing();
         }
     }
@@ -482,7 +482,7 @@ impl Connection {
     /// there is no such request.
     #[cold]
     pub(super) fn stop_request(&mut self, id: RequestId) -> Option<Sent> {
-        let partial = self.fragmenting.remove(id, false)?;
+        let partial = self.output.fragmenting.remove(id, false)?;
         let sent = if !partial.is_begun() || self.take_back(&partial) {
             Sent::Nothing
         } else {
@@ -498,10 +498,10 @@ impl Connection {
     /// does not wait for the rest. Returns whether there is such a reply.
     #[cold]
     pub(super) fn stop_reply(&mut self, id: RequestId) -> bool {
-        if self.unfinished.is_some() {
-            return self.fragmenting.has(id); // nothing can be sent in the middle of a request
+        if self.output.partial_request.is_some() {
+            return self.output.fragmenting.has(id); // nothing can be sent in the middle of a request
         }
-        let Some(partial) = self.fragmenting.remove(id, true) else { return false };
+        let Some(partial) = self.output.fragmenting.remove(id, true) else { return false };
         if partial.is_begun() && !self.take_back(&partial) {
             self.queue_empty_end(&partial);
         }

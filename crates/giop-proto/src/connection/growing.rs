@@ -28,7 +28,7 @@ impl Connection {
     /// Returns the size in bytes above which a reply may be sent before it is complete.
     #[must_use]
     pub fn reply_piece(&self) -> usize {
-        self.fragmenting.piece_of_growing()
+        self.output.fragmenting.piece_of_growing()
     }
 
     /// Queues the start of an incomplete GIOP 1.2 reply. It consists of the header up to the offset `body`,
@@ -47,12 +47,12 @@ impl Connection {
             message.reset(message.order(), message.version());
             return ReplyRoom::Gone;
         }
-        if self.unfinished.is_some() || !self.fragmenting.may_grow() {
+        if self.output.partial_request.is_some() || !self.output.fragmenting.may_grow() {
             return ReplyRoom::Full;
         }
-        match self.cut_first(message, self.fragmenting.piece_of_growing(), Some(body)) {
+        match self.cut_first(message, self.output.fragmenting.piece_of_growing(), Some(body)) {
             Some(partial) => {
-                self.fragmenting.enter(partial.growing(token));
+                self.output.fragmenting.enter(partial.growing(token));
                 self.feed();
                 ReplyRoom::Room
             }
@@ -63,8 +63,8 @@ impl Connection {
     /// Returns whether more of a started reply can be queued: at most one piece of it is not queued yet.
     #[must_use]
     pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
-        match self.fragmenting.growing(token) {
-            Some(partial) if partial.left <= self.fragmenting.piece_of_growing() => ReplyRoom::Room,
+        match self.output.fragmenting.growing(token) {
+            Some(partial) if partial.left <= self.output.fragmenting.piece_of_growing() => ReplyRoom::Room,
             Some(_) => ReplyRoom::Full,
             None => ReplyRoom::Gone,
         }
@@ -74,14 +74,14 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn has_growing_replies(&self) -> bool {
-        self.fragmenting.is_growing()
+        self.output.fragmenting.is_growing()
     }
 
     /// Queues more of a started reply. `last` marks the end of it. The encoder is left empty, to continue the
     /// same message. If the reply is gone, the bytes are dropped.
     pub fn continue_reply(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) {
         self.stats.copied_out += octets.copied() as u64;
-        if self.fragmenting.grow(token, octets, last) {
+        if self.output.fragmenting.grow(token, octets, last) {
             self.feed();
         } else {
             octets.reset(octets.order(), octets.version());
@@ -95,7 +95,7 @@ impl Connection {
     /// cannot be taken back. CloseConnection is not sent, because it would say that the requests in progress
     /// were not executed.
     pub fn break_reply(&mut self, token: ServeToken) -> bool {
-        let Some(partial) = self.fragmenting.remove_growing(token) else { return true };
+        let Some(partial) = self.output.fragmenting.remove_growing(token) else { return true };
         if !partial.is_begun() || self.take_back(&partial) {
             self.feed();
             return true;
@@ -108,13 +108,13 @@ impl Connection {
     /// peer does not wait for the rest.
     #[cold]
     pub(super) fn stop_growing(&mut self, token: ServeToken) {
-        let Some(mut partial) = self.fragmenting.remove_growing(token) else { return };
+        let Some(mut partial) = self.output.fragmenting.remove_growing(token) else { return };
         if partial.is_begun() && !self.take_back(&partial) {
-            if self.unfinished.is_some() {
+            if self.output.partial_request.is_some() {
                 // Nothing can be sent in the middle of a request.
                 partial.rest.clear();
                 (partial.left, partial.grows) = (0, false);
-                return self.fragmenting.enter(partial);
+                return self.output.fragmenting.enter(partial);
             }
             self.queue_empty_end(&partial);
         }

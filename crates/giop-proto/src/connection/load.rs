@@ -15,17 +15,17 @@ impl Connection {
     #[cold]
     pub(super) fn ask_for_more(&mut self) {
         let most = self.limits.max_requests;
-        self.shedding = false;
-        if self.serving.len() >= self.granted {
+        self.requests.sheds = false;
+        if self.serving.len() >= self.requests.granted {
             if self.serving.len() >= most {
                 return self.count_wait(Limit::Requests);
             }
-            if !self.share.grow(most) {
+            if !self.requests.share.grow(most) {
                 // The refusals must not be queued without limit either.
-                self.shedding = !self.is_backed_up();
+                self.requests.sheds = !self.is_backed_up();
                 return;
             }
-            self.granted = self.share.granted();
+            self.requests.granted = self.requests.share.granted();
         }
         if let Some(limit) = self.backs_up(self.backlog()) {
             self.count_wait(limit);
@@ -34,8 +34,8 @@ impl Connection {
 
     /// Counts that input has to wait, once for each time.
     fn count_wait(&mut self, limit: Limit) {
-        if self.is_held() && self.waited_at != Some(self.stats.messages_in) {
-            self.waited_at = Some(self.stats.messages_in);
+        if self.is_held() && self.requests.waited_at != Some(self.stats.messages_in) {
+            self.requests.waited_at = Some(self.stats.messages_in);
             self.stats.limits.hit(limit);
         }
     }
@@ -46,12 +46,12 @@ impl Connection {
     #[cold]
     pub(super) fn must_wait(&mut self, header: &MessageHeader) -> bool {
         let waits = header.kind == MessageType::Request
-            && self.serving.len() >= self.granted
+            && self.serving.len() >= self.requests.granted
             && self.calls.waiting() == 0
             && !self.rx.has_stream()
             && RequestHead::decode(header, self.rx.front()).is_ok_and(|head| !head.response.expects_reply());
         if waits {
-            self.shedding = false;
+            self.requests.sheds = false;
             self.count_wait(Limit::TotalRequests);
             self.uncut = true;
             self.clock.hold();
@@ -65,7 +65,7 @@ impl Connection {
         let (limit, minor, text) = if self.serving.len() >= self.limits.max_requests {
             let text = "too many requests on this connection: raise it by `Limits::max_requests`";
             (Limit::Requests, minor::TRANSIENT_DISCARDED, text)
-        } else if self.serving.len() >= self.granted {
+        } else if self.serving.len() >= self.requests.granted {
             let text = "too many requests on all connections: raise it by `Limits::max_total_requests`";
             (Limit::TotalRequests, minor::TRANSIENT_OVERLOADED, text)
         } else {
@@ -80,12 +80,12 @@ impl Connection {
     #[cold]
     pub(super) fn give_back(&mut self) {
         // Room for one more is kept, so that the next request needs no access to the shared budget.
-        self.share.shrink(self.serving.len() + 1);
-        self.granted = self.share.granted().min(self.limits.max_requests);
+        self.requests.share.shrink(self.serving.len() + 1);
+        self.requests.granted = self.requests.share.granted().min(self.limits.max_requests);
     }
 
     /// Returns whether it keeps a part of the budget for future requests.
     pub(super) fn keeps_requests(&self) -> bool {
-        self.granted > 1 && self.serving.len() == 0
+        self.requests.granted > 1 && self.serving.len() == 0
     }
 }

@@ -30,9 +30,9 @@ impl Connection {
     /// requests. To prevent a deadlock, one connection at a time may exceed the cap, for one message.
     #[cold]
     pub(super) fn look_for_memory(&mut self) {
-        let (count, looks) = self.starved;
+        let (count, looks) = self.requests.starved;
         let looks = if count == self.stats.messages_in { looks.saturating_add(1) } else { 1 };
-        self.starved = (self.stats.messages_in, looks);
+        self.requests.starved = (self.stats.messages_in, looks);
         if looks == 1 {
             self.stats.limits.hit(Limit::Pool);
         }
@@ -46,9 +46,9 @@ impl Connection {
     /// Ends the overdraft after the message for which it was granted has been received.
     #[cold]
     fn end_overdraft(&mut self) {
-        if self.starved.0 != self.stats.messages_in && self.fragments.is_empty() {
+        if self.requests.starved.0 != self.stats.messages_in && self.fragments.is_empty() {
             self.rx.end_overdraft();
-            self.starved = (self.stats.messages_in, 0);
+            self.requests.starved = (self.stats.messages_in, 0);
         }
     }
 }

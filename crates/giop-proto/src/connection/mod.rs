@@ -136,56 +136,75 @@ pub struct Connection {
     role: Role,
     limits: Arc<Limits>,
     max_version: Version,
-    /// The version of the last message in either direction.
-    version: Version,
+    peer: PeerState,
     accept_requests: bool,
     phase: Phase,
     rx: Receiver,
     fragments: Fragments,
     tx: Outbox,
-    /// Messages of this side that are partly queued.
-    fragmenting: Fragmenting,
+    output: OutputState,
     calls: Calls<Result<Reply, CallError>>,
     serving: Serving,
+    requests: RequestBudget,
+    /// True if received messages were left to be processed later, before anything more is read.
+    uncut: bool,
+    /// The message whose payload is being received.
+    streamed: Option<Streamed>,
+    /// Events that do not result from messages.
+    notices: VecDeque<Notice>,
+    clock: Clock,
+    stats: Stats,
+    oneways: Oneways,
+    /// The number of received bytes when a call last timed out, and the number of timeouts at that count.
+    unanswered: (u64, u32),
+}
+
+/// What is known of the peer.
+#[derive(Debug)]
+struct PeerState {
+    /// The version of the last message in either direction.
+    version: Version,
+    code_sets: Option<CodeSets>,
+    /// The code sets that are assumed until it announces its own.
+    unannounced: CodeSets,
+    /// The addresses at which the peer would listen.
+    listen_points: Vec<ListenPoint>,
+    /// True if a request of the peer announced that it reads lists of blocks.
+    reads_blocks: bool,
+    last_head: LastHead,
+}
+
+/// The memory and the budget of the peer's requests.
+#[derive(Debug)]
+struct RequestBudget {
     /// The number of requests that may be in flight at present. It is increased on demand.
     granted: usize,
     share: Share,
     /// True if the endpoint's budget is exhausted: requests beyond `granted` are refused instead of left
     /// unread.
-    shedding: bool,
-    /// True if received messages were left to be processed later, before anything more is read.
-    uncut: bool,
+    sheds: bool,
     /// The number of received messages when requests last had to wait.
     waited_at: Option<u64>,
     /// A message count, and the number of failed attempts to obtain memory since it was current.
     starved: (u64, u32),
-    /// The message whose payload is being received.
-    streamed: Option<Streamed>,
+}
+
+/// The state of messages on their way to the outbox.
+#[derive(Debug)]
+struct OutputState {
     /// The request of this side that is partly queued.
-    unfinished: Option<Unfinished>,
-    last_head: LastHead,
-    code_sets: Option<CodeSets>,
-    unannounced: CodeSets,
-    /// The addresses at which the peer would listen.
-    listen_points: Vec<ListenPoint>,
-    /// True if a request of the peer announced that it reads lists of blocks.
-    peer_reads_blocks: bool,
-    /// Events that do not result from messages.
-    notices: VecDeque<Notice>,
-    clock: Clock,
-    stats: Stats,
+    partial_request: Option<Unfinished>,
     /// Reused for the pieces of a large message on their way to the outbox.
     pieces: VecDeque<Bytes>,
     /// Reused for the connection's own messages.
-    own: Encoder,
+    control_encoder: Encoder,
     /// Bytes of the connection's own answers since the outbox was last empty.
-    own_backlog: usize,
-    owed: Owed,
+    control_backlog: usize,
+    reply_backlog: Owed,
     /// The size of the outbox as reported to the pool.
-    queued: Queued,
-    oneways: Oneways,
-    /// The number of received bytes when a call last timed out, and the number of timeouts at that count.
-    unanswered: (u64, u32),
+    pool_share: Queued,
+    /// Messages of this side that are partly queued.
+    fragmenting: Fragmenting,
 }
 
 impl Connection {
@@ -212,37 +231,43 @@ impl Connection {
         Self {
             role,
             max_version,
-            // Any peer understands 1.0, which is used until the peer's version is known.
-            version: if role == Role::Client { max_version } else { Version::V1_0 },
+            peer: PeerState {
+                // Any peer understands 1.0, which is used until the peer's version is known.
+                version: if role == Role::Client { max_version } else { Version::V1_0 },
+                code_sets: None,
+                unannounced,
+                listen_points: Vec::new(),
+                reads_blocks: false,
+                last_head: LastHead::default(),
+            },
             accept_requests,
             phase: Phase::Open,
             fragments: Fragments::new(pool),
             rx,
             tx: Outbox::default(),
-            fragmenting: Fragmenting::new(fragment_size),
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
-            granted: 1.min(limits.max_requests),
-            share: Share::new(load),
-            shedding: false,
+            requests: RequestBudget {
+                granted: 1.min(limits.max_requests),
+                share: Share::new(load),
+                sheds: false,
+                waited_at: None,
+                starved: (0, 0),
+            },
             uncut: false,
-            waited_at: None,
-            starved: (0, 0),
             streamed: None,
-            unfinished: None,
-            last_head: LastHead::default(),
-            code_sets: None,
-            unannounced,
-            listen_points: Vec::new(),
-            peer_reads_blocks: false,
             notices: VecDeque::new(),
             clock: Clock::new(role, &limits, now),
             stats: Stats::default(),
-            pieces: VecDeque::new(),
-            own: Encoder::new(ByteOrder::NATIVE, max_version),
-            own_backlog: 0,
-            owed: Owed::default(),
-            queued,
+            output: OutputState {
+                partial_request: None,
+                pieces: VecDeque::new(),
+                control_encoder: Encoder::new(ByteOrder::NATIVE, max_version),
+                control_backlog: 0,
+                reply_backlog: Owed::default(),
+                pool_share: queued,
+                fragmenting: Fragmenting::new(fragment_size),
+            },
             oneways: Oneways::default(),
             unanswered: (0, 0),
             limits,
@@ -277,18 +302,18 @@ impl Connection {
     /// server.
     #[must_use]
     pub fn code_sets(&self) -> Option<CodeSets> {
-        self.code_sets
+        self.peer.code_sets
     }
 
     /// Sets the code sets that the client negotiated ("Code Set Negotiation").
     pub fn set_code_sets(&mut self, code_sets: CodeSets) {
-        self.code_sets = Some(code_sets);
+        self.peer.code_sets = Some(code_sets);
     }
 
     /// Limits messages to what the peer accepts in one piece: from now on all larger messages of GIOP 1.2 are
     /// sent in fragments.
     pub fn cut_at(&mut self, size: usize) {
-        self.fragmenting.lower_to(size);
+        self.output.fragmenting.lower_to(size);
     }
 
     /// Returns the number of messages and of bytes received so far. A reader uses them to measure its
@@ -325,12 +350,12 @@ impl Connection {
     /// Returns the code sets of text on this connection at present.
     #[must_use]
     pub fn code_sets_in_force(&self) -> CodeSets {
-        self.code_sets.unwrap_or(self.unannounced)
+        self.peer.code_sets.unwrap_or(self.peer.unannounced)
     }
 
     /// Returns the settings of all messages that are handed out at present.
     fn terms(&self) -> Terms {
-        Terms::new(&self.limits, self.code_sets_in_force(), self.rx.deposits(), self.peer_reads_blocks)
+        Terms::new(&self.limits, self.code_sets_in_force(), self.rx.deposits(), self.peer.reads_blocks)
     }
 
     fn closed(&self) -> Option<&CloseReason> {

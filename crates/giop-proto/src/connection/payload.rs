@@ -49,7 +49,7 @@ impl Connection {
             None => self.queued_oneway(coming_with_headers),
         }
         let unfinished = Unfinished { call, start: place.start, left: coming, pieces };
-        self.unfinished = (coming > 0).then_some(unfinished);
+        self.output.partial_request = (coming > 0).then_some(unfinished);
         Ok(())
     }
 
@@ -58,10 +58,10 @@ impl Connection {
     fn queue_start(&mut self, message: &mut Encoder, pieces: &mut Pieces) -> Place {
         let start = self.tx.queued();
         self.stats.copied_out += message.copied() as u64;
-        self.version = message.version();
-        message.drain_into(&mut self.pieces);
+        self.peer.version = message.version();
+        message.drain_into(&mut self.output.pieces);
         message.reset(message.order(), message.version());
-        for bytes in self.pieces.drain(..) {
+        for bytes in self.output.pieces.drain(..) {
             pieces.push(&mut self.tx, bytes);
         }
         self.queued();
@@ -82,13 +82,13 @@ impl Connection {
     /// or if the connection accepts no more.
     #[must_use]
     pub fn wants_part(&self) -> bool {
-        self.unfinished.is_some() && self.is_serving_phase()
+        self.output.partial_request.is_some() && self.is_serving_phase()
     }
 
     /// Returns the number of bytes that the last started request still lacks.
     #[must_use]
     pub fn owes(&self) -> u64 {
-        self.unfinished.map_or(0, |unfinished| unfinished.left)
+        self.output.partial_request.map_or(0, |unfinished| unfinished.left)
     }
 
     /// Queues the next bytes of the last started request. They are not copied if there are more than 4 KiB.
@@ -98,7 +98,7 @@ impl Connection {
         if !self.wants_part() {
             return;
         }
-        let Some(unfinished) = &mut self.unfinished else { return };
+        let Some(unfinished) = &mut self.output.partial_request else { return };
         octets.truncate(usize::try_from(unfinished.left).unwrap_or(usize::MAX));
         unfinished.left -= octets.len() as u64;
         match &mut unfinished.pieces {
@@ -106,10 +106,10 @@ impl Connection {
             None => self.tx.push_chunk(octets),
         }
         if unfinished.left == 0 {
-            self.unfinished = None;
+            self.output.partial_request = None;
         }
         self.clock.queued();
-        if !self.fragmenting.is_empty() {
+        if !self.output.fragmenting.is_empty() {
             self.feed();
         }
         if !self.takes_requests() {
@@ -121,16 +121,16 @@ impl Connection {
     /// connection is closed, because nothing can follow an incomplete message. Returns how much of it was
     /// sent.
     pub fn give_up_request(&mut self) -> Sent {
-        let Some(Unfinished { call, start, .. }) = self.unfinished else { return Sent::Whole };
+        let Some(Unfinished { call, start, .. }) = self.output.partial_request else { return Sent::Whole };
         let sent = if self.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
         if sent == Sent::Nothing && self.is_serving_phase() && self.tx.unqueue(start, self.tx.queued()) {
-            self.unfinished = None;
+            self.output.partial_request = None;
             match call {
                 Some(call) => self.calls.queued(call, Place::NOWHERE),
                 None => self.took_back_oneway(start),
             }
             self.stats.unqueued += 1;
-            if !self.fragmenting.is_empty() {
+            if !self.output.fragmenting.is_empty() {
                 self.feed();
             }
             self.clock.unqueued(self.tx.backlog() > 0);
@@ -143,7 +143,7 @@ impl Connection {
 
     /// Returns whether the request at that position is the incomplete one.
     pub(super) fn is_unfinished(&self, place: Place) -> bool {
-        self.unfinished.is_some_and(|unfinished| unfinished.start == place.start)
+        self.output.partial_request.is_some_and(|unfinished| unfinished.start == place.start)
     }
 
     /// Returns the error of a call whose request was incomplete when the connection failed, if it is closing

@@ -120,7 +120,7 @@ impl Connection {
                 self.clock.write_end.get_or_insert((reason, later(now, self.limits.linger_timeout)));
                 self.note_lost_oneways(&reason);
                 self.tx.clear();
-                self.fragmenting.clear();
+                self.output.fragmenting.clear();
                 self.count_queued();
                 self.clock.unqueued(false);
             }
@@ -149,7 +149,7 @@ impl Connection {
     pub(super) fn is_held(&self) -> bool {
         // A request being served may need the rest of its payload, which may follow other requests.
         let feeds = self.rx.has_stream() && !self.rx.awaits_taker();
-        self.is_over_budget() && !self.shedding && self.calls.waiting() == 0 && !feeds
+        self.is_over_budget() && !self.requests.sheds && self.calls.waiting() == 0 && !feeds
     }
 
     /// Returns whether the current payload has ended and its reader has not been notified yet. Until then
@@ -161,7 +161,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn is_over_budget(&self) -> bool {
-        self.serving.len() >= self.granted || self.is_backed_up()
+        self.serving.len() >= self.requests.granted || self.is_backed_up()
     }
 
     /// Returns whether a whole message may follow the event that was polled last. If not, the request should
@@ -197,11 +197,11 @@ impl Connection {
             let held = self.streamed.is_some() && self.rx.holds_messages();
             match if held { Ok(None) } else { self.rx.peek() } {
                 Ok(Some(_)) if self.awaits_end() => break,
-                Ok(Some(header)) if self.shedding && self.must_wait(&header) => return None,
+                Ok(Some(header)) if self.requests.sheds && self.must_wait(&header) => return None,
                 Ok(Some(header)) => {
                     self.clock.header();
                     self.stats.messages_in += 1;
-                    self.version = header.version;
+                    self.peer.version = header.version;
                     // The common event is constructed in place: moving it would cost more than constructing
                     // it.
                     if header.kind == MessageType::Request {
@@ -290,7 +290,7 @@ impl Connection {
             self.handle_unusual_request(header, joined);
             return None;
         }
-        match self.last_head.recall(&header, octets) {
+        match self.peer.last_head.recall(&header, octets) {
             Some(head) => Some(head),
             None => self.new_head(header, joined),
         }
@@ -325,7 +325,7 @@ impl Connection {
         let octets = octets_of(joined, &self.rx);
         let decoded = match RequestHead::decode(&header, octets) {
             Ok(head) if !head.has_contexts => {
-                self.last_head.remember(&header, &head, octets);
+                self.peer.last_head.remember(&header, &head, octets);
                 return Some(head);
             }
             other => other,
@@ -343,9 +343,9 @@ impl Connection {
                     }
                     if asks {
                         // Not remembered, so that the same context of a repeated request is processed again.
-                        self.last_head.forget();
+                        self.peer.last_head.forget();
                     } else {
-                        self.last_head.remember(&header, &head, &message);
+                        self.peer.last_head.remember(&header, &head, &message);
                     }
                     return Some(head);
                 }

@@ -16,7 +16,7 @@ impl Connection {
     #[inline]
     pub fn send_reply(&mut self, token: ServeToken, message: &mut Encoder) {
         if self.serving.finish(token) && self.is_serving_phase() {
-            let cut = self.fragmenting.cuts(message.version(), message.len());
+            let cut = self.output.fragmenting.cuts(message.version(), message.len());
             if !cut || self.queue_reply_in_pieces(message).is_none() {
                 self.queue_answer(message);
             }
@@ -80,7 +80,7 @@ impl Connection {
             self.drop_untaken(token);
         }
         self.clock.touch();
-        if self.share.is_ample(self.serving.len()) {
+        if self.requests.share.is_ample(self.serving.len()) {
             self.give_back();
         }
         if !self.takes_requests() {

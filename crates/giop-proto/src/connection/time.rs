@@ -325,7 +325,7 @@ impl Connection {
         self.calls.waiting() == 0
             && self.serving.len() == 0
             && self.tx.backlog() == 0
-            && self.unfinished.is_none()
+            && self.output.partial_request.is_none()
             && self.clock.message.is_none()
             && self.fragments.is_empty()
             && self.streamed.is_none()

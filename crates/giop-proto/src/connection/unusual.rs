@@ -119,11 +119,11 @@ impl Connection {
         octets: &[u8],
     ) -> Result<Learned, SystemException> {
         let contexts = message::contexts_of(header, octets);
-        self.peer_reads_blocks |= BlockList::is_read_by_sender(&contexts);
+        self.peer.reads_blocks |= BlockList::is_read_by_sender(&contexts);
         if let Some(context) = contexts.find(ContextId::CODE_SETS) {
             let context: CodeSetContext =
                 context.value().map_err(|error| error.system(CompletionStatus::No))?;
-            self.code_sets = Some(context.accept(self.code_sets)?);
+            self.peer.code_sets = Some(context.accept(self.peer.code_sets)?);
         }
         if contexts.find(ContextId::SUN_ORB_VERSION).is_some() {
             self.cut_at(GLASSFISH_FRAGMENT);
@@ -162,7 +162,7 @@ impl Connection {
 
     /// Ends the connection if its peer does not read the refusals.
     pub(super) fn bound_refusals(&mut self) {
-        if self.own_backlog > self.limits.max_backlog {
+        if self.output.control_backlog > self.limits.max_backlog {
             self.stats.limits.hit(Limit::Backlog);
             self.end(CloseReason::Unread(self.limits.max_backlog));
         }
@@ -382,11 +382,11 @@ impl Connection {
         }
         let cancelled = self.serving.cancel(id);
         if let Some(token) = cancelled
-            && self.fragmenting.is_growing()
+            && self.output.fragmenting.is_growing()
         {
             self.stop_growing(token);
         }
-        if cancelled.is_none() && (self.fragmenting.is_empty() || !self.stop_reply(id)) {
+        if cancelled.is_none() && (self.output.fragmenting.is_empty() || !self.stop_reply(id)) {
             self.stats.strays += 1;
         }
         cancelled.map(Event::Cancelled)

@@ -30,10 +30,10 @@ impl Connection {
         let before = self.tx.written();
         self.tx.commit(transmit);
         if self.tx.backlog() == 0 {
-            self.own_backlog = 0;
+            self.output.control_backlog = 0;
         }
-        self.owed.written(self.tx.written(), self.tx.queued());
-        if !self.fragmenting.is_empty() {
+        self.output.reply_backlog.written(self.tx.written(), self.tx.queued());
+        if !self.output.fragmenting.is_empty() {
             self.feed();
         }
         self.count_queued();
@@ -62,18 +62,18 @@ impl Connection {
     /// not copied.
     #[inline]
     pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool) -> Place {
-        debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
+        debug_assert!(self.output.partial_request.is_none(), "a message in the middle of a request");
         let start = self.tx.queued();
         self.stats.copied_out += message.copied() as u64;
         if message.chunk_count() == 0 && message.head().len() <= GATHER_MAX {
             self.tx.push(message.head());
         } else {
-            message.drain_into(&mut self.pieces);
-            for piece in self.pieces.drain(..) {
+            message.drain_into(&mut self.output.pieces);
+            for piece in self.output.pieces.drain(..) {
                 self.tx.push_chunk(piece);
             }
         }
-        self.version = message.version();
+        self.peer.version = message.version();
         message.reset(message.order(), message.version());
         self.queued();
         Place { start, end: self.tx.queued(), locate, apart: false }
@@ -83,13 +83,13 @@ impl Connection {
     #[inline]
     pub(super) fn queue_answer(&mut self, message: &mut Encoder) {
         // Before it is queued, so that it is part of the counted queue.
-        self.owed.add(message.len());
+        self.output.reply_backlog.add(message.len());
         self.queue(message, false);
     }
 
     /// Queues a message of the connection itself.
     pub(super) fn queue_octets(&mut self, octets: &[u8]) {
-        debug_assert!(self.unfinished.is_none(), "a message in the middle of a request");
+        debug_assert!(self.output.partial_request.is_none(), "a message in the middle of a request");
         self.tx.push(octets);
         self.queued();
     }
@@ -109,7 +109,7 @@ impl Connection {
 
     #[cold]
     pub(super) fn queue_cancel(&mut self, id: RequestId) {
-        let mut header = MessageHeader::new(self.version, ByteOrder::NATIVE, MessageType::CancelRequest);
+        let mut header = MessageHeader::new(self.peer.version, ByteOrder::NATIVE, MessageType::CancelRequest);
         header.size = 4;
         let [a, b, c, d] = id.0.to_ne_bytes();
         let mut octets = [0; MessageHeader::LEN + 4];
@@ -144,12 +144,12 @@ impl Connection {
     }
 
     fn queue_own(&mut self, version: Version, put: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) {
-        self.own.reset(ByteOrder::NATIVE, version);
+        self.output.control_encoder.reset(ByteOrder::NATIVE, version);
         // In the middle of a request nothing can be queued, so there is no answer.
-        if self.unfinished.is_none() && put(&mut self.own).is_ok() {
-            self.tx.push(self.own.head());
-            self.own_backlog += self.own.head().len();
-            self.owed.add(self.own.head().len());
+        if self.output.partial_request.is_none() && put(&mut self.output.control_encoder).is_ok() {
+            self.tx.push(self.output.control_encoder.head());
+            self.output.control_backlog += self.output.control_encoder.head().len();
+            self.output.reply_backlog.add(self.output.control_encoder.head().len());
             self.queued();
         }
     }

@@ -186,7 +186,7 @@ impl Receiver {
             && header.version == Version::V1_2
             && !header.more_fragments
             && self.deposits;
-        if !may_have || (octets.len() <= PIECE_HEADER_LEN && self.head == 0) {
+        if !may_have || (octets.len() <= PIECE_HEADER_LEN && self.sizes.read_ahead == 0) {
             return Found::No;
         }
         self.read_list(header, octets)
@@ -195,7 +195,7 @@ impl Receiver {
     fn read_list(&self, header: &MessageHeader, octets: &[u8]) -> Found {
         match BlockList::read(header, octets) {
             Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD => Found::List(list),
-            Err(_) if self.head > 0 && octets.len() < MAX_BLOCK_HEAD => Found::Wait,
+            Err(_) if self.sizes.read_ahead > 0 && octets.len() < MAX_BLOCK_HEAD => Found::Wait,
             Ok(_) | Err(_) => Found::No,
         }
     }
@@ -205,7 +205,7 @@ impl Receiver {
     /// [`expect_blocks`](Self::expect_blocks).
     #[inline]
     pub(crate) fn first_blocks(&self, header: &MessageHeader, octets: &[u8]) -> Option<usize> {
-        if self.head > 0 || octets.len() <= 2 * MIN_BLOCK {
+        if self.sizes.read_ahead > 0 || octets.len() <= 2 * MIN_BLOCK {
             return None;
         }
         match self.find_blocks(header, octets.len(), octets) {
@@ -217,7 +217,7 @@ impl Receiver {
     /// Reads the headers of large messages separately from now on, before the rest of the message.
     #[cold]
     pub(crate) fn expect_blocks(&mut self, head: usize) {
-        self.head = head;
+        self.sizes.read_ahead = head;
     }
 
     /// Starts a message in parts, of which `octets` have been received and are copied. Returns `false` if
@@ -246,7 +246,7 @@ impl Receiver {
     /// window. Returns `false` if there is no memory at present.
     #[cold]
     pub(super) fn begin_rest(&mut self, header: MessageHeader, early: Bytes) -> bool {
-        let mut parted = Box::new(Parted::behind(header, early, self.head));
+        let mut parted = Box::new(Parted::behind(header, early, self.sizes.read_ahead));
         let Some(part) = parted.part() else { return false };
         let Some(opened) = self.open_part(&mut parted, part, 0) else { return false };
         self.state = State::Partial(self.lend_part(&parted, part, opened, 0));
@@ -284,7 +284,7 @@ impl Receiver {
             Kind::Block => (PAGE, PAGE),
             Kind::Between => (BASE_ALIGN, BASE_ALIGN),
         };
-        let allowed = parted.granted(part.start, here.min(part.len), self.largest);
+        let allowed = parted.granted(part.start, here.min(part.len), self.sizes.largest);
         let granted = if allowed >= part.len { usize::MAX } else { allowed + slack };
         let (buffer, granted) = self.buffer_granted(part.len + slack, granted)?;
         let phase = if let Kind::Between = part.kind { part.start % 8 } else { 0 };
@@ -329,7 +329,7 @@ impl Receiver {
         if filled < total {
             buf.from = filled;
             if filled == buf.to {
-                self.starved = !self.grow_part(&parted, part, &mut buf);
+                self.memory.starved = !self.grow_part(&parted, part, &mut buf);
             }
             self.state = State::Partial(buf);
             self.parted = Some(parted);
@@ -363,9 +363,9 @@ impl Receiver {
     /// Completes the message.
     fn parts_done(&mut self, parted: Parted, next: Next) {
         let total = parted.total();
-        self.head = parted.head.min(WINDOW);
-        (self.expect, self.room) = (total, 0);
-        self.largest = self.largest.max(total);
+        self.sizes.read_ahead = parted.head.min(WINDOW);
+        (self.sizes.expected, self.sizes.expected_total) = (total, 0);
+        self.sizes.largest = self.sizes.largest.max(total);
         let octets = match parted.early {
             Some(early) => early,
             None => self.pool.share(parted.control).slice(..parted.control_len),
@@ -376,7 +376,7 @@ impl Receiver {
 
     fn grow_part(&self, parted: &Parted, part: Part, buf: &mut Lent) -> bool {
         let base = buf.deposit.map_or(0, |deposit| deposit.total - part.len);
-        let allowed = parted.granted(part.start, buf.from - base, self.largest);
+        let allowed = parted.granted(part.start, buf.from - base, self.sizes.largest);
         grow(&self.pool, buf, base.saturating_add(allowed), self.is_urgent())
     }
 
@@ -387,7 +387,7 @@ impl Receiver {
         if let State::Partial(mut buf) = mem::replace(&mut self.state, State::Window) {
             let Some(part) = parted.part() else { return self.give_back(buf) };
             if buf.to > 0 {
-                self.starved = buf.from == buf.to && !self.grow_part(&parted, part, &mut buf);
+                self.memory.starved = buf.from == buf.to && !self.grow_part(&parted, part, &mut buf);
             } else if let Some(opened) = self.open_part(&mut parted, part, 0) {
                 self.keep_box(buf);
                 buf = self.lend_part(&parted, part, opened, 0);

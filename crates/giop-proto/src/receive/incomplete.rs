@@ -26,8 +26,8 @@ impl Receiver {
         &mut self,
         header: MessageHeader,
     ) -> Result<Option<MessageHeader>, FrameError> {
-        let (from, have) = (self.from, self.to - self.from);
-        let Some(window) = &self.window else { return Ok(None) };
+        let (from, have) = (self.window.from, self.window.to - self.window.from);
+        let Some(window) = &self.window.buf else { return Ok(None) };
         let here = window.buffer.octets().get(from..from + have).unwrap_or_default();
         let size = (header.size as usize).saturating_add(HEADER_LEN);
         match self.decide(&header, size, here) {
@@ -35,8 +35,8 @@ impl Receiver {
             Decision::Stream => {
                 // All of it may have been received, and other messages after it.
                 let have = have.min(size);
-                (self.front, self.skip, self.skip_size) = (have, size - have, size);
-                (self.front_streams, self.front_more) = (true, header.more_fragments);
+                (self.front.len, self.skipping.left, self.skipping.size) = (have, size - have, size);
+                (self.front.streams, self.front.has_more) = (true, header.more_fragments);
                 return Ok(Some(MessageHeader { more_fragments: false, ..header }));
             }
             Decision::Whole => {}
@@ -44,12 +44,12 @@ impl Receiver {
         match self.check(&header)? {
             Size::Skip(_) if have < OVERSIZED_START => Ok(None),
             Size::Skip(total) => {
-                (self.front, self.skip) = (OVERSIZED_START, total - OVERSIZED_START);
-                self.skip_size = total;
+                (self.front.len, self.skipping.left) = (OVERSIZED_START, total - OVERSIZED_START);
+                self.skipping.size = total;
                 Ok(Some(header))
             }
             Size::Placed => {
-                self.unplaced = have >= headers_len(&header);
+                self.placing.is_due = have >= headers_len(&header);
                 Ok(None)
             }
             Size::Fits(total) if total >= DEPOSIT_MIN => {
@@ -110,15 +110,15 @@ impl Receiver {
                 }
                 match self.check(&header)? {
                     Size::Fits(total) if total <= next.len => {
-                        self.front = total;
+                        self.front.len = total;
                         return Ok(Some(header));
                     }
-                    Size::Placed => self.unplaced = next.len >= headers_len(&header),
+                    Size::Placed => self.placing.is_due = next.len >= headers_len(&header),
                     // After a piece, even the smallest fragment is read into its final position.
                     Size::Fits(_)
                         if of_piece && self.waits_for_place(&header) && self.reads_small_piece() =>
                     {
-                        self.unplaced = next.len >= headers_len(&header);
+                        self.placing.is_due = next.len >= headers_len(&header);
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
                         if let Found::Wait = self.find_blocks(&header, total, next.octets()) {
@@ -139,17 +139,17 @@ impl Receiver {
     /// Drops the part of the skipped message that is in the window.
     #[cold]
     pub(super) fn skip_rest(&mut self) {
-        let here = self.skip.min(self.to - self.from);
-        self.from += here;
-        self.skip -= here;
-        self.skipped += here as u64;
+        let here = self.skipping.left.min(self.window.to - self.window.from);
+        self.window.from += here;
+        self.skipping.left -= here;
+        self.skipping.total += here as u64;
     }
 
     #[cold]
     pub(super) fn skip_window(&mut self, buf: Box<Lent>) {
         self.cut_from(buf);
         self.skip_rest();
-        if self.from >= self.to {
+        if self.window.from >= self.window.to {
             self.emptied();
         }
     }
@@ -164,12 +164,12 @@ impl Receiver {
                 return;
             }
             if is_piece(&header) && self.deposits {
-                self.first = total;
+                self.sizes.first_piece = total;
                 self.state = State::Piece { header, buf };
                 return;
             }
-            (self.expect, self.room) = (if self.deposits { total } else { 0 }, 0);
-            self.largest = self.largest.max(total);
+            (self.sizes.expected, self.sizes.expected_total) = (if self.deposits { total } else { 0 }, 0);
+            self.sizes.largest = self.sizes.largest.max(total);
             let octets = self.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
             self.state = State::Whole { header, octets, next: buf.next };
             self.keep_box(buf);
@@ -177,7 +177,8 @@ impl Receiver {
         }
         buf.from = filled;
         if filled == buf.to {
-            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.is_urgent());
+            self.memory.starved =
+                !grow(&self.pool, &mut buf, grant(filled, self.sizes.largest), self.is_urgent());
         }
         self.state = State::Partial(buf);
     }
@@ -185,15 +186,15 @@ impl Receiver {
     /// Tries again to get memory from the pool.
     #[cold]
     pub fn retry(&mut self) {
-        self.starved = false;
+        self.memory.starved = false;
         if self.parted.is_some() {
             return self.retry_part();
         }
         if let State::Partial(buf) = &mut self.state
             && buf.from == buf.to
         {
-            let urgent = self.urgent || self.overdraws;
-            self.starved = !grow(&self.pool, buf, grant(buf.from, self.largest), urgent);
+            let urgent = self.memory.urgent || self.memory.overdraws;
+            self.memory.starved = !grow(&self.pool, buf, grant(buf.from, self.sizes.largest), urgent);
         }
     }
 

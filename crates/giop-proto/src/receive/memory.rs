@@ -15,11 +15,11 @@ pub(super) const STARVED_WINDOW: usize = 4 * 1024;
 impl Receiver {
     /// Returns a kept window to the pool.
     pub fn release(&mut self) {
-        if self.keeps {
-            self.keeps = false;
+        if self.window.keeps {
+            self.window.keeps = false;
             self.pool.stop_keeping();
-            if self.from == self.to
-                && let Some(window) = self.window.take()
+            if self.window.from == self.window.to
+                && let Some(window) = self.window.buf.take()
             {
                 self.give_back(window);
             }
@@ -28,7 +28,7 @@ impl Receiver {
 
     /// Returns whether memory must be provided, beyond the cap if necessary.
     pub(super) fn is_urgent(&self) -> bool {
-        self.urgent || self.overdraws
+        self.memory.urgent || self.memory.overdraws
     }
 
     /// Returns whether received and decoded data exceeds the pool's cap.
@@ -40,25 +40,25 @@ impl Receiver {
     /// Suspends reading until [`retry`](Self::retry).
     #[cold]
     pub(crate) fn starve(&mut self) {
-        self.starved = true;
+        self.memory.starved = true;
     }
 
     /// Returns whether it may take memory beyond the cap.
     #[inline]
     pub(crate) fn overdraws(&self) -> bool {
-        self.overdraws
+        self.memory.overdraws
     }
 
     /// Takes memory beyond the cap from now on, unless another receiver does.
     #[cold]
     pub(crate) fn overdraw(&mut self) {
-        self.overdraws = self.overdraws || self.pool.start_overdraft();
+        self.memory.overdraws = self.memory.overdraws || self.pool.start_overdraft();
     }
 
     /// Ends the overdraft.
     #[cold]
     pub(crate) fn end_overdraft(&mut self) {
-        if std::mem::take(&mut self.overdraws) {
+        if std::mem::take(&mut self.memory.overdraws) {
             self.pool.end_overdraft();
         }
     }
@@ -72,9 +72,10 @@ impl Receiver {
         if let Some(parted) = self.parted.take() {
             parted.give_back(&self.pool);
         }
-        (self.front_streams, self.front_more, self.unplaced) = (false, false, false);
-        (self.from, self.to, self.front, self.skip, self.starved) = (0, 0, 0, 0, false);
-        if let Some(window) = self.window.take() {
+        (self.front.streams, self.front.has_more, self.placing.is_due) = (false, false, false);
+        (self.window.from, self.window.to, self.front.len, self.skipping.left, self.memory.starved) =
+            (0, 0, 0, 0, false);
+        if let Some(window) = self.window.buf.take() {
             self.give_back(window);
         }
         match std::mem::replace(&mut self.state, State::Window) {
@@ -87,8 +88,8 @@ impl Receiver {
     /// Handles a window whose bytes are all processed.
     #[inline]
     pub(super) fn emptied(&mut self) {
-        (self.from, self.to) = (0, 0);
-        if let Some(window) = self.window.take() {
+        (self.window.from, self.window.to) = (0, 0);
+        if let Some(window) = self.window.buf.take() {
             self.retire(window);
         }
     }
@@ -98,10 +99,14 @@ impl Receiver {
     /// to](crate::BufferPool::write_to) only in the pool.
     #[cold]
     pub(super) fn leave_window(&mut self) {
-        let Some(window) = &self.window else { return };
-        let rest = window.buffer.octets().get(self.from..self.to).unwrap_or_default();
+        let Some(window) = &self.window.buf else { return };
+        let rest = window.buffer.octets().get(self.window.from..self.window.to).unwrap_or_default();
         // Small windows are kept with their contents. Streamed and skipped data continues in its buffer.
-        if window.buffer.is_window() || rest.len() > LEFT_BEHIND || self.skip > 0 || self.stream_left() > 0 {
+        if window.buffer.is_window()
+            || rest.len() > LEFT_BEHIND
+            || self.skipping.left > 0
+            || self.stream_left() > 0
+        {
             return;
         }
         if rest.len() <= HEADER_LEN {
@@ -113,8 +118,8 @@ impl Receiver {
             self.copied += copied;
             let mut small = self.lend(buffer, copied as usize, copied as usize, None).0;
             small.buffer.freeze();
-            (self.from, self.to) = (0, small.to);
-            if let Some(window) = self.window.replace(small) {
+            (self.window.from, self.window.to) = (0, small.to);
+            if let Some(window) = self.window.buf.replace(small) {
                 self.give_back(window);
             }
         }
@@ -123,8 +128,11 @@ impl Receiver {
     /// Keeps an empty window for the next read, or returns it to the pool.
     #[inline]
     pub(super) fn retire(&mut self, window: Box<Lent>) {
-        if self.window.is_none() && window.buffer.is_window() && (self.keeps || self.start_keeping()) {
-            self.window = Some(window);
+        if self.window.buf.is_none()
+            && window.buffer.is_window()
+            && (self.window.keeps || self.start_keeping())
+        {
+            self.window.buf = Some(window);
         } else {
             self.give_back(window);
         }
@@ -138,15 +146,15 @@ impl Receiver {
 
     #[cold]
     pub(super) fn start_keeping(&mut self) -> bool {
-        self.keeps = self.pool.start_keeping();
-        self.keeps
+        self.window.keeps = self.pool.start_keeping();
+        self.window.keeps
     }
 
     /// Returns an empty window: the kept one, if no message pins it.
     #[inline]
     pub(super) fn empty_window(&mut self) -> ReadBuf {
-        (self.from, self.to) = (0, 0);
-        let Some(mut window) = self.window.take() else { return self.window_with(&[]) };
+        (self.window.from, self.window.to) = (0, 0);
+        let Some(mut window) = self.window.buf.take() else { return self.window_with(&[]) };
         if !window.buffer.reclaim() {
             self.give_back(window);
             return self.window_with(&[]);
@@ -158,10 +166,10 @@ impl Receiver {
 
     /// Returns a window that starts with the remaining bytes of the last one.
     pub(super) fn window_with_rest(&mut self) -> ReadBuf {
-        let (from, to) = (std::mem::take(&mut self.from), std::mem::take(&mut self.to));
-        let Some(mut window) = self.window.take() else { return self.window_with(&[]) };
+        let (from, to) = (std::mem::take(&mut self.window.from), std::mem::take(&mut self.window.to));
+        let Some(mut window) = self.window.buf.take() else { return self.window_with(&[]) };
         let fits = to - from + OVERSIZED_START <= window.buffer.capacity().min(WINDOW / 2);
-        if self.expect == 0 && fits && window.buffer.reclaim() {
+        if self.sizes.expected == 0 && fits && window.buffer.reclaim() {
             // No view is left: the remaining bytes move to the front.
             window.buffer.octets_mut().copy_within(from..to, 0);
             self.copied += (to - from) as u64;
@@ -196,12 +204,14 @@ impl Receiver {
         let least = rest.len() + OVERSIZED_START;
         // The number of bytes to read, and the size that the message may need. At most the first of several
         // pieces is read.
-        let (size, room) = match std::mem::take(&mut self.expect) {
-            0 if std::mem::take(&mut self.after_stream) => (STREAM_START.max(least), WINDOW),
+        let (size, room) = match std::mem::take(&mut self.sizes.expected) {
+            0 if std::mem::take(&mut self.streaming.follows) => (STREAM_START.max(least), WINDOW),
             0 => (WINDOW, WINDOW),
             // The peer sends lists of blocks: read at most the header of the next message that has one.
-            _ if self.head > 0 => (self.head.max(least), WINDOW),
-            piece if self.room > 0 => ((piece + PIECE_HEADER_LEN).max(least), self.room.max(piece)),
+            _ if self.sizes.read_ahead > 0 => (self.sizes.read_ahead.max(least), WINDOW),
+            piece if self.sizes.expected_total > 0 => {
+                ((piece + PIECE_HEADER_LEN).max(least), self.sizes.expected_total.max(piece))
+            }
             // As many whole messages as fit into a window, so that none is cut by its end.
             message => {
                 let whole = (WINDOW / message).max(1) * message + HEADER_LEN;
@@ -212,7 +222,7 @@ impl Receiver {
             Some(buffer) => buffer,
             None if self.is_urgent() => self.pool.take_unpooled(WINDOW.max(least)),
             None => {
-                self.starved = true;
+                self.memory.starved = true;
                 self.pool.take_unpooled(STARVED_WINDOW.max(least))
             }
         };
@@ -232,13 +242,13 @@ impl Receiver {
     /// Returns the size of the buffer for a message whose first piece has that size: at least that of the
     /// last message, with room for a short last piece.
     fn room_for(&self, piece: usize) -> usize {
-        (piece + piece / 8).min(self.max_message).max(piece).max(self.room)
+        (piece + piece / 8).min(self.max_message).max(piece).max(self.sizes.expected_total)
     }
 
     /// Returns a buffer for `size` bytes of a message of which `come` bytes have been received, and the
     /// number of bytes that may be written to it. Returns `None` if there is no memory at present.
     fn buffer_for(&mut self, size: usize, come: usize) -> Option<(Buffer, usize)> {
-        self.buffer_granted(size, grant(come, self.largest))
+        self.buffer_granted(size, grant(come, self.sizes.largest))
     }
 
     /// Returns a buffer for `size` bytes of which `granted` may be written, and the number that may be
@@ -258,7 +268,7 @@ impl Receiver {
                 Some((self.pool.take_unpooled(size), usize::MAX))
             }
             None => {
-                self.starved = true;
+                self.memory.starved = true;
                 None
             }
         }
@@ -272,7 +282,12 @@ impl Receiver {
             return Ok(buffer);
         }
         // At most four times the received size, which limits repeated copying.
-        let room = size.saturating_mul(2).min(4 * len).min(self.max_message).max(size).max(self.room);
+        let room = size
+            .saturating_mul(2)
+            .min(4 * len)
+            .min(self.max_message)
+            .max(size)
+            .max(self.sizes.expected_total);
         // During the copy the message has both buffers.
         let fits = |size: usize| self.pool.could_hold(size.saturating_add(buffer.capacity()));
         let room = if fits(room) { room } else { size };
@@ -304,7 +319,8 @@ impl Receiver {
         let to = total.min(buffer.granted()).max(filled);
         let ReadBuf(mut buf) = self.lend(buffer, filled, to, Some(Deposit { header, total }));
         if filled == to && to < total {
-            self.starved = !grow(&self.pool, &mut buf, grant(filled, self.largest), self.is_urgent());
+            self.memory.starved =
+                !grow(&self.pool, &mut buf, grant(filled, self.sizes.largest), self.is_urgent());
         }
         self.state = State::Partial(buf);
     }

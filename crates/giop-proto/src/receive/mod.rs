@@ -18,6 +18,7 @@ mod blocks;
 mod incomplete;
 mod lent;
 mod memory;
+mod parts;
 mod passing;
 mod pieces;
 mod place;
@@ -39,11 +40,12 @@ use crate::pool::BufferPool;
 use blocks::{Found, Parted};
 pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
+use parts::{Front, MemoryNeeds, Placing, SizeHints, Skipping, Streaming, Window};
 use place::Place;
 pub use place::{AlignedBuffer, DepositTarget, Loan, Returned};
-use stream::Stream;
+
 pub use stream::{CHUNK, Chunk};
-use stream_start::{Decision, ReplyStream};
+use stream_start::Decision;
 pub use stream_start::{STREAM_START, Streams};
 
 /// The reason why the byte stream cannot continue.
@@ -74,77 +76,29 @@ pub struct Receiver {
     pool: Arc<BufferPool>,
     max_message: usize,
     state: State,
-    /// The last window. Its bytes `from..to` are not processed yet. If there are none, it is kept for the
-    /// next read.
-    window: Option<Box<Lent>>,
-    from: usize,
-    to: usize,
-    /// The length of the first message in the window, after it was peeked.
-    front: usize,
-    /// True if an empty window may be kept.
-    keeps: bool,
-    /// The size of the last deposited message. The next one is expected to have the same size.
-    expect: usize,
-    /// The size of the last message received in pieces, if messages arrive so. Then `expect` is the size of
-    /// its first piece.
-    room: usize,
-    /// The size of the first piece of the current message, if that is large.
-    first: usize,
-    /// The size of the largest message received whole.
-    largest: usize,
-    /// A partly received fragment waits for its position.
-    unplaced: bool,
-    /// Fragments of GIOP 1.1 wait for their position as well.
-    places_nameless: bool,
+    window: Window,
+    front: Front,
+    sizes: SizeHints,
+    placing: Placing,
     /// True if large messages are read into their final position.
     deposits: bool,
     /// The incomplete message, while the window for its next bytes is with the reader. Used only if nothing
     /// is deposited.
     staged: Option<Box<Lent>>,
-    /// Selects the requests that are handed out before their payload is received.
-    streams: Option<Arc<dyn Streams>>,
-    /// True if the first message is one of them. `skip` bytes of it are received as a stream.
-    front_streams: bool,
-    /// True if further pieces of it follow.
-    front_more: bool,
-    stream: Option<Box<Stream>>,
+    streaming: Streaming,
     /// The message that is read part by part, without the current part.
     parted: Option<Box<Parted>>,
     /// The layout of the first message, if it was read part by part.
     segments: Option<Box<Segments>>,
-    /// The number of bytes of the last message with a list that were read before its first block. 0 if the
-    /// peer has sent no list.
-    head: usize,
     /// The calls whose replies are forwarded in encoded form.
     passed: HashSet<RequestId>,
-    /// True if the last message was a stream. Of the next one, only as much is read as shows whether it is a
-    /// stream too.
-    after_stream: bool,
-    /// The maximum size of a request's payload that may be streamed.
-    max_stream: u64,
-    /// The reply whose results are taken as a stream.
-    reply_stream: Option<ReplyStream>,
-    /// Memory that was lent for the stream.
-    place: Place,
-    /// Loans that were returned after their stream was given up.
-    #[expect(clippy::vec_box, reason = "the boxes go round")]
-    dead: Vec<Box<Loan>>,
-    /// Bytes of an oversized message that are still to be received.
-    skip: usize,
-    /// The size of that message.
-    skip_size: usize,
+    skipping: Skipping,
     /// While the buffer is lent: whether a message had started, and its size as far as it was known.
     lent: (bool, usize),
-    /// True if the pool has no memory for the current message.
-    starved: bool,
-    /// True if memory must be provided because this side awaits replies.
-    urgent: bool,
-    /// True if it is the receiver that may take memory beyond the cap.
-    overdraws: bool,
+    memory: MemoryNeeds,
     /// Empty boxes. There are at most two: one with a window, one with a deposit.
     idle: [Option<Box<Lent>>; 2],
     copied: u64,
-    skipped: u64,
 }
 
 #[derive(Debug)]
@@ -172,48 +126,36 @@ impl Receiver {
             pool,
             max_message,
             state: State::Window,
-            window: None,
-            from: 0,
-            to: 0,
-            front: 0,
-            keeps: false,
-            expect: 0,
-            room: 0,
-            first: 0,
-            largest: 0,
-            unplaced: false,
-            places_nameless: false,
+            window: Window { buf: None, from: 0, to: 0, keeps: false },
+            front: Front { len: 0, streams: false, has_more: false },
+            sizes: SizeHints { expected: 0, expected_total: 0, first_piece: 0, largest: 0, read_ahead: 0 },
+            placing: Placing { is_due: false, of_giop_1_1: false },
             deposits,
             staged: None,
-            streams: None,
-            front_streams: false,
-            front_more: false,
-            stream: None,
+            streaming: Streaming {
+                selector: None,
+                current: None,
+                follows: false,
+                max: 0,
+                reply: None,
+                place: Place::Nowhere,
+                dead: Vec::new(),
+            },
             parted: None,
             segments: None,
-            head: 0,
             passed: HashSet::new(),
-            after_stream: false,
-            max_stream: 0,
-            reply_stream: None,
-            place: Place::Nowhere,
-            dead: Vec::new(),
-            skip: 0,
-            skip_size: 0,
+            skipping: Skipping { left: 0, size: 0, total: 0 },
             lent: (false, 0),
-            starved: false,
-            urgent: false,
-            overdraws: false,
+            memory: MemoryNeeds { starved: false, urgent: false, overdraws: false },
             idle: [None, None],
             copied: 0,
-            skipped: 0,
         }
     }
 
     /// Lets `streams` select requests with payloads of up to `max` bytes to be handed out before these are
     /// received.
     pub fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
-        (self.streams, self.max_stream) = (Some(streams), max);
+        (self.streaming.selector, self.streaming.max) = (Some(streams), max);
     }
 
     /// Returns whether large messages are read into their final position.
@@ -238,7 +180,7 @@ impl Receiver {
     /// Returns the number of bytes of oversized messages and of unwanted fragments that were discarded.
     #[must_use]
     pub fn skipped(&self) -> u64 {
-        self.skipped
+        self.skipping.total
     }
 
     /// Returns whether a message is partly received.
@@ -246,11 +188,13 @@ impl Receiver {
     #[must_use]
     pub fn is_mid_message(&self) -> bool {
         match &self.state {
-            State::Window => self.from < self.to || self.skip > 0 || self.is_mid_stream(),
+            State::Window => {
+                self.window.from < self.window.to || self.skipping.left > 0 || self.is_mid_stream()
+            }
             State::Whole { .. } | State::Piece { .. } => false,
             State::Lent => self.lent.0,
             State::Partial(_) => true,
-            State::Early { next, .. } => next.len > 0 || self.skip > 0 || self.is_mid_stream(),
+            State::Early { next, .. } => next.len > 0 || self.skipping.left > 0 || self.is_mid_stream(),
         }
     }
 
@@ -258,7 +202,11 @@ impl Receiver {
     #[cold]
     pub(crate) fn has_header(&self) -> bool {
         match &self.state {
-            State::Window => self.to - self.from >= HEADER_LEN || self.skip > 0 || self.is_mid_stream(),
+            State::Window => {
+                self.window.to - self.window.from >= HEADER_LEN
+                    || self.skipping.left > 0
+                    || self.is_mid_stream()
+            }
             State::Partial(buf) => buf.deposit.is_some() || buf.from >= HEADER_LEN,
             State::Early { next, .. } => next.len >= HEADER_LEN,
             State::Lent | State::Whole { .. } | State::Piece { .. } => false,
@@ -274,8 +222,8 @@ impl Receiver {
         if !matches!(self.state, State::Window) {
             return !matches!(self.state, State::Early { .. });
         }
-        let Some(window) = &self.window else { return false };
-        let rest = window.buffer.octets().get(self.from..self.to).unwrap_or_default();
+        let Some(window) = &self.window.buf else { return false };
+        let rest = window.buffer.octets().get(self.window.from..self.window.to).unwrap_or_default();
         match rest.first_chunk().map(MessageHeader::decode) {
             None => false,
             Some(Ok(header)) => (header.size as usize).saturating_add(HEADER_LEN) <= rest.len(),
@@ -290,7 +238,7 @@ impl Receiver {
             State::Partial(_) if self.parted.is_some() => self.parted_total(),
             State::Partial(buf) => buf.deposit.map_or(0, |deposit| deposit.total),
             State::Lent => self.lent.1,
-            _ if self.skip > 0 => self.skip_size,
+            _ if self.skipping.left > 0 => self.skipping.size,
             _ => self.stream_size(),
         }
     }
@@ -312,20 +260,20 @@ impl Receiver {
     #[inline]
     #[must_use]
     pub fn is_starved(&self) -> bool {
-        self.starved
+        self.memory.starved
     }
 
     /// Sets whether memory must be provided, beyond the pool's cap if necessary.
     #[inline]
     pub fn set_urgent(&mut self, urgent: bool) {
-        self.urgent = urgent;
+        self.memory.urgent = urgent;
     }
 
     /// Returns whether an empty window is kept for the next read.
     #[inline]
     #[must_use]
     pub fn is_keeping(&self) -> bool {
-        self.keeps
+        self.window.keeps
     }
 
     /// Returns the buffer for the next read. It must be returned by [`handle_read`](Self::handle_read).
@@ -337,7 +285,7 @@ impl Receiver {
             self.state = State::Lent;
             if self.stream_left() > 0 {
                 self.chunk_buffer()
-            } else if self.from == self.to && self.expect == 0 {
+            } else if self.window.from == self.window.to && self.sizes.expected == 0 {
                 self.empty_window()
             } else {
                 self.window_with_rest()
@@ -368,8 +316,8 @@ impl Receiver {
         } else if buf.to == 0 {
             self.read_header(buf, n);
         } else if filled == 0 {
-            if self.head > 0 && buf.to < buf.buffer.capacity() {
-                self.expect = buf.to; // the expected message may still arrive
+            if self.sizes.read_ahead > 0 && buf.to < buf.buffer.capacity() {
+                self.sizes.expected = buf.to; // the expected message may still arrive
             }
             self.retire(buf);
             self.state = State::Window;
@@ -390,13 +338,13 @@ impl Receiver {
         if !matches!(self.state, State::Window) {
             return self.peek_deposited();
         }
-        let Some(window) = &self.window else { return Ok(None) };
-        let rest = window.buffer.octets().get(self.from..self.to).unwrap_or_default();
+        let Some(window) = &self.window.buf else { return Ok(None) };
+        let rest = window.buffer.octets().get(self.window.from..self.window.to).unwrap_or_default();
         let Some(start) = rest.first_chunk::<HEADER_LEN>() else { return Ok(None) };
         let header = MessageHeader::decode(start)?;
         let total = (header.size as usize).saturating_add(HEADER_LEN);
         if total <= rest.len() && total <= self.max_message {
-            self.front = total;
+            self.front.len = total;
             return Ok(Some(if header.more_fragments { self.first_piece(header) } else { header }));
         }
         self.peek_incomplete(header)
@@ -406,15 +354,17 @@ impl Receiver {
     #[inline]
     #[must_use]
     pub fn front(&self) -> &[u8] {
-        match (&self.state, &self.window) {
-            (State::Window, Some(window)) => {
-                window.buffer.octets().get(self.from..self.from + self.front).unwrap_or_default()
-            }
+        match (&self.state, &self.window.buf) {
+            (State::Window, Some(window)) => window
+                .buffer
+                .octets()
+                .get(self.window.from..self.window.from + self.front.len)
+                .unwrap_or_default(),
             (State::Whole { octets, .. }, _) => octets,
             (State::Piece { header, buf }, _) => {
                 buf.buffer.octets().get(..HEADER_LEN + header.size as usize).unwrap_or_default()
             }
-            (State::Early { next, .. }, _) => next.octets.get(..self.front).unwrap_or_default(),
+            (State::Early { next, .. }, _) => next.octets.get(..self.front.len).unwrap_or_default(),
             _ => &[],
         }
     }
@@ -431,12 +381,12 @@ impl Receiver {
     #[must_use]
     pub fn take_front(&mut self) -> Bytes {
         if let State::Window = self.state
-            && let Some(window) = &self.window
+            && let Some(window) = &self.window.buf
         {
             if !self.deposits {
                 return self.copy_front();
             }
-            let view = window.buffer.view(self.from..self.from + self.front);
+            let view = window.buffer.view(self.window.from..self.window.from + self.front.len);
             self.advance();
             return view;
         }
@@ -446,24 +396,25 @@ impl Receiver {
     /// Drops the peeked message.
     #[inline]
     pub fn drop_front(&mut self) {
-        (self.front_streams, self.front_more) = (false, false);
+        (self.front.streams, self.front.has_more) = (false, false);
         if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
     }
 
     /// Advances past the first message in the window.
     #[inline]
     fn advance(&mut self) {
-        let len = std::mem::take(&mut self.front);
-        self.from += len;
+        let len = std::mem::take(&mut self.front.len);
+        self.window.from += len;
         if len >= DEPOSIT_MIN && self.deposits {
-            (self.expect, self.room, self.largest) = (len, 0, self.largest.max(len));
+            (self.sizes.expected, self.sizes.expected_total, self.sizes.largest) =
+                (len, 0, self.sizes.largest.max(len));
         }
-        if self.front_streams {
+        if self.front.streams {
             self.begin_stream(len);
-        } else if self.skip > 0 {
+        } else if self.skipping.left > 0 {
             self.skip_rest();
         }
-        if self.from >= self.to {
+        if self.window.from >= self.window.to {
             self.emptied();
         } else if len >= DEPOSIT_MIN && self.deposits {
             self.leave_window();
@@ -474,10 +425,10 @@ impl Receiver {
         match std::mem::replace(&mut self.state, State::Window) {
             State::Whole { octets, next, .. } => {
                 self.segments = None;
-                if self.from == self.to {
+                if self.window.from == self.window.to {
                     self.state = State::Early { next, of_piece: false };
                 }
-                if self.front_streams {
+                if self.front.streams {
                     self.begin_stream(octets.len());
                 }
                 octets
@@ -486,13 +437,13 @@ impl Receiver {
                 self.state = State::Early { next: buf.next, of_piece: true };
                 let octets = self.pool.share(std::mem::take(&mut buf.buffer));
                 self.keep_box(buf);
-                if self.front_streams {
+                if self.front.streams {
                     self.begin_stream(HEADER_LEN + header.size as usize);
                 }
                 octets.slice(..octets.len().min(HEADER_LEN + header.size as usize))
             }
             State::Early { next, .. } => {
-                let len = std::mem::take(&mut self.front);
+                let len = std::mem::take(&mut self.front.len);
                 self.state = State::Early { next: next.behind(len), of_piece: false };
                 Bytes::copy_from_slice(next.octets.get(..len).unwrap_or_default())
             }
@@ -507,7 +458,7 @@ impl Receiver {
     /// nothing moves.
     #[inline]
     fn window_filled(&mut self, mut buf: Box<Lent>) {
-        if self.skip > 0 {
+        if self.skipping.left > 0 {
             return self.skip_window(buf);
         }
         let filled = buf.from;
@@ -558,10 +509,10 @@ impl Receiver {
     /// Leaves a filled buffer to be split into messages.
     #[inline]
     fn cut_from(&mut self, mut buf: Box<Lent>) {
-        (self.from, self.to) = (0, buf.from);
+        (self.window.from, self.window.to) = (0, buf.from);
         buf.buffer.freeze();
         // A window may have been kept while large messages bypassed it.
-        if let Some(kept) = self.window.replace(buf) {
+        if let Some(kept) = self.window.buf.replace(buf) {
             self.give_back(kept);
         }
         self.state = State::Window;

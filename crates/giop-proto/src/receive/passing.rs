@@ -31,7 +31,7 @@ impl Receiver {
         if header.more_fragments || !self.deposits {
             return false;
         }
-        match (header.kind, &self.streams) {
+        match (header.kind, &self.streaming.selector) {
             (MessageType::Request, Some(streams)) if streams.any_passed() => {
                 RequestHead::decode(header, octets).is_ok_and(|head| {
                     (head.body_at as usize) < octets.len() && streams.passes(head.key(octets))

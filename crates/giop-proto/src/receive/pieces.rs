@@ -14,7 +14,7 @@ impl Receiver {
     /// [placed](Self::place) or [skipped](Self::skip_unplaced).
     #[inline]
     pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, Option<RequestId>)> {
-        if std::mem::take(&mut self.unplaced) { self.partial_fragment() } else { None }
+        if std::mem::take(&mut self.placing.is_due) { self.partial_fragment() } else { None }
     }
 
     #[cold]
@@ -31,21 +31,23 @@ impl Receiver {
     /// for a position like those of GIOP 1.2.
     #[inline]
     pub(crate) fn set_places_nameless(&mut self, places: bool) {
-        self.places_nameless = places;
+        self.placing.of_giop_1_1 = places;
     }
 
     /// Returns whether it is a fragment whose position the connection knows.
     #[inline]
     pub(super) fn waits_for_place(&self, header: &MessageHeader) -> bool {
         is_fragment(header)
-            || self.places_nameless && header.kind == MessageType::Fragment && header.version == Version::V1_1
+            || self.placing.of_giop_1_1
+                && header.kind == MessageType::Fragment
+                && header.version == Version::V1_1
     }
 
     /// Returns the received part of the incomplete message, unless it is in a buffer of its own.
     pub(super) fn come(&self) -> &[u8] {
-        match (&self.state, &self.window) {
+        match (&self.state, &self.window.buf) {
             (State::Window, Some(window)) => {
-                window.buffer.octets().get(self.from..self.to).unwrap_or_default()
+                window.buffer.octets().get(self.window.from..self.window.to).unwrap_or_default()
             }
             (State::Early { next, .. }, _) => next.octets(),
             _ => &[],
@@ -65,10 +67,10 @@ impl Receiver {
         match std::mem::replace(&mut self.state, State::Window) {
             State::Early { .. } => self.deposit_piece(header, buffer, at, &[]),
             _ => {
-                let Some(window) = self.window.take() else { return Err(buffer) };
-                let here = window.buffer.octets().get(self.from + PIECE_HEADER_LEN..self.to);
+                let Some(window) = self.window.buf.take() else { return Err(buffer) };
+                let here = window.buffer.octets().get(self.window.from + PIECE_HEADER_LEN..self.window.to);
                 self.deposit_piece(header, buffer, at, here.unwrap_or_default());
-                self.window = Some(window);
+                self.window.buf = Some(window);
                 self.emptied();
             }
         }
@@ -79,11 +81,11 @@ impl Receiver {
     /// headers.
     #[cold]
     pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
-        self.front = headers_len(header);
-        self.skip = (header.size as usize).saturating_sub(headers_len(header) - HEADER_LEN);
-        self.skip_size = self.skip;
+        self.front.len = headers_len(header);
+        self.skipping.left = (header.size as usize).saturating_sub(headers_len(header) - HEADER_LEN);
+        self.skipping.size = self.skipping.left;
         if let State::Early { .. } = self.state {
-            self.expect = 0;
+            self.sizes.expected = 0;
         }
     }
 
@@ -114,22 +116,22 @@ impl Receiver {
 
     /// Takes the window if it holds only a large first piece, followed by at most one header.
     fn adopt_window(&mut self) -> Option<Buffer> {
-        let (from, front, to) = (self.from, self.front, self.to);
+        let (from, front, to) = (self.window.from, self.front.len, self.window.to);
         if front < DEPOSIT_MIN || !self.deposits {
             return None;
         }
-        self.first = front;
+        self.sizes.first_piece = front;
         if from != 0 || to - front > PIECE_HEADER_LEN {
             return None;
         }
-        let mut window = self.window.take()?;
+        let mut window = self.window.buf.take()?;
         if !window.buffer.reclaim() {
-            self.window = Some(window);
+            self.window.buf = Some(window);
             return None;
         }
         let next = Next::new(window.buffer.octets().get(front..to).unwrap_or_default());
         self.state = State::Early { next, of_piece: true };
-        (self.from, self.to, self.front) = (0, 0, 0);
+        (self.window.from, self.window.to, self.front.len) = (0, 0, 0);
         let buffer = std::mem::take(&mut window.buffer);
         self.keep_box(window);
         Some(buffer)
@@ -138,9 +140,10 @@ impl Receiver {
     /// Records that a message of that size, received in pieces, is complete.
     #[cold]
     pub(crate) fn joined(&mut self, size: usize) {
-        self.largest = self.largest.max(size);
-        if self.first > 0 {
-            (self.expect, self.room) = (std::mem::take(&mut self.first), size);
+        self.sizes.largest = self.sizes.largest.max(size);
+        if self.sizes.first_piece > 0 {
+            (self.sizes.expected, self.sizes.expected_total) =
+                (std::mem::take(&mut self.sizes.first_piece), size);
         }
     }
 

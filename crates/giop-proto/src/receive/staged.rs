@@ -34,8 +34,8 @@ impl Receiver {
         }
         window.from = n.min(window.to);
         self.cut_from(window);
-        self.from = here;
-        if self.from >= self.to {
+        self.window.from = here;
+        if self.window.from >= self.window.to {
             self.emptied();
         }
         // The received part may exceed the grant by up to the size of the window.

@@ -114,23 +114,23 @@ impl Receiver {
     /// Returns the number of bytes of the first message, or of its piece, that are received as a stream.
     #[inline]
     pub(crate) fn coming(&self) -> usize {
-        if self.front_streams { self.skip } else { 0 }
+        if self.front.streams { self.skipping.left } else { 0 }
     }
 
     /// Returns whether the first message is handed out before its payload is received.
     #[inline]
     pub(crate) fn front_streams(&self) -> bool {
-        self.front_streams
+        self.front.streams
     }
 
     /// Starts the stream after the start of its message was taken.
     #[cold]
     pub(super) fn begin_stream(&mut self, start: usize) {
-        let more = std::mem::take(&mut self.front_more);
-        self.front_streams = false;
-        let left = std::mem::take(&mut self.skip);
+        let more = std::mem::take(&mut self.front.has_more);
+        self.front.streams = false;
+        let left = std::mem::take(&mut self.skipping.left);
         self.enter_stream(start, left, more);
-        (self.expect, self.room) = (0, 0);
+        (self.sizes.expected, self.sizes.expected_total) = (0, 0);
         if left > 0 {
             self.emptied();
         }
@@ -139,7 +139,7 @@ impl Receiver {
     /// Starts a stream after the first `start` bytes of its message. `left` bytes of it, or of its piece,
     /// follow.
     pub(crate) fn enter_stream(&mut self, start: usize, left: usize, more: bool) {
-        self.stream = Some(Box::new(Stream {
+        self.streaming.current = Some(Box::new(Stream {
             left,
             more,
             start,
@@ -157,7 +157,7 @@ impl Receiver {
 
     /// Sets the number of bytes of a stream that is received in pieces, whose size is not known otherwise.
     pub(crate) fn expect_stream(&mut self, octets: u64) {
-        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.more) {
+        if let Some(stream) = self.streaming.current.as_mut().filter(|stream| stream.more) {
             stream.all = stream.all.max(octets);
             stream.is_open_ended = false;
         }
@@ -165,7 +165,7 @@ impl Receiver {
 
     /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     pub(crate) fn stream_rest(&self) -> u64 {
-        match &self.stream {
+        match &self.streaming.current {
             Some(stream) if stream.more && stream.is_open_ended => u64::MAX,
             Some(stream) if stream.more => stream.all.saturating_sub(stream.come),
             Some(stream) => stream.left as u64,
@@ -176,7 +176,7 @@ impl Receiver {
     /// Sets that the stream consists of elements that are aligned to eight bytes or less, and that its first
     /// byte is at offset `phase` of an element.
     pub(crate) fn align_stream(&mut self, phase: usize) {
-        if let Some(stream) = &mut self.stream {
+        if let Some(stream) = &mut self.streaming.current {
             stream.phase = Some(phase % ELEMENT_ALIGN);
         }
     }
@@ -184,25 +184,25 @@ impl Receiver {
     /// Returns whether a stream has not ended, or is not completely taken.
     #[inline]
     pub(crate) fn has_stream(&self) -> bool {
-        self.stream.is_some()
+        self.streaming.current.is_some()
     }
 
     /// Returns the number of bytes of the stream's message, or piece, that are still to be received from the
     /// socket.
     #[inline]
     pub(super) fn stream_left(&self) -> usize {
-        self.stream.as_ref().map_or(0, |stream| stream.left)
+        self.streaming.current.as_ref().map_or(0, |stream| stream.left)
     }
 
     /// Returns whether a stream is partly received.
     #[inline]
     pub(crate) fn is_mid_stream(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| !stream.is_whole())
+        self.streaming.current.as_ref().is_some_and(|stream| !stream.is_whole())
     }
 
     /// Returns the size of the stream that is partly received, or 0 if there is none.
     pub(crate) fn stream_size(&self) -> usize {
-        let stream = self.stream.as_ref().filter(|stream| !stream.is_whole());
+        let stream = self.streaming.current.as_ref().filter(|stream| !stream.is_whole());
         stream.map_or(0, |stream| usize::try_from(stream.all.max(stream.come)).unwrap_or(usize::MAX))
     }
 
@@ -210,42 +210,42 @@ impl Receiver {
     #[inline]
     #[must_use]
     pub fn awaits_taker(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| match stream.demand {
+        self.streaming.current.as_ref().is_some_and(|stream| match stream.demand {
             _ if stream.abandoned => false,
             _ if stream.is_whole() || stream.is_full() => true,
             Demand::Nothing => true,
             Demand::Chunks => false,
-            Demand::Loan => !matches!(self.place, Place::Waiting(_) | Place::Lent(_)),
+            Demand::Loan => !matches!(self.streaming.place, Place::Waiting(_) | Place::Lent(_)),
         })
     }
 
     /// Returns whether received messages must wait.
     #[inline]
     pub(crate) fn holds_messages(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| stream.is_whole() || stream.is_full())
+        self.streaming.current.as_ref().is_some_and(|stream| stream.is_whole() || stream.is_full())
     }
 
     /// Returns whether there is something to take for the reader of the stream.
     #[must_use]
     pub fn has_chunk(&self) -> bool {
-        match self.place {
+        match self.streaming.place {
             Place::Back(_) => true,
             Place::Waiting(_) | Place::Lent(true) => false,
             Place::Nowhere | Place::Lent(false) => {
-                self.stream.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_octets())
+                self.streaming.current.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_octets())
             }
         }
     }
 
     /// Returns the next chunk of the stream. If `asks`, the reader waits for more, so more is read.
     pub fn take_chunk(&mut self, asks: bool) -> Chunk {
-        let Some(stream) = &mut self.stream else { return Chunk::Lost };
+        let Some(stream) = &mut self.streaming.current else { return Chunk::Lost };
         stream.demand = if asks { Demand::Chunks } else { Demand::Nothing };
         match stream.pop() {
             Some(octets) => Chunk::Octets(octets),
             None if !stream.is_whole() => Chunk::Pending,
             None => {
-                self.stream = None;
+                self.streaming.current = None;
                 Chunk::End
             }
         }
@@ -257,15 +257,15 @@ impl Receiver {
     /// The loan, if it cannot be used: there are chunks to be taken, the stream has ended, or everything is
     /// copied.
     pub fn lend_place(&mut self, loan: Box<Loan>) -> Result<(), Box<Loan>> {
-        match &mut self.stream {
+        match &mut self.streaming.current {
             Some(stream)
                 if self.deposits
-                    && matches!(self.place, Place::Nowhere)
+                    && matches!(self.streaming.place, Place::Nowhere)
                     && !stream.has_octets()
                     && !stream.is_whole() =>
             {
                 stream.demand = Demand::Loan;
-                self.place = Place::Waiting(loan);
+                self.streaming.place = Place::Waiting(loan);
                 Ok(())
             }
             _ => Err(loan),
@@ -274,11 +274,11 @@ impl Receiver {
 
     /// Takes back what was lent.
     pub fn take_loan(&mut self) -> Returned {
-        match std::mem::take(&mut self.place) {
+        match std::mem::take(&mut self.streaming.place) {
             Place::Back(loan) => Returned::Loan(loan),
             Place::Nowhere => Returned::Nothing,
             lent => {
-                self.place = lent;
+                self.streaming.place = lent;
                 Returned::Pending
             }
         }
@@ -287,24 +287,24 @@ impl Receiver {
     /// Returns whether the lent memory is with the reader of the socket.
     #[inline]
     pub(crate) fn is_place_lent(&self) -> bool {
-        matches!(self.place, Place::Lent(_))
+        matches!(self.streaming.place, Place::Lent(_))
     }
 
     /// Notes that the lent memory is lost because the reader of the socket keeps it.
     #[cold]
     pub(crate) fn lose_place(&mut self) {
-        if let Place::Lent(_) = self.place {
-            self.place = Place::Nowhere;
+        if let Place::Lent(_) = self.streaming.place {
+            self.streaming.place = Place::Nowhere;
         }
     }
 
     /// Takes back the lent memory if possible. If it is with the reader of the socket, it is not awaited any
     /// more.
     pub(crate) fn drop_place(&mut self) -> Option<Box<Loan>> {
-        match std::mem::take(&mut self.place) {
+        match std::mem::take(&mut self.streaming.place) {
             Place::Waiting(loan) | Place::Back(loan) => Some(loan),
             Place::Lent(_) => {
-                self.place = Place::Lent(false);
+                self.streaming.place = Place::Lent(false);
                 None
             }
             Place::Nowhere => None,
@@ -313,7 +313,7 @@ impl Receiver {
 
     /// Discards the rest of the stream as it is received, as far as the current piece has it.
     pub fn abandon_stream(&mut self) {
-        match &mut self.stream {
+        match &mut self.streaming.current {
             Some(stream) if matches!(self.state, State::Lent) && stream.left > 0 => {
                 stream.abandoned = true;
                 stream.more = false;
@@ -328,29 +328,29 @@ impl Receiver {
         let left = self.stream_left();
         // Between two pieces of the stream, a discarded piece of another message may be in progress.
         if left > 0 {
-            (self.skip, self.skip_size) = (left, self.stream_size());
+            (self.skipping.left, self.skipping.size) = (left, self.stream_size());
         }
-        self.stream = None;
+        self.streaming.current = None;
     }
 
     /// Records that all of the stream has been received.
     pub(super) fn note_stream(&mut self) {
-        let Some(stream) = &self.stream else { return };
+        let Some(stream) = &self.streaming.current else { return };
         let size = usize::try_from(stream.come).unwrap_or(usize::MAX).saturating_add(stream.start);
-        self.largest = self.largest.max(size.min(self.max_message));
-        self.after_stream = true;
+        self.sizes.largest = self.sizes.largest.max(size.min(self.max_message));
+        self.streaming.follows = true;
     }
 
     /// Drops an incomplete stream because the connection has ended or the caller cancelled the request.
     pub(crate) fn end_stream(&mut self) {
         if self.is_mid_stream() {
-            self.stream = None;
+            self.streaming.current = None;
         }
         self.recall_place();
     }
 
     fn recall_place(&mut self) {
-        self.place = match std::mem::take(&mut self.place) {
+        self.streaming.place = match std::mem::take(&mut self.streaming.place) {
             Place::Waiting(loan) => Place::Back(loan),
             other => other,
         };
@@ -359,7 +359,7 @@ impl Receiver {
     /// Returns the size of the memory that the next bytes of the stream are read into, if some is lent.
     #[inline]
     pub(super) fn loan_rest(&self) -> usize {
-        match &self.place {
+        match &self.streaming.place {
             Place::Waiting(loan) => (loan.len - loan.filled).min(self.stream_left()),
             _ => 0,
         }
@@ -368,24 +368,24 @@ impl Receiver {
     /// Returns a buffer for the next bytes of the stream: the memory lent for them, or a chunk.
     #[cold]
     pub(super) fn chunk_buffer(&mut self) -> ReadBuf {
-        let Some(stream) = &self.stream else { return self.window_with(&[]) };
+        let Some(stream) = &self.streaming.current else { return self.window_with(&[]) };
         let (left, more) = (stream.left, stream.more);
         let from = stream.next_phase();
         // After a piece, the headers of the next piece are read; otherwise those of a message.
-        let version = if self.places_nameless { Version::V1_1 } else { Version::V1_2 };
+        let version = if self.placing.of_giop_1_1 { Version::V1_1 } else { Version::V1_2 };
         let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
         header.more_fragments = more;
-        let place = std::mem::take(&mut self.place);
+        let place = std::mem::take(&mut self.streaming.place);
         if let Place::Waiting(loan) = place {
             let (from, len) = (loan.filled, loan.len);
             let total = from.saturating_add(left);
             let mut buf =
                 self.lend(Default::default(), from, len.min(total), Some(Deposit { header, total }));
             buf.0.loan = Some(loan);
-            self.place = Place::Lent(true);
+            self.streaming.place = Place::Lent(true);
             return buf;
         }
-        self.place = place;
+        self.streaming.place = place;
         if !self.deposits {
             return self.empty_window();
         }
@@ -403,7 +403,7 @@ impl Receiver {
         self.state = State::Window;
         let here = n.min(buf.to.saturating_sub(buf.from));
         let loan = buf.loan.take();
-        let Some(stream) = &mut self.stream else {
+        let Some(stream) = &mut self.streaming.current else {
             self.loan_back(loan, here, true);
             return self.give_back(buf);
         };
@@ -421,7 +421,7 @@ impl Receiver {
         }
         if abandoned {
             self.skip_stream();
-            self.skipped += here as u64;
+            self.skipping.total += here as u64;
             self.loan_back(loan, here, true);
             return self.give_back(buf);
         }
@@ -443,21 +443,21 @@ impl Receiver {
     pub(super) fn read_staged_chunk(&mut self, mut window: Box<Lent>, n: usize) {
         window.from = n.min(window.to);
         self.cut_from(window);
-        let here = self.stream_left().min(self.to);
-        let Some(stream) = &mut self.stream else { return };
+        let here = self.stream_left().min(self.window.to);
+        let Some(stream) = &mut self.streaming.current else { return };
         stream.left -= here;
         stream.come += here as u64;
         if stream.abandoned {
             self.skip_stream();
-            self.skipped += here as u64;
+            self.skipping.total += here as u64;
         } else if here > 0 {
-            self.front = here;
+            self.front.len = here;
             let chunk = self.copy_front();
             self.push_chunk(chunk);
             return;
         }
-        self.from = here;
-        if self.from >= self.to {
+        self.window.from = here;
+        if self.window.from >= self.window.to {
             self.emptied();
         }
     }
@@ -466,16 +466,16 @@ impl Receiver {
     fn loan_back(&mut self, loan: Option<Box<Loan>>, here: usize, whole: bool) {
         let Some(mut loan) = loan else { return };
         loan.filled += here;
-        match std::mem::take(&mut self.place) {
-            Place::Lent(true) if whole || loan.is_over() => self.place = Place::Back(loan),
-            Place::Lent(true) => self.place = Place::Waiting(loan),
+        match std::mem::take(&mut self.streaming.place) {
+            Place::Lent(true) if whole || loan.is_over() => self.streaming.place = Place::Back(loan),
+            Place::Lent(true) => self.streaming.place = Place::Waiting(loan),
             other => {
                 // It is not awaited any more. It is dropped where its code may run.
-                self.place = other;
-                if let Place::Lent(false) = self.place {
-                    self.place = Place::Nowhere;
+                self.streaming.place = other;
+                if let Place::Lent(false) = self.streaming.place {
+                    self.streaming.place = Place::Nowhere;
                 }
-                self.dead.push(loan);
+                self.streaming.dead.push(loan);
             }
         }
     }
@@ -483,7 +483,7 @@ impl Receiver {
     /// Adds bytes of the stream to be taken.
     fn push_chunk(&mut self, octets: Bytes) {
         self.recall_place();
-        if let Some(stream) = &mut self.stream
+        if let Some(stream) = &mut self.streaming.current
             && !octets.is_empty()
         {
             if !stream.gathered.is_empty() {
@@ -499,7 +499,7 @@ impl Receiver {
             return self.push_chunk(octets);
         }
         self.recall_place();
-        if let Some(stream) = &mut self.stream
+        if let Some(stream) = &mut self.streaming.current
             && !octets.is_empty()
         {
             self.copied += octets.len() as u64;
@@ -513,12 +513,12 @@ impl Receiver {
     /// Takes loans that are not awaited any more. Dropping them runs code of their owners.
     #[inline]
     pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
-        if self.dead.is_empty() { Vec::new() } else { std::mem::take(&mut self.dead) }
+        if self.streaming.dead.is_empty() { Vec::new() } else { std::mem::take(&mut self.streaming.dead) }
     }
 
     /// Returns the number of bytes that a message may occupy before they are received.
     #[must_use]
     pub fn granted(&self) -> usize {
-        self.largest
+        self.sizes.largest
     }
 }

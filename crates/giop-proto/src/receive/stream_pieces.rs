@@ -24,7 +24,7 @@ impl Receiver {
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
         if self.front().len() >= STREAM_START && self.may_begin_pieces(&header, self.front()) {
-            (self.front_streams, self.front_more, self.skip) = (true, true, 0);
+            (self.front.streams, self.front.has_more, self.skipping.left) = (true, true, 0);
             return MessageHeader { more_fragments: false, ..header };
         }
         header
@@ -39,13 +39,13 @@ impl Receiver {
     /// Returns whether the first message is the first piece of a streamed request.
     #[inline]
     pub(crate) fn front_more(&self) -> bool {
-        self.front_more
+        self.front.has_more
     }
 
     /// Returns whether a small piece after the previous one is read separately. This is always so, except for
     /// small pieces of a stream, which are taken from a window.
     pub(super) fn reads_small_piece(&self) -> bool {
-        self.stream.as_ref().is_none_or(|stream| stream.after_large)
+        self.streaming.current.as_ref().is_none_or(|stream| stream.after_large)
     }
 
     /// Returns the received payload of the fragment that waits for its position.
@@ -59,18 +59,18 @@ impl Receiver {
         let size = (header.size as usize).saturating_sub(headers_len(header) - super::HEADER_LEN);
         let left = size.saturating_sub(self.come_of_piece(header).len());
         self.state = State::Window;
-        self.from = self.to;
+        self.window.from = self.window.to;
         self.emptied();
-        (self.expect, self.room) = (0, 0);
+        (self.sizes.expected, self.sizes.expected_total) = (0, 0);
         left
     }
 
     /// Uses the fragment that waits for its position as the next piece of the stream.
     #[cold]
     pub(crate) fn begin_piece(&mut self, header: &MessageHeader) {
-        let here = match (&self.state, &self.window) {
+        let here = match (&self.state, &self.window.buf) {
             (State::Window, Some(window)) => {
-                window.buffer.view(self.to.min(self.from + headers_len(header))..self.to)
+                window.buffer.view(self.window.to.min(self.window.from + headers_len(header))..self.window.to)
             }
             // The bytes read with the header.
             _ => Bytes::copy_from_slice(self.come_of_piece(header)),
@@ -89,7 +89,7 @@ impl Receiver {
     }
 
     fn next_piece(&mut self, header: &MessageHeader, left: usize, here: Bytes) {
-        let Some(stream) = &mut self.stream else { return };
+        let Some(stream) = &mut self.streaming.current else { return };
         (stream.left, stream.more) = (left, header.more_fragments);
         stream.after_large = left + here.len() >= DEPOSIT_MIN;
         stream.come += here.len() as u64;

@@ -74,27 +74,27 @@ impl Receiver {
     pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
         let wanted = match header.kind {
             MessageType::Request => {
-                total as u64 <= self.max_stream.saturating_add(DEPOSIT_MIN as u64)
-                    && self.streams.as_ref().is_some_and(|streams| streams.any())
+                total as u64 <= self.streaming.max.saturating_add(DEPOSIT_MIN as u64)
+                    && self.streaming.selector.as_ref().is_some_and(|streams| streams.any())
             }
             // The caller rejects a payload that is too large for it.
-            MessageType::Reply => self.reply_stream.is_some(),
+            MessageType::Reply => self.streaming.reply.is_some(),
             _ => false,
         };
         wanted
-            && self.stream.is_none()
-            && !self.places_nameless
+            && self.streaming.current.is_none()
+            && !self.placing.of_giop_1_1
             && (!header.more_fragments || self.takes_pieces(header))
     }
 
     /// Returns whether a message that starts with these bytes has a payload that is taken as a stream.
     pub(super) fn is_streamed(&self, header: &MessageHeader, octets: &[u8]) -> bool {
         if header.kind == MessageType::Reply {
-            return self.reply_stream.is_some_and(|wanted| {
+            return self.streaming.reply.is_some_and(|wanted| {
                 ReplyHead::decode(header, octets).is_ok_and(|head| head.is_result() && head.id == wanted.id)
             });
         }
-        let Some(streams) = &self.streams else { return false };
+        let Some(streams) = &self.streaming.selector else { return false };
         match RequestHead::decode(header, octets) {
             Ok(head) => streams.streams(head.key(octets), head.operation(octets)),
             Err(_) => false,
@@ -103,19 +103,19 @@ impl Receiver {
 
     /// Streams the results of the reply with that id. `nameless` includes GIOP 1.1 fragments.
     pub(crate) fn stream_reply(&mut self, id: RequestId, nameless: bool) {
-        self.reply_stream = Some(ReplyStream { id, nameless });
+        self.streaming.reply = Some(ReplyStream { id, nameless });
     }
 
     /// Returns whether a reply in GIOP 1.1 fragments is streamed.
     pub(super) fn streams_nameless_reply(&self) -> bool {
-        self.reply_stream.is_some_and(|wanted| wanted.nameless)
+        self.streaming.reply.is_some_and(|wanted| wanted.nameless)
     }
 
     /// Forgets the settings for the reply with that id, because its call has ended.
     #[inline]
     pub(crate) fn forget_reply(&mut self, id: RequestId) {
-        if self.reply_stream.is_some_and(|wanted| wanted.id == id) {
-            self.reply_stream = None;
+        if self.streaming.reply.is_some_and(|wanted| wanted.id == id) {
+            self.streaming.reply = None;
         }
         self.forget_passed_reply(id);
     }
