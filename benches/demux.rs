@@ -4,7 +4,7 @@
 //! ```text
 //! cargo bench --bench demux                    # times, in about two minutes
 //! cargo bench --bench demux -- objects/
-//! cargo bench --bench demux -- --test          # small sizes, each once; instructions counted where there is valgrind
+//! cargo bench --bench demux -- --test          # small sizes, each once; instructions too, with valgrind
 //! benchmarks/demux.sh DIRECTORY                # times and instructions, as tables
 //! ```
 //!

@@ -47,7 +47,7 @@ zorb::idl! {
         oneway void octets(in Octets data);
         oneway void doubles(in Doubles data);
         oneway void structs(in Structs data);
-        /// Octets received since the last time.
+        /// Returns the number of bytes received since the previous call.
         unsigned long long sync();
     };
 }

@@ -21,7 +21,7 @@ zorb::idl! {
     interface Sink {
         oneway void octets(in Octets data);
         oneway void samples(in Samples data);
-        /// Octets received since the last time. It is answered when all oneways before it are done.
+        /// Returns the number of bytes received since the previous call, after all oneways before it.
         unsigned long long received();
     };
 }

@@ -49,8 +49,8 @@ impl TillServant for Counter {
     }
 
     async fn audit(&self, path: &str) -> Result<String, SystemException> {
-        // `.or_system_exception(kind)` turns any error into a system exception with that error as its source. The source
-        // remains local: a peer receives kind, minor code and completion status.
+        // `.or_system_exception(kind)` turns any error into a system exception with that error as its source.
+        // The source remains local: a peer receives kind, minor code and completion status.
         match std::fs::read_to_string(path).or_system_exception(SystemExceptionKind::PersistStore) {
             Err(error) => {
                 println!("  servant: {error}");

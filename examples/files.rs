@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example files                  # 256 MiB of its own making
-//! cargo run --release --example files -- FILE          # your file, back and forth through the system's temporary directory
+//! cargo run --release --example files -- FILE          # your file, to the temporary directory and back
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ zorb::idl! {
     exception NoRoom { unsigned long long left; };
 
     interface Depot {
-        /// Gives the octets that were stored.
+        /// Returns the number of bytes that were stored.
         unsigned long long store(in string name, @stream in Octets content) raises (NoRoom);
     };
 }

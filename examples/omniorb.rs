@@ -17,7 +17,8 @@
 //!
 //! cargo run --release --example omniorb -- server 47003
 //! target/interop/omniorb/bench-client ping --ior corbaloc:iiop:1.2@127.0.0.1:47003
-//! target/interop/omniorb/bench-client ttcp --ior corbaloc:iiop:1.0@127.0.0.1:47003 --type struct --size 65536
+//! target/interop/omniorb/bench-client ttcp --type struct --size 65536 \
+//!     --ior corbaloc:iiop:1.0@127.0.0.1:47003
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! cargo run --features dynamic --example repository -- bank.idl
-//! cargo run --features dynamic --example repository -- --show corbaloc:iiop:127.0.0.1:2809/InterfaceRepository
+//! cargo run --features dynamic --example repository -- \
+//!     --show corbaloc:iiop:127.0.0.1:2809/InterfaceRepository
 //! ```
 
 use std::error::Error;

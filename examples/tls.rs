@@ -5,7 +5,8 @@
 //! openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=demo-ca -keyout ca.key -out ca.pem
 //! openssl req -newkey rsa:2048 -nodes -subj /CN=demo -keyout demo.key -out demo.csr
 //! printf 'subjectAltName=IP:127.0.0.1' > demo.ext
-//! openssl x509 -req -in demo.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile demo.ext -out demo.pem
+//! openssl x509 -req -in demo.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 \
+//!     -extfile demo.ext -out demo.pem
 //! cargo run --features tls --example tls -- ca.pem demo.pem demo.key
 //! ```
 

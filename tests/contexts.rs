@@ -1,4 +1,4 @@
-//! Operations with a `context` clause: strings of the caller behind the arguments.
+//! Operations with a `context` clause: strings of the caller after the arguments.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Mutex;

@@ -28,7 +28,7 @@ zorb::idl! {
         struct Entry { string name; Factory make; };
         exception Busy { Factory other; };
 
-        /// What presses octets.
+        /// A compressor of bytes.
         local interface Compressor {
             void compress(in Buffer source, inout Buffer target) raises (Failed);
             readonly attribute Factory maker;

@@ -26,7 +26,8 @@ zorb::idl! {
             string go(in Thing to, in boolean permanently);
             /// What `zorb::request()` says of the servant: its name.
             boolean is_own_servant();
-            /// The name of the last thing on the way, asked by the one before it. The first one that stays does so before it asks.
+            /// Returns the name of the last object of the path; each object asks the next one. The first one
+            /// that stays does so before it asks.
             string relay(in boolean stays, in Things way);
             /// The same of itself, by a dynamic call.
             string asks_itself_dynamically();

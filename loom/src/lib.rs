@@ -1,8 +1,9 @@
 //! Common code of the models: the runtime's own request counter on loom's atomics, and loom versions of the
 //! types around it.
 //!
-//! `crates/orb-runtime/src/servant/request_counter.rs` is included unchanged. tokio's `Notify`, arc-swap's slots and a
-//! POA's gate are reduced to the minimum: the models prove the order of steps between them, not those crates.
+//! `crates/orb-runtime/src/servant/request_counter.rs` is included unchanged. tokio's `Notify`, arc-swap's
+//! slots and a POA's gate are reduced to the minimum: the models prove the order of steps between them, not
+//! those crates.
 
 pub mod atomic;
 #[path = "../../crates/orb-runtime/src/servant/request_counter.rs"]

@@ -1,4 +1,5 @@
-// What the example of docs/OBSERVABILITY.md takes from the crates `opentelemetry` and `tracing-opentelemetry`, by their signatures.
+// The part of the crates `opentelemetry` and `tracing-opentelemetry` that the example of
+// docs/OBSERVABILITY.md uses, with the same signatures.
 
 mod opentelemetry {
     #[derive(Clone)]

@@ -39,7 +39,7 @@ zorb::idl! {
             typedef sequence<long double> ExactSeq;
             typedef double Sample;
             typedef sequence<Sample> SamplesSeq;
-            // Each gives a checksum of the elements' octets in memory.
+            // Each returns a checksum of the elements' bytes in memory.
             unsigned long long chars(in string name, @stream in CharsSeq data);
             unsigned long long small(in string name, @stream in SmallSeq data);
             unsigned long long shorts(in string name, @stream in ShortsSeq data);

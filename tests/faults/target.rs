@@ -17,7 +17,7 @@ zorb::idl! {
             /// Takes so long, notes the number, and gives it back with what came.
             unsigned long long once(in unsigned long long number, in unsigned long milliseconds, in Octets data, out Octets back);
             oneway void note(in unsigned long long number, in Octets data);
-            /// How many octets came as a stream.
+            /// Returns the number of bytes that came as a stream.
             unsigned long long put(@stream in Octets data);
             /// The same, read to its place.
             unsigned long long deposit(@stream in Octets data);

@@ -33,7 +33,7 @@ zorb::idl! {
         long hold(in long a);
         oneway void note(in long a);
         unsigned long keep(in Words words);
-        // Values of four octets that take more than eight times as many.
+        // Values of four bytes that take more than eight times as much memory.
         unsigned long take(in Anys anys);
         Anys anys(in unsigned long count);
         void refuse(in unsigned long count) raises (Refused);

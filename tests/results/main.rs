@@ -47,7 +47,7 @@ zorb::idl! {
             @stream Points points(in unsigned long count);
             /// Gives what it gets, while it gets it.
             @stream Octets echo(@stream in Octets data);
-            /// Fails, ends early, or panics behind so many names.
+            /// Fails, ends early, or panics after this number of names.
             @stream Names fail(in string how, in unsigned long after);
             unsigned long add(in unsigned long a, in unsigned long b);
         };

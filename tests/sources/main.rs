@@ -28,11 +28,11 @@ zorb::idl! {
         interface Store {
             /// Gives a checksum.
             unsigned long long put(in string name, @stream in Octets data);
-            /// Refuses what comes behind the first octets.
+            /// Raises `Full` after at least `most` bytes.
             void put_some(in unsigned long long most, @stream in Octets data) raises (Full);
-            /// Answers when it has the first octets.
+            /// Returns after at least `most` bytes, and keeps the stream.
             unsigned long long start(in unsigned long long most, @stream in Octets data);
-            /// Answers, and takes the octets afterwards.
+            /// Returns before it reads any data, and keeps the stream.
             void later(@stream in Octets data);
             oneway void push(@stream in Octets data);
             void ping();

@@ -4,7 +4,8 @@
 //! cargo run --release -p cos-naming --example names -- names.redb
 //! cargo run --release -p cos-naming --example names -- names.redb -ORBListenEndpoints iiop://127.0.0.1:2810
 //! cargo run --release -p cos-naming --example names -- --repair names.redb
-//! cargo run --release -p cos-naming --example names -- --import /var/lib/omniorb/omninames-host.dat names.redb
+//! cargo run --release -p cos-naming --example names -- \
+//!     --import /var/lib/omniorb/omninames-host.dat names.redb
 //! ```
 
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Figures of the naming service: calls a second beside omniNames, and what many bindings take. How to read them: docs/NAMING.md.
+//! Measures the naming service: calls per second compared with omniNames, and the memory and time of many
+//! bindings. docs/NAMING.md explains the figures.
 //!
 //! ```text
 //! cargo run --release -p cos-naming --example throughput                                   beside omniNames
@@ -28,9 +29,9 @@ const NAMES: usize = 1000;
 struct Options {
     /// Connections.
     clients: usize,
-    /// Calls under way on each.
+    /// Pending calls on each connection.
     pipelined: usize,
-    /// Of each measurement.
+    /// Duration of each measurement.
     seconds: f64,
     rounds: usize,
     /// How many bindings the file of the other measurement has.
@@ -190,8 +191,8 @@ async fn compare(options: &Options) {
     }
 }
 
-/// Has every connection send so many requests at once, and read all their replies before the next ones: octets that were made before, so
-/// that the service is measured and not its client.
+/// Sends a batch of requests over every connection and reads all replies before the next batch. The requests
+/// are encoded beforehand, so that the service is measured and not its client.
 fn measure(service: &Service, what: &str, round: usize, options: &Options) -> Figure {
     let (end, calls) = (AtomicBool::new(false), AtomicU64::new(0));
     let (ticks, begin) = (service.ticks(), Instant::now());
@@ -317,7 +318,7 @@ fn encoded(object: &ObjectRef) -> Vec<u8> {
     let ior = object.ior();
     let profile = ior.iiop_profile().unwrap();
     let (host, key) = (profile.host.as_bytes(), profile.object_key.as_slice());
-    // Host, port and key behind version 1.0, which is enough for both services to keep.
+    // Host, port and key after version 1.0. Both services can store this.
     let mut inner = vec![1, 1, 0, 0];
     let put = |inner: &mut Vec<u8>, octets: &[u8], length: usize| {
         while !inner.len().is_multiple_of(4) {
@@ -348,7 +349,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
 }
 
-/// Memory that the process has, in MB of a million octets.
+/// Memory of the process, in MB of a million bytes.
 fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo build --release -p giop-codec --example cost
-//! valgrind --tool=callgrind --toggle-collect='*cost::measured*' target/release/examples/cost encode struct native
+//! valgrind --tool=callgrind --toggle-collect='*cost::measured*' \
+//!     target/release/examples/cost encode struct native
 //! ```
 //!
 //! It runs a hundred messages of 2,000 elements after one that is not collected.

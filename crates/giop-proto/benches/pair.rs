@@ -1,7 +1,7 @@
-//! What the machine costs without any I/O: two of them joined in memory by one copy a direction.
+//! The cost of the protocol machine without I/O: two machines in memory, joined by one copy per direction.
 //!
-//! `cargo bench -p giop-proto` prints nanoseconds a call (request and reply, both machines) and a oneway, the least of
-//! several runs: what disturbs a loop only makes it slower.
+//! `cargo bench -p giop-proto` prints nanoseconds per call (request and reply, both machines) and per oneway:
+//! the minimum of several runs, because disturbances only make a loop slower.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::hint::black_box;

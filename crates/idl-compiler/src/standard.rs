@@ -213,7 +213,8 @@ pub(crate) fn has_rust(local_interface: &str) -> bool {
 ///
 /// assert!(is_standard_file("<CosNaming.idl>".as_ref()));
 /// assert!(!is_standard_file("CosNaming.idl".as_ref()));
-/// let model = Compiler::default().compile_files(["<CosNaming.idl>"]).map_err(|errors| errors.render(false))?;
+/// let compiler = Compiler::default();
+/// let model = compiler.compile_files(["<CosNaming.idl>"]).map_err(|errors| errors.render(false))?;
 /// assert!(model.find("CosNaming::NamingContext").is_some());
 /// # Ok::<(), String>(())
 /// ```

@@ -1,5 +1,5 @@
-//! Input that means harm: each ends in an error that says what is wrong, and costs memory and work in proportion to the
-//! input, or up to a limit that is written down. Both are counted, by the allocator, not timed.
+//! Malicious input. Each input ends in an error that says what is wrong. It costs memory and work in
+//! proportion to its size, or up to a documented limit. The allocator counts both; nothing is timed.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
@@ -23,9 +23,9 @@ fn answer(compiler: &Compiler, text: &[u8]) -> (Option<Diagnostics>, AllocationI
 /// A kind of bad input, in any size.
 struct Bad {
     name: &'static str,
-    /// Of about so many octets.
+    /// Builds a text of about this many bytes.
     text: fn(usize) -> Vec<u8>,
-    /// Kinds of errors, in order and each once; nothing where that is legal at any length.
+    /// The codes of the expected errors, in order and each once. Empty if the text is legal at any length.
     codes: &'static [&'static str],
 }
 
@@ -33,7 +33,7 @@ fn times(part: &str, size: usize) -> String {
     part.repeat(size / part.len())
 }
 
-/// Pseudo-random octets, the same in each run.
+/// Pseudo-random bytes, the same in each run.
 fn noise(size: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let next = || {
@@ -198,11 +198,13 @@ fn lines(size: usize, first: &str, line: impl Fn(usize) -> String) -> Vec<u8> {
     text.into()
 }
 
-/// What a compilation may hold at a time beyond what grows with its text: 200 messages, each with its excerpts.
+/// Maximum memory of a compilation, in bytes, that does not grow with its text: 200 messages with their
+/// excerpts.
 const HELD: u64 = 4 << 20;
-/// What it may hold for each octet of the text: the text itself, a token for each octet, and what becomes of those.
+/// Maximum memory for each byte of the text: the text itself, a token per byte, and the results of these
+/// tokens.
 const HELD_EACH: u64 = 400;
-/// What 2^20 tokens take that macros made, which is how many they may make.
+/// Memory of 2^20 tokens from macros, the maximum number that macros may produce.
 const HELD_BY_MACROS: u64 = 96 << 20;
 
 /// The kinds of errors among some findings.

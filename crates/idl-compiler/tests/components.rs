@@ -1,4 +1,5 @@
-//! What constructs of the component model add to a text: where it stands, under which ids, and whose Rust it is.
+//! Generated constructs of the component model: their scopes, their repository ids, and the file that owns
+//! their Rust.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 

@@ -1,20 +1,23 @@
-//! However deep a text of a stranger nests, a small thread has stack enough for the compiler, and for what is made of a model.
+//! Deeply nested input: a small thread has enough stack for the compiler, and for the code that walks a
+//! model.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use idl_compiler::emit::{Options, emit};
 use idl_compiler::{Source, compile};
 
-/// As many levels as most texts have, as many as may be, and more: of the last as many as there are in a text of 128 KiB.
+/// Numbers of levels: typical, large but allowed, and too many. The last one is reduced to what fits into a
+/// text of [`LONGEST`] bytes.
 const LEVELS: [usize; 4] = [10, 60, 1_000, 1_000_000];
 
-/// A quarter of what threads of `std` and of tokio have. Unoptimised, as tests are, the frames of a module and of a union in another one
-/// are several times as large as they are in a program.
+/// A quarter of the stack of threads of `std` and tokio. Tests are not optimized, so the frames of nested
+/// modules and unions are several times as large as in a release build.
 const STACK: usize = 512 << 10;
 
-/// Octets of a text at most.
+/// Maximum length of a text, in bytes.
 const LONGEST: usize = 128 << 10;
 
-/// What opens a level, with its number in the place of `#`, what stands in the innermost level, and what closes a level.
+/// A name; a prefix; the text that opens a level, with the level's number in place of `#`; the text of the
+/// innermost level; the text that closes a level; a suffix.
 const NESTS: [(&str, &str, &str, &str, &str, &str); 16] = [
     ("parentheses", "const long c = ", "(", "1", ")", ";"),
     ("signs", "const long c = ", "-(", "1", ")", ";"),

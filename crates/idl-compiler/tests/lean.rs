@@ -1,4 +1,4 @@
-//! How much Rust becomes of IDL: items and tokens of each construct, counted, since rustc's time follows them.
+//! The amount of Rust generated from IDL: items and tokens of each construct. rustc's time grows with both.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
@@ -81,7 +81,8 @@ const CONSTRUCTS: &[Construct] = &[
 fn constructs_become_few_items() {
     let mut wrong = Vec::new();
     for (name, around, part, most) in CONSTRUCTS {
-        // A part of something stands at its mark, what stands by itself behind what it needs.
+        // A part of a construct replaces the mark; a construct of its own follows the definitions that it
+        // needs.
         let [without, with] = ["", part].map(|part| match around.contains('@') {
             true => around.replace('@', part),
             false => format!("const long NOTHING = 1; {around} {part}"),

@@ -1,4 +1,5 @@
-//! The standard's own IDL, which the compiler has itself: which names find it, what it declares, and where its Rust is.
+//! The standard's IDL files that the compiler contains: their names, their declarations, and the module of
+//! their Rust.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 

@@ -1,6 +1,7 @@
-//! Whole texts: `tests/ui/NAME.idl` must give exactly the messages of `NAME.stderr`, and none where there is no such
-//! file. Those in `tests/ui/rust` do so when Rust is made of them. `BLESS=1 cargo test -p idl-compiler --test ui` writes
-//! the files anew, and the table of all kinds of findings in docs/IDL-FINDINGS.md.
+//! Messages for whole texts: `tests/ui/NAME.idl` must give exactly the messages of `NAME.stderr`, and none if
+//! that file does not exist. Texts in `tests/ui/rust` give them when Rust is generated.
+//! `BLESS=1 cargo test -p idl-compiler --test ui` rewrites these files, and the table of all kinds of
+//! findings in docs/IDL-FINDINGS.md.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
@@ -30,7 +31,8 @@ fn ui_files() -> Vec<PathBuf> {
     files
 }
 
-/// What is said about a text, and whether that is no error. A first line `// strict` asks for the strict name rules.
+/// Returns the messages about a text, and whether compilation succeeded. A first line `// strict` enables the
+/// strict name rules.
 fn messages(path: &Path) -> (String, bool) {
     let folder = path.parent().expect("a folder");
     let name = path.file_name().expect("a name");
@@ -130,7 +132,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("more-errors", "tests/snapshots/bad_input__many_errors.snap"),
 ];
 
-/// The bad text that has most findings of a kind, so that a new text seldom becomes the example; for warnings, any text.
+/// Returns the example of a kind: the text with its own name, or otherwise the one with most such findings.
+/// New texts therefore seldom change the choice. For errors the text must be a bad one.
 fn text_with(kind: &Kind, texts: &[(PathBuf, String)]) -> Option<PathBuf> {
     let wanted = match kind.worst {
         Severity::Error => format!("error[{}]", kind.code),

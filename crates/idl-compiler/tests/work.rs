@@ -1,4 +1,5 @@
-//! Work grows as the text does: steps of the compiler, counted by itself, for texts of shapes that were once dear.
+//! The work of the compiler grows linearly: it counts its own steps, for texts of shapes that were once
+//! expensive.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -33,7 +34,7 @@ fn steps_grow_as_tokens_do_for_each_shape() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The texts of the messages' tests, right and wrong, and the standard's own files: together they have all of the language.
+/// The UI tests' texts, right and wrong, and the standard's own files. Together they use the whole language.
 #[test]
 fn no_text_is_dear() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Generated code compiles and runs in every edition that a user may have, under every lint that could mind it.
+//! Generated code compiles and runs in every edition that a user may have, with all relevant lints enabled.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

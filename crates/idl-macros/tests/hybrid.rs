@@ -1,4 +1,4 @@
-//! Types that the interpreter marshals: the octets and verdicts of compiled code, counted uses, calls.
+//! Types that the interpreter marshals: the same bytes and errors as compiled code, counted uses, and calls.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
@@ -113,7 +113,7 @@ mod more_interpreted {
     more!(crate = crate::mock, interpretive;);
 }
 
-/// Octets of some value of a type, and of any number of others.
+/// Generates the bytes of pseudo-random values of a type.
 struct Source {
     state: u64,
     /// Elements that sequences have at most.
@@ -212,7 +212,8 @@ impl Source {
     }
 }
 
-/// The same octets of a value, and the same verdict on what they are cut and changed to.
+/// Checks that compiled code and the interpreter give the same bytes for a value, and the same results for
+/// bytes that are cut or changed.
 fn same<C, I>(name: &str)
 where
     C: CdrEncode + CdrDecode + Typed + Debug,
@@ -265,8 +266,9 @@ where
                         assert_eq!(c.remaining(), i.remaining(), "{name}: {what}");
                     }
                     (Err(one), Err(other)) => {
-                        // What is of fixed layout is first seen to be there, and looked at then; and the type code may know
-                        // that an element takes more octets than the Rust type says.
+                        // The interpreter first checks that a value of fixed layout is complete, and then its
+                        // contents. The type code may also know that an element takes more bytes than the
+                        // Rust type says.
                         let missing = [DecodeErrorKind::EndOfData, DecodeErrorKind::LengthBeyondData];
                         let alike = one.kind == other.kind || missing.contains(&one.kind);
                         assert!(alike, "{name}: {what}: {one} {other}");
@@ -495,7 +497,7 @@ fn a_value_may_be_in_fragments_that_are_aligned_by_themselves() {
     ];
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for joint in 1..members.len() {
-            // Values behind a joint lie as behind a header of twelve octets.
+            // Values after a joint are aligned as after a header of twelve bytes.
             let mut first = Encoder::new(order, Version::V1_1);
             let mut second = Encoder::new_at(order, Version::V1_1, 4);
             members[..joint].iter().for_each(|put| put(&mut first));

@@ -22,7 +22,7 @@ idl! {
     crate = crate::mock;
 
     module Net {
-        /// Who may do what.
+        /// Access rights.
         bitmask Rights { read, write, @position(7) execute, @position(4) /** Change owner. */ chown };
         @bit_bound(8) bitmask Small { a, b };
         @bit_bound(33) bitmask Big { @position(32) top, @position(0) bottom };
@@ -234,7 +234,7 @@ fn an_empty_struct_takes_no_octets() {
     assert_eq!(encoded(&More { inner: Nothing, o: 5 }), [5]);
     assert_eq!(Nothing::from(More::default()), Nothing);
     round_trip(&More { inner: Nothing, o: 5 });
-    // Counts are checked against the octets that are there, and an element counts one.
+    // Counts are checked against the remaining bytes, and each element counts as one byte.
     assert_eq!(decoded::<Vec<Nothing>>(&[0, 0, 0, 9]), Err(DecodeErrorKind::LengthBeyondData));
     assert_eq!(decoded(&[0, 0, 0, 1, 7]), Ok(vec![Nothing]));
     // Sequences of them in a sequence count together: else this would take the square of its length.

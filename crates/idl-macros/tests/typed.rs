@@ -1,4 +1,4 @@
-//! Type codes of generated types, and `any`, `CORBA::TypeCode` and `Object` as members, parameters and results.
+//! Type codes of generated types. `any`, `CORBA::TypeCode` and `Object` as members, parameters and results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -99,7 +99,7 @@ idl! {
 
 use types::*;
 
-/// Encodes and decodes in both orders, behind each possible phase.
+/// Encodes and decodes in both byte orders, at each possible phase.
 fn round_trip<T: CdrEncode + CdrDecode + PartialEq + Debug>(value: &T) {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for phase in 0..8 {
@@ -250,7 +250,7 @@ fn zero_copy_structs_are_sent_from_memory_and_used_where_they_were_received() {
     assert_eq!(view.as_bytes().as_ptr(), octets[8..].as_ptr());
 }
 
-/// The octets as numbers whose memory they are, so that they lie at an aligned address.
+/// Copies the bytes into words, so that they have an aligned address.
 fn as_words(octets: &[u8]) -> Vec<u64> {
     octets.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect()
 }

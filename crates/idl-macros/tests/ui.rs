@@ -1,12 +1,12 @@
-//! Errors stand at the tokens of the IDL, all of them at once. `TRYBUILD=overwrite cargo test -p idl-macros --test ui` writes
-//! the expected messages anew.
+//! Errors point at the tokens of the IDL, and all are reported at once. `TRYBUILD=overwrite cargo test -p
+//! idl-macros --test ui` rewrites the expected messages.
 
 #![allow(clippy::expect_used)]
 
 use std::path::Path;
 
-/// Trybuild compiles in a directory of its own, three below the target directory: the IDL of `tests/ui/files.rs` is put
-/// where a relative path leads from there.
+/// Copies the IDL of `tests/ui/files.rs` to where its relative path leads. Trybuild compiles in its own
+/// directory, three levels below the target directory.
 fn put_files() {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/files");
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ui-files");

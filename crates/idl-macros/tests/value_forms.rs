@@ -1,4 +1,5 @@
-//! Value types in unusual forms: as servants, inside of interfaces, custom ones that err, with annotations and derives.
+//! Value types in unusual forms: as servants, inside interfaces, custom ones that fail, with annotations and
+//! derives.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -127,7 +128,7 @@ fn annotations_and_options_reach_states() {
     assert!(badges.len() == 1 && Badge("a".to_owned()) < Badge("b".to_owned()));
 }
 
-/// What the octets of a `Blob` are: its `kind` says how its author errs.
+/// Marshals a `Blob`, with the error that its `kind` selects.
 impl CustomMarshal for Blob {
     fn marshal(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         if self.kind == 1 {
@@ -181,7 +182,7 @@ fn authors_of_custom_values_that_err_harm_nobody_else() {
             decode::<Option<Value<Shelf>>>(&encode(&shelf(blob(2)), order).unwrap(), order).unwrap().unwrap();
         assert_eq!(back.get().first.as_ref().unwrap().get().text, "");
         assert_eq!(back.get().cup, Mug::default().into());
-        // More than it wrote is not there, though octets follow.
+        // The value cannot read more than it wrote, though bytes follow.
         assert!(decode::<Option<Value<Shelf>>>(&encode(&shelf(blob(4)), order).unwrap(), order).is_err());
         let refused = decode::<Option<Value<Shelf>>>(&encode(&shelf(blob(3)), order).unwrap(), order);
         assert_eq!(refused.unwrap_err().kind, DecodeErrorKind::Malformed);

@@ -340,7 +340,7 @@ fn operations_are_those_of_the_value_behind_a_handle() {
     assert!(lazy.downcast::<Base>().is_none() && lazy.downcast::<Named>().is_some());
     // An operation without a body of its own.
     assert!(lazy.get().operations::<dyn LazyOps>().unwrap().size().is_err());
-    // Nobody implements these.
+    // These types have no implemented operations.
     assert!(Value::new(Mute::default()).get().operations::<dyn NamedOps>().is_none());
     let puppy = Value::new(Puppy::default());
     assert!(puppy.get().operations::<dyn DogOps>().is_none());
@@ -515,7 +515,7 @@ fn values_pass_in_anys() {
         assert!(out_holder.node.unwrap().is_same(&out_holder.any_value.unwrap()));
         let out = out[1].get::<Option<Value<Base>>>().unwrap().unwrap();
         assert_eq!(out.downcast::<Deepest>().unwrap(), deepest);
-        // Who knows neither gets the base.
+        // A receiver that knows neither type gets the base.
         let cut: Any = decoded(&encoded(&any, order), order, &Factories::default()).unwrap();
         let base = cut.get::<Option<Value<Base>>>().unwrap().unwrap();
         assert_eq!((base.get().b, base.downcast::<Carrier>()), (1, None));

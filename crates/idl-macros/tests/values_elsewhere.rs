@@ -158,7 +158,7 @@ fn a_value_derives_from_one_that_is_elsewhere() {
             Option::<Value<Animal>>::decode(&mut d).unwrap().unwrap().downcast::<Bird>().unwrap(),
             bird
         );
-        // Who knows only the base.
+        // A receiver that knows only the base type.
         let mut d = Decoder::from_bytes(&octets, order, Version::V1_2);
         let cut = Option::<Value<Animal>>::decode(&mut d).unwrap().unwrap();
         assert_eq!(

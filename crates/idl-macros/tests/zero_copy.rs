@@ -1,4 +1,4 @@
-//! `@zero_copy` structs: padding spelled out, the same octets as a plain struct wherever they stand.
+//! `@zero_copy` structs: explicit padding, and the same bytes as a plain struct at every position.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -107,7 +107,8 @@ fn plain_holder() -> plain::Holder {
     }
 }
 
-/// Both have the same octets at every phase, in each byte order and version, and each reads what the other writes.
+/// Checks that both have the same bytes at every phase, in each byte order and version, and that each can
+/// read the other's bytes.
 fn alike<P, Z>(plain: &P, zero: &Z)
 where
     P: CdrEncode + CdrDecode + PartialEq + Debug,
@@ -129,7 +130,7 @@ where
     }
 }
 
-/// The octets behind `phase` of filling, at an address that is a multiple of 64.
+/// Returns the encoded value after `phase` bytes of filling, at an address that is a multiple of 64.
 fn encoded(value: &impl CdrEncode, order: ByteOrder, version: Version, phase: usize) -> Bytes {
     let mut e = Encoder::new(order, version);
     // Wherever it has a choice, the encoder shares.
@@ -205,7 +206,7 @@ fn memory_is_laid_out_as_cdr_with_padding_as_members() {
     let memory = Seq::from([small]);
     assert_eq!(memory.as_bytes()[..2], [1, 0]);
     assert_eq!(memory.as_bytes()[4..8], [3, 4, 5, 6]);
-    // A name that somebody has is not given to padding.
+    // Padding does not get the name of another member.
     let renamed = zero::Renamed { a: 1, _pad0: 5, _pad1: Pad::ZERO };
     assert_eq!(renamed._pad0, 5_u32);
 }
@@ -216,7 +217,7 @@ fn padding_is_ignored_on_receipt_and_zero_in_copies() {
     let items: Seq<zero::Nested> = (0..4).map(zero_nested).collect();
     let clean = encoded(&items, order, Version::V1_2, 4);
     let at = 8;
-    // Every octet that no value depends on gets dirty.
+    // Overwrite every byte of padding.
     let mut dirty = BytesMut::from(&clean[..]);
     for element in 0..4 {
         for pad in [3, 9, 10, 15, 24 + 3, 24 + 9, 48 + 1, 48 + 7] {

@@ -41,7 +41,8 @@ pub struct Args {
     /// How messages are written to standard error
     #[arg(long, value_name = "FORM", default_value = "human", global = true)]
     pub message_format: MessageFormat,
-    /// Results are JSON, as with the `--json` of `model`: for programs that have such an option for all of their commands.
+    /// Prints results as JSON, as the `--json` of `model` does. For programs with one such option for all
+    /// commands.
     #[arg(skip)]
     pub json: bool,
     #[command(subcommand)]
@@ -74,10 +75,11 @@ pub(crate) enum Command {
         input: Input,
         #[command(flatten)]
         mapping: Box<Mapping>,
-        /// The Rust module that has the output of `idl!` (`crate::idl`); by default the one where the skeleton stands
+        /// The Rust module with the output of `idl!` (`crate::idl`); by default the module of the skeleton
         #[arg(long, value_name = "PATH")]
         module: Option<String>,
-        /// Print this interface only: a scoped name, or a beginning of names and `*`; by default all of the files given, not of those that they include
+        /// Print this interface only: a scoped name, or a prefix of names and `*`; by default all interfaces
+        /// of the given files, without those of included files
         #[arg(long = "interface", value_name = "PATTERN")]
         interfaces: Vec<String>,
         /// Write to this file
@@ -140,16 +142,19 @@ pub(crate) struct Mapping {
     /// Where references are never nil: scoped names, or beginnings of names and `*`
     #[arg(long, value_name = "PATTERN")]
     non_nil: Vec<String>,
-    /// A trait that structs, exceptions, unions and enums derive: all, or those of a scoped name or beginning and `*`
+    /// A trait that structs, exceptions, unions and enums derive: all, or those of a scoped name, or of a
+    /// prefix and `*`
     #[arg(long, value_name = "[IDL=]PATH")]
     derive: Vec<String>,
-    /// Servants need not implement this: a scoped name, or a beginning of names and `*`; all if not said
+    /// Servants need not implement this: a scoped name, or a prefix of names and `*`; by default all
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     default_bodies: Vec<String>,
-    /// Calls of this interface can be sent with a handler for the reply: a scoped name, or a beginning of names and `*`; all if not said
+    /// Calls of this interface can be sent with a handler for the reply: a scoped name, or a prefix of names
+    /// and `*`; by default all
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     ami: Vec<String>,
-    /// Marshal this by the interpreter: a scoped name of a type or interface, or a beginning of names and `*`; all if not said
+    /// Marshal this with the interpreter: a scoped name of a type or interface, or a prefix of names and `*`;
+    /// by default all
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     interpretive: Vec<String>,
     /// Marshal this type by the interpreter so many times and by compiled code then

@@ -1,4 +1,4 @@
-//! `idlc breaking`: for each rule two versions of an IDL that differ in exactly that, and what exit codes and outputs say.
+//! `idlc breaking`: exit codes and output for two versions of an IDL that differ in one rule, for each rule.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -11,7 +11,8 @@ use serde_json::Value;
 const TYPES: &str = "struct S { long a; }; struct T { long a; }; exception X {}; exception Y {}; \
     interface A { void a(); }; interface B { void b(); }; valuetype V { public long a; };\n";
 
-/// Rule, old, new. What all have is before each. An operation that moves is new in another interface, so that has two rules.
+/// Rule, old IDL, new IDL. A common beginning precedes each of them. An operation that moves is new in
+/// another interface, so it violates two rules.
 const PAIRS: &[(&str, &str, &str)] = &[
     ("type-removed", "struct Gone { long a; };", ""),
     ("type-removed", "interface Gone { void a(); };", ""),

@@ -275,8 +275,8 @@ fn help_has_examples() {
     }
 }
 
-/// IDL of thirty years, as Debian's `omniorb-idl` has it: every file is preprocessed and parsed. What is not part of the
-/// language yet is the only error.
+/// The IDL files of Debian's `omniorb-idl`, written over thirty years. Every file is preprocessed and parsed;
+/// the only allowed errors are unsupported parts of the language.
 #[test]
 fn the_files_of_omniorb_need_only_what_is_not_supported_yet() {
     let root = Path::new("/usr/share/idl/omniORB");

@@ -1,8 +1,8 @@
-//! Work grows as the text does: instructions of whole runs, counted by cachegrind, at one size and at twice that.
-//! Nothing here is timed. Without valgrind it says so.
+//! The work of idlc grows linearly with its text. cachegrind counts the instructions of whole runs, at one
+//! size and at twice that size. Nothing is timed. Without valgrind the test is skipped with a message.
 //!
-//! A run takes a second and a half under valgrind, whatever its text. So the suite counts the shapes of [`COMMON`], and `ZORB_TESTS=all` all of
-//! them (as in `.ci/full`).
+//! A run under valgrind takes 1.5 s, whatever its text. Therefore the suite counts the shapes of [`COMMON`]
+//! only, and `ZORB_TESTS=all` counts all of them (as in `.ci/full`).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! What `idlc` says about each text of the compiler's UI tests, for people and as JSON, and that each kind of error that
-//! an IDL compiler must report has such a text.
+//! The messages of `idlc` for each text of the compiler's UI tests, as text and as JSON. Each kind of error
+//! that an IDL compiler must report has such a text.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -219,7 +219,8 @@ fn every_command_says_all_it_has_to_say_as_json() {
     assert_eq!(run(&["check", "native.idl"]), told(1, &["case-collision"]));
 }
 
-/// The categories of error that an IDL compiler must report, each with the text that has it and the code it is reported by.
+/// The categories of errors that an IDL compiler must report: name, the text with such an error, and the
+/// error's code.
 const CATEGORIES: &[(&str, &str, &str)] = &[
     // Syntax
     ("malformed definition", "syntax_item", "syntax"),

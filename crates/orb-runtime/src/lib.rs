@@ -100,7 +100,8 @@ pub mod wire {
     pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognised};
 }
 
-/// Converts any error to a system exception: `.or_system_exception(SystemExceptionKind::PersistStore)?` in a servant.
+/// Converts any error to a system exception. In a servant:
+/// `.or_system_exception(SystemExceptionKind::PersistStore)?`.
 pub trait ResultExt<T> {
     /// Converts the error to a system exception, COMPLETED_MAYBE, with the error as its source.
     ///

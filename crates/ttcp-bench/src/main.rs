@@ -44,18 +44,20 @@ enum Command {
     Latency(LatencyArgs),
     /// Call with many objects, connections and clients
     Scale(ScaleArgs),
-    /// Flood with bulk octets, with copies and without
+    /// Flood with bulk bytes, with copies and without
     Deposit(DepositArgs),
     /// Time messages of every kind and size, one a frame, as calls and one-way
     ///
-    /// 50 messages of each of 7 kinds in 11 sizes, as calls and one-way, a frame of 70 ms each: 9 minutes for each ORB, 3 for the sockets, 7
-    /// more for JacORB's starts. --frame makes it shorter: run --all has frames of 10 ms, and is done with it in 12 minutes.
+    /// 50 messages of each of 7 kinds in 11 sizes, as calls and one-way, in a frame of 70 ms each. This takes
+    /// 9 minutes for each ORB, 3 for the sockets, and 7 more for JacORB's starts. --frame makes it shorter:
+    /// run --all has frames of 10 ms, and takes 12 minutes.
     Series(SeriesArgs),
     /// Marshal by every step from an interpreter of type codes to compiled stubs
     Ladder(LadderArgs),
-    /// Call in every way while processes are killed, stopped and restarted, and prove that nothing is lost, hung or leaked
+    /// Call in every way while processes are killed, stopped and restarted, and prove that nothing is lost,
+    /// hung or leaked
     Soak(SoakArgs),
-    /// Attack a server in every way, and see what a client that behaves gets from it meanwhile
+    /// Attack a server in every way, and measure its service to a well-behaved client
     Assault(AssaultArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
@@ -95,7 +97,7 @@ enum Command {
     /// The client of an assault that behaves
     #[command(hide = true)]
     AssaultClient(AssaultClientArgs),
-    /// Those who attack
+    /// The attacking process
     #[command(hide = true)]
     AssaultAttackers(AssaultAttackersArgs),
     /// Clients that come all at once

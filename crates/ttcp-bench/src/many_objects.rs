@@ -14,7 +14,8 @@ const SEED: u64 = 0x5eed;
 /// Options of a server about its many objects.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ManyArgs {
-    /// Further objects, each with a servant of its own; PATH.objects gets references to up to 1000 of them, drawn with a fixed seed
+    /// Further objects, each with its own servant; PATH.objects gets references to up to 1000 of them, drawn
+    /// with a fixed seed
     #[arg(long = "objects", id = "many", value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub objects: u32,
     /// How these objects are served

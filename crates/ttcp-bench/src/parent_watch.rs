@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::Args;
 
-/// The option by which a server lives no longer than who started it.
+/// The option by which a server ends with the process that started it.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct ParentWatchArgs {
     /// End when stdin ends: `ttcp run` holds the other end, and the kernel closes it even when that is killed

@@ -45,11 +45,12 @@ pub(crate) struct CallArgs {
     /// IOR:, corbaloc:, corbaname:, file:, a file that holds one, or - for standard input
     #[arg(value_name = "REFERENCE")]
     target: String,
-    /// OPERATION, or INTERFACE.OPERATION, or an attribute; without it, or by INTERFACE alone, all are listed. INTERFACE is Bank::Account
-    /// or a repository id
+    /// OPERATION, or INTERFACE.OPERATION, or an attribute; without it, or with INTERFACE alone, all are
+    /// listed. INTERFACE is Bank::Account or a repository id
     #[arg(value_name = "OPERATION")]
     operation: Option<String>,
-    /// Arguments: an object by their names, an array in their order, or one value; @FILE reads a file, - standard input
+    /// Arguments: an object with their names, an array in their order, or one value; @FILE reads a file, -
+    /// standard input
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
     /// Print a skeleton of the arguments of OPERATION as JSON, and call nothing

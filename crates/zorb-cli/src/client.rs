@@ -30,7 +30,7 @@ pub(crate) struct Client {
     /// An initial reference, for corbaname:rir: and corbaloc:rir:
     #[arg(long, value_name = "NAME=URL", value_parser = init_ref)]
     init_ref: Vec<(String, String)>,
-    /// Trust servers whose certificates these CAs made out, a PEM file: calls go by TLS where a reference offers it
+    /// Trust servers with certificates of these CAs, a PEM file: calls use TLS where a reference offers it
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// Show servers this certificate, a PEM file

@@ -18,7 +18,8 @@ const DECODED: usize = 64;
 /// The option of all commands that says how large messages may be.
 #[derive(Debug, Args)]
 pub(crate) struct MaxMessage {
-    /// The largest message that is received, in bytes or with K, M or G (default: 16M); raises all limits that such a message needs
+    /// The largest message that is received, in bytes or with K, M or G (default: 16M); raises all limits
+    /// that such a message needs
     #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
     max_message: Option<usize>,
 }

@@ -15,7 +15,8 @@ const LONGEST: u64 = 4096;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Login")]
 pub(crate) struct Login {
-    /// Call as this user, NAME or NAME@REALM; the password comes from --password-file, or is asked for at the terminal
+    /// Call as this user, NAME or NAME@REALM; the password comes from --password-file, or from a prompt at
+    /// the terminal
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// A file whose first line is the password

@@ -29,8 +29,8 @@ pub(crate) struct PingArgs {
     /// Time between them
     #[arg(short, long, value_name = "TIME", default_value = "200ms", value_parser = options::duration)]
     interval: Duration,
-    /// Ask whether the object has this interface, by its repository id or as Module::Interface; without it, whether it has that of its
-    /// reference
+    /// Ask whether the object has this interface, by its repository id or as Module::Interface (default: the
+    /// interface of its reference)
     #[arg(long = "type", value_name = "INTERFACE")]
     type_id: Option<String>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
-//! `zorb new`: the files of a project. With `ZORB_TESTS=all`, as in `.ci/full`, cargo checks the project; that compiles zorb with
-//! other features than the tests do, which takes a minute. Servants as they stand in projects are compiled by the test `skeleton`.
+//! `zorb new`: the files of a project. With `ZORB_TESTS=all`, as in `.ci/full`, cargo checks the project.
+//! This takes a minute, because it compiles zorb with other features than the tests do. The test `skeleton`
+//! compiles servants as they are in projects.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

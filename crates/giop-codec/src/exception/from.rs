@@ -57,7 +57,8 @@ macro_rules! short {
         /// ```
         /// use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};
         ///
-        /// let refused = SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID).because("accounts are numbered from 1");
+        /// let refused = SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID)
+        ///     .because("accounts are numbered from 1");
         /// assert_eq!(
         ///     refused.to_string(),
         ///     "BAD_PARAM (OMG minor 14: invalid object id), COMPLETED_NO: accounts are numbered from 1"

@@ -31,7 +31,8 @@ use crate::printable::{OneLine, Printable};
 /// ```
 /// use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 ///
-/// let e = SystemException::new(SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE, CompletionStatus::No)
+/// let kind = SystemExceptionKind::Transient;
+/// let e = SystemException::new(kind, minor::TRANSIENT_NO_USABLE_PROFILE, CompletionStatus::No)
 ///     .because("connection refused by 127.0.0.1:2809");
 /// assert_eq!(
 ///     e.to_string(),

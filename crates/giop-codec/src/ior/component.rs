@@ -333,8 +333,8 @@ pub struct OmniUnixAddress {
 
 /// A server's settings for TLS: the association options that it supports and requires, and the port.
 ///
-/// Source clause: "Security Service / TAG_SSL_SEC_TRANS". Bits: 1 NoProtection, 2 Integrity, 4 Confidentiality,
-/// 32 EstablishTrustInTarget, 64 EstablishTrustInClient.
+/// Source clause: "Security Service / TAG_SSL_SEC_TRANS". Bits: 1 NoProtection, 2 Integrity, 4
+/// Confidentiality, 32 EstablishTrustInTarget, 64 EstablishTrustInClient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SslSecTrans {
     /// Association options that the server supports.

@@ -130,8 +130,13 @@ impl Drop for Graph {
 /// #     fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
 /// #         match part { 0 => self.v.encode(e).map(|()| Flow::Next), _ => self.next.encode_part(e, at) }
 /// #     }
-/// #     fn decode_part(&mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress) -> Result<Flow, DecodeError> {
-/// #         match part { 0 => { self.v = i32::decode(d)?; Ok(Flow::Next) } _ => self.next.decode_part(d, at) }
+/// #     fn decode_part(
+/// #         &mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress,
+/// #     ) -> Result<Flow, DecodeError> {
+/// #         match part {
+/// #             0 => { self.v = i32::decode(d)?; Ok(Flow::Next) }
+/// #             _ => self.next.decode_part(d, at),
+/// #         }
 /// #     }
 /// # }
 ///

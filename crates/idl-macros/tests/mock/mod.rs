@@ -1,5 +1,6 @@
-//! A stand-in for the runtime behind generated code: every call is marshalled, dispatched and unmarshalled in place, or
-//! goes straight to the servant where the reference says so. `idl!(.., crate = crate::mock)` names it.
+//! A stand-in for the runtime that generated code uses. It marshals, dispatches and unmarshals every call in
+//! place, or passes it directly to the servant if the reference says so. `idl!(.., crate = crate::mock)`
+//! selects it.
 #![allow(dead_code, missing_docs, unreachable_pub, unused_imports)]
 
 use std::future::Future;

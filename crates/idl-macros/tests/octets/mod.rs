@@ -1,4 +1,4 @@
-//! Values of generated types as octets and back.
+//! Conversion of values of generated types to bytes and back.
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests; not every one needs all of them")]
 
 use std::fmt::Debug;
@@ -7,7 +7,7 @@ use crate::mock::__private::v1::{
     ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, Version,
 };
 
-/// Encodes and decodes in both orders, behind each possible phase, and cut at each of the first octets.
+/// Encodes and decodes in both byte orders, at each possible phase, and cut after each of the first bytes.
 pub(crate) fn round_trip<T: CdrEncode + CdrDecode + PartialEq + Debug>(value: &T) {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for phase in 0..8 {

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where Debian's package `omniorb-idl` has its files. `libcos4-dev` and `libomniorb4-dev` have none of their own: what
-/// they are made from is here.
+/// The folder of the files of Debian's package `omniorb-idl`. The IDL of `libcos4-dev` and `libomniorb4-dev`
+/// is generated from these files.
 pub(crate) const FOLDER: &str = "/usr/share/idl/omniORB";
 
 /// What omniidl defines, and the files ask for.
@@ -48,7 +48,8 @@ pub(crate) const INCOMPLETE: &[Incomplete] = &[
 
 const SECURITY: &str = "uses CORBA::Policy, PolicyType, Current, ServiceOption or ServiceDetailType, which no file of the package declares";
 
-/// Files of a text of their own: `Naming.idl` declares what `CosNaming.idl` does, and `CosCollection.idl` is a third of all Rust.
+/// Files that are compiled as separate texts. `Naming.idl` repeats the declarations of `CosNaming.idl`, and
+/// `CosCollection.idl` makes up a third of all Rust.
 pub(crate) const APART: &[&str] = &["Naming.idl", "COS/CosCollection.idl"];
 
 /// Files whose Rust is compiled by the suite: of each construct that the corpus has, a file that is small.
@@ -66,7 +67,8 @@ pub(crate) const SAMPLE: &[&str] = &[
     "COS/SSLIOP.idl",
 ];
 
-/// All files, those of the main folder first, with their paths from there; empty where the package is not installed.
+/// Returns the paths of all files, relative to the main folder and with its files first. Empty if the package
+/// is not installed.
 pub(crate) fn files() -> Vec<String> {
     let mut files = Vec::new();
     for folder in ["", "COS"] {

@@ -1,8 +1,9 @@
-//! The IDL files of Debian's omniorb-idl: each is understood as omniidl understands it, and becomes Rust without warnings.
+//! The IDL files of Debian's omniorb-idl: idlc understands each as omniidl does, and generates Rust without
+//! warnings.
 //!
-//! Without the package the tests are skipped, loudly; with `CI=true` that is a failure. All files become 580,000 lines of Rust, which take
-//! rustc minutes: it gets them with `ZORB_TESTS=all` (as in `.ci/full`), otherwise those of [`SAMPLE`]. Cargo does not compile again what has
-//! not changed.
+//! Without the package, the tests are skipped with a message; with `CI=true` they fail. All files become
+//! 580,000 lines of Rust, which rustc compiles in minutes. It compiles them only with `ZORB_TESTS=all` (as in
+//! `.ci/full`), and otherwise those of [`SAMPLE`]. Cargo does not compile unchanged files again.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -46,8 +47,8 @@ fn idlc(command: &[&str], with_help: bool, files: &[PathBuf]) -> Output {
     run.output().unwrap()
 }
 
-/// omniidl, which takes one file, with what shows all that it finds. As idlc does without being told, it takes names that
-/// only case tells from that of the scope around them (`struct Right { ... right; }`).
+/// Runs omniidl on one file, with a back end that prints all that it finds. Like idlc by default, it accepts
+/// names that differ only in case from the name of their scope (`struct Right { ... right; }`).
 fn omniidl(with_help: bool, file: &Path) -> Output {
     let backend = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let mut run = Command::new("omniidl");
@@ -194,8 +195,8 @@ fn files_that_need_help_are_refused_by_both_without_it() {
     });
 }
 
-/// Two texts hold all files; a crate is made of each, and rustc looks at both at the same time. It takes more than ten seconds where these
-/// have changed.
+/// All files are in two texts. Each becomes a crate, and rustc checks both concurrently. This takes more than
+/// ten seconds if the generated Rust has changed.
 #[test]
 fn the_generated_rust_has_no_errors_and_no_warnings() {
     let mut files = corpus();

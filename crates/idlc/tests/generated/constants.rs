@@ -127,7 +127,8 @@ impl Site {
             Some(2) => return self.put(&format!("typedef fixed < §32 , 2 > {name} ;")),
             Some(_) => return self.put(&format!("typedef fixed < 3 , §4 > {name} ;")),
         }
-        // As the standard has it, the type of a constant has no digits; that of the typedef is what sites write.
+        // In the standard's form, the type of the constant has no digits. Applications write the name of the
+        // typedef.
         let written = if self.plan.classic { "fixed".to_owned() } else { ty };
         self.put(&format!("const {written} {name} = {sign}{number} ;"));
         let mut scale = u8::try_from(scale).unwrap();

@@ -1,5 +1,5 @@
-//! IDL that is made up: each set of files is right by construction, with the ids and constants that it must have, or has one fault whose kind
-//! and line are known. With `ZORB_TESTS=all` there are many more of them (as in `.ci/full`).
+//! Generated IDL. Each set of files is either correct by construction, with known ids and constants, or has
+//! one fault of a known kind and line. `ZORB_TESTS=all` tests many more sets (as in `.ci/full`).
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 

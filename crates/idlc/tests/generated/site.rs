@@ -166,7 +166,8 @@ impl Site {
         &mut self.files[file].1
     }
 
-    /// Writes tokens, which blanks are between, with what may stand between tokens. `§` is before the token of the fault.
+    /// Writes the tokens of a text that is separated by blanks, with random white space and comments between
+    /// them. `§` marks the token of the fault.
     pub(crate) fn put(&mut self, tokens: &str) {
         for token in tokens.split_whitespace() {
             let between = match self.random.below(24) {

@@ -153,7 +153,7 @@ fn items(rust: &TokenStream) -> String {
     text.replace(&name, "")
 }
 
-/// It takes more than ten seconds where the generated Rust has changed: rustc looks at a crate that has all of it.
+/// This takes more than ten seconds if the generated Rust has changed: rustc checks a crate with all of it.
 #[test]
 fn the_table_of_productions_is_true() {
     let mut table = String::new();

@@ -9,11 +9,11 @@ const LINTS: &str = "#![forbid(unsafe_code)]
 #![deny(nonstandard_style, future_incompatible, rust_2018_idioms, unused_results, let_underscore_drop)]
 ";
 
-/// Lets rustc look at generated Rust, a crate for each text with its name. A workspace of their own in the folder for
-/// temporary files, with what is built already: nothing is compiled again that has not changed.
+/// Checks generated Rust with rustc: one crate for each named text, in a workspace in the folder for
+/// temporary files. The workspace keeps earlier build results, so unchanged code is not compiled again.
 ///
 /// # Panics
-/// Where rustc has anything to say, or the Rust silences it.
+/// If rustc reports anything, or the Rust suppresses lints.
 pub(crate) fn rustc_accepts(workspace: &str, crates: &[(&str, String)]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -37,7 +37,8 @@ const SINGLE_READ: usize = 64;
 /// # use orb_runtime::{ObjectRef, Reference, fan_out};
 /// # use std::time::Duration;
 /// # async fn ask(objects: Vec<ObjectRef>) {
-/// let answers = fan_out(&objects, Duration::from_millis(500), |object| async move { object.non_existent().await }).await;
+/// let timeout = Duration::from_millis(500);
+/// let answers = fan_out(&objects, timeout, |object| async move { object.non_existent().await }).await;
 /// for answer in answers {
 ///     match answer.result {
 ///         Ok(gone) => println!("{:?}: {gone}", answer.reference),

@@ -71,7 +71,8 @@ pub(crate) const READ_ROLE_IDLE: Duration = Duration::from_millis(100);
 /// for it.
 const SLOW_READ_BYTES: usize = 64 * 1024;
 
-/// Number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read was smaller than [`SEGMENT_READ_BYTES`].
+/// Number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read was smaller than
+/// [`SEGMENT_READ_BYTES`].
 const LOW_WATER_MIN_REST: usize = 16 * 1024;
 
 /// A few TCP segments of a slow network, in bytes.
@@ -110,7 +111,7 @@ pub(crate) struct SharedConnection {
     lost_oneways: Arc<AtomicBool>,
 }
 
-/// The state of a connection, behind its lock.
+/// The state of a connection, protected by its lock.
 pub(crate) struct State {
     pub(crate) machine: Connection,
     pub(crate) roles: Roles,

@@ -17,8 +17,9 @@ use crate::connection::{LOW_WATER, SLOW_READ_BYTES, SharedConnection, State, bef
 use crate::transport::uring::UringSocket;
 use crate::transport::{AtATime, RingRead};
 
-/// Time for [`SLOW_READ_BYTES`] bytes from which a large message counts as slow. The kernel then waits for much at a
-/// time. It would otherwise handle each segment separately while one operation receives the whole message.
+/// Time for [`SLOW_READ_BYTES`] bytes from which a large message counts as slow. The kernel then waits for
+/// larger amounts. It would otherwise handle each segment separately while one operation receives the whole
+/// message.
 const SLOW: Duration = Duration::from_micros(200);
 
 /// Number of replies that a caller may take by spinning before other tasks of its thread run, the driver

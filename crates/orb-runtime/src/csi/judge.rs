@@ -328,7 +328,8 @@ impl Guard {
     }
 }
 
-/// Returns the principal of a request that `asserted_by` sends: the asserted identity, or otherwise the asserted_by.
+/// Returns the principal of a request that `asserted_by` sends: the asserted identity, or `asserted_by`
+/// itself if none is asserted.
 fn asserted(
     logins: &Logins,
     asserted_by: Option<Arc<Principal>>,

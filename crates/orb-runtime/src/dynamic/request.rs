@@ -34,7 +34,8 @@ use crate::runtime::Shared;
 /// use orb_runtime::types::TypeCode;
 /// # use orb_runtime::ObjectRef;
 /// # async fn call(account: ObjectRef) -> Result<(), DynamicException> {
-/// let deposited = Request::new(&account, "deposit").input("amount", 10.0)?.returns(TypeCode::DOUBLE).invoke().await?;
+/// let deposit = Request::new(&account, "deposit").input("amount", 10.0)?.returns(TypeCode::DOUBLE);
+/// let deposited = deposit.invoke().await?;
 /// println!("{}", deposited.get::<f64>()?);
 /// # Ok(()) }
 /// ```
@@ -191,7 +192,8 @@ impl Request {
         self
     }
 
-    /// With properties for the operation's `context` clause: all of them, or, of an operation of an [`Interface`], those that its clause lists.
+    /// Adds properties for the operation's `context` clause. Of an operation of an [`Interface`], only the
+    /// properties that its clause lists are sent; otherwise all of them.
     #[doc(alias = "ctx")]
     pub fn context(mut self, context: &Context) -> Self {
         self.context = Some(context.clone());

@@ -87,8 +87,8 @@ impl DecodeContext for Shared {
 impl Orb {
     /// Adds value types that are known only by their type codes, such as those of IDL that is read at run
     /// time. Dynamic calls and servants, and the JSON reader for them, accept values of these types where a
-    /// base type is expected. A type that is also [registered](crate::OrbBuilder::register_value_type) is read as its Rust
-    /// type.
+    /// base type is expected. A type that is also [registered](crate::OrbBuilder::register_value_type) is
+    /// read as its Rust type.
     pub fn add_value_types(&self, types: &ValueTypes) {
         let mut all = self.core().known().values.write().unwrap_or_else(PoisonError::into_inner);
         all.extend(types.into_iter().cloned());

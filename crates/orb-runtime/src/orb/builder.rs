@@ -179,8 +179,9 @@ impl OrbBuilder {
     ///
     /// Clients remember the address of a server and call it as soon as it listens again. Without `hold`, a
     /// request that arrives before its object is active gets OBJECT_NOT_EXIST, which means that the object is
-    /// gone permanently. With `start_paused`, the request waits. Slow initialization, such as opening a database,
-    /// belongs before [`build`](Self::build): until then nothing listens, and clients get TRANSIENT.
+    /// gone permanently. With `start_paused`, the request waits. Slow initialization, such as opening a
+    /// database, belongs before [`build`](Self::build): until then nothing listens, and clients get
+    /// TRANSIENT.
     ///
     /// ```no_run
     /// # use orb_runtime::Orb;
@@ -379,10 +380,11 @@ impl OrbBuilder {
     /// that does not listen can have references then. They carry a made-up address (`ff10::…`, multicast of a
     /// reserved scope) that is only usable by such servers.
     ///
-    /// The server decides whether it calls back: zorb by [`accept_bidirectional`](Self::accept_bidirectional), omniORB
-    /// and JacORB by their policies and options. A server that does may call any object of this ORB whose key
-    /// it knows. This side keeps the connections open while they are idle, unless [`Limits::idle_timeout`] is
-    /// set. Callbacks end with the connection, until the client calls again.
+    /// The server decides whether it calls back: zorb by
+    /// [`accept_bidirectional`](Self::accept_bidirectional), omniORB and JacORB by their policies and
+    /// options. A server that does may call any object of this ORB whose key it knows. This side keeps the
+    /// connections open while they are idle, unless [`Limits::idle_timeout`] is set. Callbacks end with the
+    /// connection, until the client calls again.
     ///
     /// Replies are read by the connection's task instead of the caller, so calls take slightly longer.
     #[doc(alias = "BiDirPolicy")]

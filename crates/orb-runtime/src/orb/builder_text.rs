@@ -21,7 +21,8 @@ impl OrbBuilder {
     /// is `CODESET_INCOMPATIBLE` minor OMG 1. Calls without text still work.
     /// ```
     /// # use orb_runtime::{Orb, wire::CodeSetId};
-    /// let builder = Orb::builder().char_code_sets(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1]);
+    /// let conversion = [CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1];
+    /// let builder = Orb::builder().char_code_sets(CodeSetId::UTF_8, &conversion);
     /// ```
     #[doc(alias = "nativeCharCodeSet")]
     pub fn char_code_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {

@@ -30,8 +30,8 @@ impl OrbBuilder {
         self.credentials(Credentials::login(user, password))
     }
 
-    /// Sets the authorizer of requests that arrive over connections, such as [`Rules`](crate::csi::Rules) from a
-    /// file. By default all requests are allowed.
+    /// Sets the authorizer of requests that arrive over connections, such as [`Rules`](crate::csi::Rules)
+    /// from a file. By default all requests are allowed.
     pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
         self.parts.security.authorizer = Some(Arc::new(authorizer));
         self

@@ -58,8 +58,8 @@ impl Orb {
     /// were not executed.
     ///
     /// Oneways have no answer: those that have arrived, including those in the socket buffers, are executed
-    /// first. Requests that [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) or a POA manager holds are not
-    /// executed; [`ShutdownReport::discarded_oneways`] counts the oneways among them.
+    /// first. Requests that [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) or a POA manager
+    /// holds are not executed; [`ShutdownReport::discarded_oneways`] counts the oneways among them.
     ///
     /// Servants may make calls until they finish. Other calls get `BAD_INV_ORDER`. Threads of
     /// `Transport::IoUringThreads` have ended afterwards, except those that a servant blocks, for which it

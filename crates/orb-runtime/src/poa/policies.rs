@@ -11,7 +11,8 @@ use crate::poa::policy::{
 ///
 /// ```
 /// # use orb_runtime::poa::*;
-/// let policies = Policies::from_list(&[LifespanPolicy::Persistent.into(), IdAssignmentPolicy::User.into()])?;
+/// let policies =
+///     Policies::from_list(&[LifespanPolicy::Persistent.into(), IdAssignmentPolicy::User.into()])?;
 /// assert_eq!(policies.lifespan, LifespanPolicy::Persistent);
 /// assert_eq!(policies.servant_retention, ServantRetentionPolicy::Retain);
 ///

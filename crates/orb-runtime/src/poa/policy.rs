@@ -4,7 +4,8 @@ use std::fmt;
 
 /// The ids of the policies that apply to a POA (`CORBA::PolicyType`).
 ///
-/// Source clause: "The Object Adapter / PortableServer / Policies", and "Bi-Directional GIOP" of the last one.
+/// Source clause: "The Object Adapter / PortableServer / Policies", and for the last one "Bi-Directional
+/// GIOP".
 pub mod policy_id {
     /// [`ThreadModel`](super::ThreadModel).
     pub const THREAD: u32 = 16;

@@ -10,7 +10,8 @@ use giop_codec::{EncodeError, EncodeErrorKind};
 /// Another location of the object. The caller sends this request there and, while that location responds, the
 /// following ones too.
 ///
-/// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`PortableServer::ForwardRequest`).
+/// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces"
+/// (`PortableServer::ForwardRequest`).
 #[doc(alias = "PortableServer::ForwardRequest")]
 #[derive(Debug, Clone)]
 pub struct ForwardRequest {

@@ -473,8 +473,8 @@ impl Driver {
         };
         match ready {
             Poll::Pending => {
-                // A further message is expected at once only after a request. A caller cannot spin on the ring
-                // of another thread.
+                // A further message is expected at once only after a request. A caller cannot spin on the
+                // ring of another thread.
                 let called = state.machine.calls_waiting() == 1 && link.thread().is_some();
                 let mut came = false;
                 if served > 0 || called {

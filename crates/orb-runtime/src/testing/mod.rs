@@ -12,7 +12,8 @@
 //! # mod zorb { pub use orb_runtime::*; }
 //! use zorb::testing::{Cut, PipeFaults, pair};
 //!
-//! # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+//! # runtime.unwrap().block_on(async {
 //! let orbs = pair();
 //! let mut replies = PipeFaults::default();
 //! (replies.cut_after, replies.cut) = (Some(30), Cut::Reset);

@@ -23,7 +23,8 @@ const REPLAY: &str = "ZORB_FAULTS";
 /// use std::time::Duration;
 /// use zorb::testing::{Faults, pair, seeds};
 ///
-/// # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+/// # runtime.unwrap().block_on(async {
 /// // 20 seeds, or the one in ZORB_FAULTS.
 /// for seed in seeds(20) {
 ///     let orbs = pair();

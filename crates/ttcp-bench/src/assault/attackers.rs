@@ -29,7 +29,7 @@ const MADE_GOOD: Duration = Duration::from_millis(20);
 /// Options of `ttcp assault-attackers`.
 #[derive(Debug, Clone, Args)]
 pub struct AssaultAttackersArgs {
-    /// Whom they attack
+    /// Address of the attacked server
     #[arg(long)]
     pub server: SocketAddr,
     /// From how many addresses

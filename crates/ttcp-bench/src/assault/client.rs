@@ -32,7 +32,7 @@ pub struct AssaultClientArgs {
     /// How connections are read and written
     #[arg(long, value_enum)]
     pub transport: Transport,
-    /// Whom it calls
+    /// Address of the called server
     #[arg(long)]
     pub server: SocketAddr,
     /// Calls a second

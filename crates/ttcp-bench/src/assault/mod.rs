@@ -43,8 +43,8 @@ pub struct AssaultArgs {
     /// Slow peers (default: 1000; --quick: 100)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub peers: Option<u32>,
-    /// What each attack does a second, all its peers together: octets of slow peers, bombs, connections, and bursts of 100 CancelRequests and
-    /// LocateRequests (default: 1000; --quick: 200)
+    /// Rate of each attack per second, of all its peers together: bytes of slow peers, bombs, connections,
+    /// and bursts of 100 CancelRequests and LocateRequests (default: 1000; --quick: 200)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: Option<u32>,
     /// Attack without a pace: as much as the attackers get of the processors, which they take from the others
@@ -53,7 +53,8 @@ pub struct AssaultArgs {
     /// Addresses that the attackers come from: 127.0.0.2 and on; the client has 127.0.0.1 for itself
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=200))]
     pub addresses: u8,
-    /// Calls a second of the client that behaves, at fixed moments, over one connection (default: 500; --quick: 100)
+    /// Calls per second of the well-behaved client, at fixed moments, over one connection (default: 500;
+    /// --quick: 100)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: Option<u32>,
     /// How much the 99th percentile of its calls may grow

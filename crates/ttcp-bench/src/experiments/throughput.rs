@@ -61,24 +61,27 @@ pub struct ThroughputArgs {
     /// Element types (default: short, char, long, octet, double, struct; struct32 for sockets)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
-    /// Sizes of the sender's buffer (default: 1K, 2K, 4K and so on to 1M; each second of them where a link is slow)
+    /// Sizes of the sender's buffer (default: 1K, 2K, 4K and so on to 1M; every second one of these over slow
+    /// links)
     #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
     /// Sizes of both socket queues of both sides; `auto`: as the kernel sees fit (default: auto,8K,64K)
     #[arg(long, value_parser = queue, value_delimiter = ',', value_name = "SIZES")]
     pub queues: Option<Vec<u64>>,
-    /// User bytes of each flood (default: 64M; 8M through queues under 16 KiB; what takes a quarter of a second where a link is slow)
+    /// User bytes of each flood (default: 64M; 8M through queues under 16 KiB; over slow links, the bytes of
+    /// a quarter of a second)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
-    /// What is between client and server: `loopback`, and links of so many Mbit/s (default: loopback,155,622,1000; with
-    /// --host none of them)
+    /// What is between client and server: `loopback`, and links of so many Mbit/s (default:
+    /// loopback,155,622,1000; with --host none of them)
     ///
-    /// MBIT_S or MBIT_S:MTU. A slow link is a pair of virtual devices between two network namespaces, which are there only
-    /// while it is measured. That takes root, or user namespaces, and iproute2; without them such links are left out. Queues
-    /// are automatic there if --queues does not say.
+    /// MBIT_S or MBIT_S:MTU. A slow link is a pair of virtual devices between two network namespaces, which
+    /// exist only during its measurement. It requires root or user namespaces, and iproute2; without them
+    /// such links are skipped. Its queues are automatic unless --queues is given.
     #[arg(long, value_delimiter = ',', value_name = "LINKS")]
     pub links: Option<Vec<Link>>,
-    /// Start servers on another machine, and measure over what is between: its IPv4 address, as it is reached from here
+    /// Start servers on another machine and measure over the network to it: its IPv4 address, as reached from
+    /// here
     ///
     /// This program and the peers are at the same paths there.
     #[arg(long, value_name = "ADDRESS")]

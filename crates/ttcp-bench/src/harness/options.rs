@@ -29,10 +29,11 @@ pub struct CommonArgs {
     pub peers: Option<Vec<String>>,
     /// A further peer: NAME=SERVER_CMD::CLIENT_CMD
     ///
-    /// Words are split at blanks. {dir} stands for a directory of this run's own, {host} for the address that servers listen at (without it in its server's words a
-    /// peer is measured over loopback only); in the client's words {ready} for what
-    /// the server said after READY, {port} for the digits at its end, {args} for the test and its options (else they
-    /// come last). In the server's words {check} stands for --check where contents are to be checked, else for nothing.
+    /// Words are split at blanks. {dir} stands for a directory of this run. {host} stands for the address
+    /// that servers listen at; without it in its server's words, a peer is measured over loopback only. In
+    /// the client's words, {ready} stands for the text after READY in the server's output, {port} for the
+    /// digits at its end, and {args} for the test and its options, which otherwise come last. In the server's
+    /// words, {check} stands for --check if contents are checked, and otherwise for nothing.
     #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
     pub extra: Vec<Peer>,
     /// Keep servers on one core and clients on another: steadier figures, for peers of one thread

@@ -10,7 +10,7 @@ use zorb::{Bytes, Char, Seq, Typed};
 #[allow(missing_docs, reason = "generated")]
 pub mod idl {
     zorb::idl! {
-        /// With 8 octets at its end, so that 32 are a power of two.
+        /// Padded by 8 bytes, so that 32 bytes are a power of two.
         struct BinStruct { short s; char c; long l; octet o; double d; octet pad[8]; };
     }
 }
@@ -36,7 +36,7 @@ pub enum Kind {
     BinStruct,
 }
 
-/// The byte order of octets.
+/// The byte order of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {

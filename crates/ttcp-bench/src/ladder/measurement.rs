@@ -18,13 +18,13 @@ use crate::work::{parse_bytes, parse_size};
 /// Minimum duration of a measured part. The work is repeated until it is reached.
 const LEAST: Duration = Duration::from_millis(20);
 
-/// Who marshals.
+/// The direction that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Values to octets
+    /// Values to bytes
     Sender,
-    /// Octets to values, which are then freed
+    /// Bytes to values, which are then freed
     Receiver,
 }
 
@@ -45,7 +45,7 @@ pub struct LadderStepArgs {
     /// What the sequences are of
     #[arg(long = "type", value_enum, default_value_t = Kind::Double)]
     pub kind: Kind,
-    /// The order of the octets
+    /// The byte order
     #[arg(long, value_enum, default_value_t = Order::Native)]
     pub order: Order,
     /// What is measured

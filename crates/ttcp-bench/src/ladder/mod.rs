@@ -58,7 +58,7 @@ pub enum Step {
     Program,
     /// 7: compiled stubs
     Compiled,
-    /// No step, but what sockets do: octets are copied as they are
+    /// No step: bytes are copied unchanged, as sockets do
     Raw,
 }
 

@@ -39,7 +39,7 @@ pub struct RawServerArgs {
     /// Hold replies to pings back while more requests are already read in
     #[arg(long)]
     pub batch: bool,
-    /// Compare each octet with what clients send, and end where one differs
+    /// Compare each byte with the one that clients send, and end at the first difference
     #[arg(long)]
     pub check: bool,
     /// Common options.

@@ -36,8 +36,8 @@ pub struct RunArgs {
     /// All experiments, by all peers that are built, into --out: for hours, and goes on where it ended
     #[arg(long, conflicts_with_all = ["tests", "types", "sizes", "total", "n", "depth", "processor"])]
     pub all: bool,
-    /// Options of every experiment. Of the table: five rounds, three with --quick, which takes under a minute in total; `--peers none`: only
-    /// those of --peer; --out and --dry-run are for --all.
+    /// Options of every experiment. For the table: five rounds, three with --quick, which takes under a
+    /// minute in total; `--peers none`: only those of --peer; --out and --dry-run are for --all.
     #[command(flatten)]
     pub common: CommonArgs,
     /// Only these tests

@@ -26,7 +26,8 @@ pub(crate) enum IorCommand {
         #[arg(value_name = "REFERENCE")]
         target: String,
     },
-    /// Tries each address of a reference from this machine, and says which lead to the object and why others do not
+    /// Tries each address of a reference from this machine; reports which lead to the object, and why others
+    /// do not
     Check(CheckArgs),
     /// Prints a reference to an object at an address
     Make(MakeArgs),

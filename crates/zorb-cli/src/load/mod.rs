@@ -56,7 +56,7 @@ pub(crate) struct LoadArgs {
     /// Arguments, as for zorb call; they are encoded once
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
-    /// Calls under way at the same time
+    /// Concurrent calls
     #[arg(short, long, value_name = "CALLS", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: u32,
     /// Calls in all

@@ -8,13 +8,14 @@ use cos_naming::store::{EtcdConfig, Reads};
 /// Where an etcd cluster is.
 #[derive(Debug, Args)]
 pub(super) struct EtcdArgs {
-    /// Keep names in etcd, for several servers of one service: http://HOST:PORT or https://HOST:PORT of a member, once for each
+    /// Keep names in etcd, for several servers of one service: http://HOST:PORT or https://HOST:PORT of a
+    /// member, once for each
     #[arg(long = "etcd", value_name = "URL", conflicts_with_all = ["store", "memory"])]
     members: Vec<String>,
     /// What its keys begin with
     #[arg(long, value_name = "PREFIX", default_value = "/zorb/names", requires = "members")]
     etcd_prefix: String,
-    /// The certificates of those who vouch for the members, for https://
+    /// The CA certificates that verify the members, for https://
     #[arg(long, value_name = "PEM", requires = "members")]
     etcd_ca: Option<PathBuf>,
     /// This side's certificates, where members ask for them
@@ -23,7 +24,7 @@ pub(super) struct EtcdArgs {
     /// And its key
     #[arg(long, value_name = "PEM", requires = "etcd_cert")]
     etcd_key: Option<PathBuf>,
-    /// Who logs in, by the password in the environment variable ZORB_ETCD_PASSWORD
+    /// The user of the login, with the password in the environment variable ZORB_ETCD_PASSWORD
     #[arg(long, value_name = "USER", requires = "members")]
     etcd_user: Option<String>,
     /// Have every lookup ask etcd: none gives what was bound a moment ago, and none works while etcd is away

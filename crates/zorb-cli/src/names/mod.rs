@@ -43,8 +43,8 @@ A name is a/b.kind/c: `/` separates its parts, a dot the kind, and a backslash s
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NamesArgs {
-    /// The naming service: a URL or reference of a naming context, or a file that holds one (default: --init-ref NameService=URL, else
-    /// that on this machine at port 2809)
+    /// The naming service: a URL or reference of a naming context, or a file with one (default: --init-ref
+    /// NameService=URL, else the service on this machine at port 2809)
     #[arg(long, value_name = "REFERENCE", global = true)]
     service: Option<String>,
     #[command(flatten)]
@@ -100,7 +100,8 @@ enum NamesCommand {
         /// The object is a context: names lead on through it
         #[arg(long)]
         context: bool,
-        /// For so long: then the name is free again, unless the same is done before. Services of zorb that keep their names in etcd can
+        /// The time after which the name is free again, unless the command is repeated before. Supported by
+        /// services of zorb that keep their names in etcd
         #[arg(long = "for", value_name = "SECONDS", conflicts_with_all = ["replace", "context"])]
         seconds: Option<u32>,
     },
@@ -116,9 +117,11 @@ enum NamesCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Prints changes of names as they come, until Ctrl-C: bound, unbound, bound to something else. Any service is asked again and again
+    /// Prints changes of names until Ctrl-C: bound, unbound, bound to something else. Works with any service,
+    /// which is polled
     Watch(watch::WatchArgs),
-    /// Says whether a service of zorb knows the latest of its names: where those that keep them are away it reads what it has of them
+    /// Reports whether a service of zorb knows the latest of its names; if its store is unavailable, it reads
+    /// its own copy
     Status,
     /// Is a naming service, until Ctrl-C: port 2809 of this machine, and a file that keeps the names
     Serve(Later<Box<ServeArgs>>),

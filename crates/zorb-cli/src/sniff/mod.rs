@@ -84,7 +84,8 @@ pub(crate) struct SniffArgs {
     /// Send the requests of a capture to --to, and compare the replies with those of the capture
     #[arg(long, value_name = "FILE", requires = "to")]
     replay: Option<PathBuf>,
-    /// Tell only messages of this operation, type or peer: operation=NAME, type=Module::Interface, peer=HOST[:PORT]; * stands for anything
+    /// Report only messages of this operation, type or peer: operation=NAME, type=Module::Interface,
+    /// peer=HOST[:PORT]; * stands for anything
     #[arg(long, value_name = "WHAT=PATTERN", value_parser = filter::condition)]
     filter: Vec<filter::Condition>,
     /// The interface of an object, by its key; may be given again

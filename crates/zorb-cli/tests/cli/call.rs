@@ -1,4 +1,5 @@
-//! `zorb call`: which interface an object has, what is said of arguments that do not fit, and skeletons of arguments.
+//! `zorb call`: the interface of an object, messages about arguments that do not fit, and skeletons of
+//! arguments.
 
 use serde_json::json;
 

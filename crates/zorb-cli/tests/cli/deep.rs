@@ -1,4 +1,5 @@
-//! Values of strangers that nest without an end, or that are small in a message and large in memory: every command refuses or outlives them.
+//! Untrusted values that nest without end, or that are small in a message and large in memory. Every command
+//! refuses or survives them.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -228,8 +228,8 @@ fn contexts_that_are_made_up_end_at_the_bound() {
     });
 }
 
-/// The server of the contexts takes a request for each of the twenty, and then closes the connection: a program that waited for one
-/// after the other would not get that far within its time.
+/// The server of the contexts accepts a request for each of the twenty, and then closes the connection. A
+/// program that waited for one context after the other would exceed its time.
 #[test]
 fn contexts_that_do_not_answer_are_waited_for_together() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,5 @@
-//! Exit codes: 0 all is well, 1 the answer is no, 2 the command line is wrong, 3 it could not be found out. And ends of pipes.
+//! Exit codes: 0 success, 1 the answer is no, 2 wrong command line, 3 the answer could not be found out. Also
+//! closed pipes.
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,6 @@
-//! The documentation: all Rust in `docs` and in `README.md` is compiled by the doc tests of `zorb`. Of the guide, `docs/guide`, besides: every page is
-//! in the book, every link leads somewhere, IDL is what the compiler takes, and command lines are what this program takes.
+//! The documentation. The doc tests of `zorb` compile all Rust in `docs` and in `README.md`. These tests
+//! check the guide, `docs/guide`: every page is in the book, every link has a target, the compiler accepts
+//! the IDL, and this program accepts the command lines.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -129,7 +130,8 @@ fn every_page_is_in_the_book_and_every_link_leads_somewhere() {
     assert_eq!(pages, listed, "SUMMARY.md has not the pages that are there");
     let mut wrong = Vec::new();
     for page in &pages {
-        // Links of what is included lead from where it stands; those to other pages of the book do so in the book, too.
+        // Links of an included page are valid at its own place; those to other pages of the book are also
+        // valid in the book.
         let path = source().join(page);
         let real = included(&path).unwrap_or_else(|| path.clone());
         let (_, prose) = blocks(&read(&real));
@@ -149,7 +151,7 @@ fn every_page_is_in_the_book_and_every_link_leads_somewhere() {
                 wrong.push(format!("{page}: {link}: no such file"));
                 continue;
             }
-            // What is included may lead to other pages that are, but not to files that no reader of the book has.
+            // An included page may link to other included pages, but not to files outside the book.
             let shown =
                 |page: &String| included(&source().join(page)).and_then(|file| file.canonicalize().ok());
             if real != path
@@ -233,7 +235,7 @@ fn command(at: &str, line: &str) {
         "idlc" => vec!["idl".to_owned()],
         _ => return,
     };
-    // What stands behind `--` is for the ORB.
+    // Arguments after `--` are for the ORB.
     args.extend(words.take_while(|word| word != "--"));
     // Whatever comes before it has to be right, and nothing is done.
     args.push("--help".to_owned());

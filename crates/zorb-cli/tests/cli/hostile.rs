@@ -1,4 +1,5 @@
-//! Text of peers with escape sequences, line breaks and bidirectional overrides: none of it reaches a terminal as it is.
+//! Untrusted text with escape sequences, line breaks and bidirectional overrides never reaches a terminal
+//! unchanged.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -19,17 +20,20 @@ use super::terminal::Terminal;
 use super::wire::{Capture, Form, Line};
 use super::{Run, beside, zorb};
 
-/// A title, a question to the terminal, a line that looks like one of ours, a carriage return; and the text of an escape.
+/// A title, a question to the terminal, a line that looks like one of zorb's, a carriage return; and the text
+/// of an escape.
 const ASCII: &str = "\u{1b}]0;owned\u{7}\u{1b}[5n\nzorb: all is well\r\\x41";
 /// How it is shown.
 const SHOWN: &str = r"\x1b]0;owned\x07\x1b[5n\nzorb: all is well\r\\x41";
 
-/// The same with a control sequence of C1, an override, an isolate and a character without width; and one that is to stay.
+/// The same with a control sequence of C1, an override, an isolate and a zero-width character, followed by a
+/// character that remains unchanged.
 fn wide() -> String {
     format!("{ASCII}\u{9b}5n\u{202e}\u{2066}\u{200b}ü")
 }
 
-/// Runs a command in a terminal of its own; what is shown has nothing that a terminal obeys or hides but line breaks, and `wanted`.
+/// Runs a command in its own terminal. The output must contain `wanted`, and no characters that a terminal
+/// interprets or hides except line breaks.
 fn shows(args: &[&str], wanted: &str) {
     let mut terminal = Terminal::start(&[args, &["--color", "never"]].concat(), &[]);
     let shown = terminal.until("");
@@ -149,7 +153,8 @@ fn answers_and_logs_of_calls_are_shown_escaped() {
     is_plain(&(ready + &shown + &server.until("")), &serve);
 }
 
-/// A server that answers each request with a user exception of that id, says yes to `_is_a`, and is asked where objects are.
+/// A server that answers each request with a user exception of that id. It answers yes to `_is_a`, and
+/// supports LocateRequests.
 fn raises(id: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

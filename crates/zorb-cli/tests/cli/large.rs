@@ -101,7 +101,8 @@ fn values_that_take_much_more_memory_than_their_message_come_with_the_same_optio
     });
 }
 
-/// Text of the JSON and a piece of its lines, but no tree of it: of shorts that would take 16 times as much as in the message.
+/// The answer needs memory for the text of the JSON and a piece of its lines, but no tree. A tree of shorts
+/// would take 16 times as much memory as the message.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_answer_is_printed_in_the_memory_that_its_values_may_take() {

@@ -201,7 +201,8 @@ fn calls_between_omniorb_and_zorb_are_told() {
         told = proxy.json();
     }
     assert_eq!((&told["operation"], &told["body"]["$result"]), (&json!("plus_one"), &json!(42)));
-    // omniORB calls omniORB: all of its checks, in every type of the IDL. Somebody reads what is told of them, as the proxy waits otherwise.
+    // omniORB calls omniORB: all of its checks, in every type of the IDL. A thread reads the proxy's output,
+    // because the proxy would otherwise block.
     let mut rest = std::mem::replace(&mut proxy.out, Box::new(std::io::empty()));
     let reader = std::thread::spawn(move || std::io::copy(&mut rest, &mut std::io::sink()).unwrap());
     let checks = Command::new(client).args(["--ior", &through, "--seconds", "60"]).output().unwrap();
@@ -244,7 +245,8 @@ fn live_captures_are_read() {
             let mut capture = Beside::spawn(command.stderr(Stdio::piped()));
             let mut said = BufReader::new(capture.child.stderr.take().unwrap());
             let mut line = String::new();
-            // The last line before it begins; who may not capture is told so, and ends.
+            // The last line before the capture begins. A program without the right to capture prints a
+            // message and ends.
             while !line.contains("listening on") && !line.starts_with("File:") {
                 line.clear();
                 if said.read_line(&mut line).unwrap() == 0 {

@@ -22,7 +22,8 @@ impl guarded::VaultServant for Vault {
 
 const IDL: &str = "module Guarded { interface Vault { string look(); }; };";
 
-/// Runs `work` beside a server that knows ann, with the reference of its vault, the same as a URL, and a folder with `idl` and `password`.
+/// Runs `work` beside a server that knows the user ann. Passes the reference of its vault, the same as a URL,
+/// and a folder with `idl` and `password`.
 pub(crate) fn beside_a_vault(work: impl FnOnce(&str, &str, &std::path::Path) + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

@@ -122,7 +122,7 @@ fn zorb(args: &[&str], stdin: &str) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Who does not read its input may end before it has it.
+    // A program that does not read its input may end before the input is written.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
     Run {

@@ -41,7 +41,8 @@ fn the_context_that_is_missing_on_the_way_to_a_name_is_named() {
     );
 }
 
-/// The bytes of Sun's bootstrap protocol, as the JDK's ORB writes them: GIOP 1.0, big endian, `get("NameService")` of the key INIT.
+/// The bytes of Sun's bootstrap protocol, as the JDK's ORB writes them: GIOP 1.0, big endian,
+/// `get("NameService")` with the key INIT.
 #[test]
 fn a_program_that_knows_host_and_port_finds_the_names() {
     let served = Names::kept(&["--memory", "--bootstrap"]);

@@ -1,5 +1,5 @@
-//! The sessions of the guide's page on the command line: each command prints what the page shows, and works with omniORB's
-//! programs too.
+//! The sessions on the guide's page on the command line. Each command prints what the page shows, and works
+//! with omniORB's programs too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -184,7 +184,7 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
         capture.send(&mut line, true, &form.request(id, b"Account\xff", operation, contexts, |_| {}));
         capture.send(&mut line, false, &form.reply(id, status, &[], body));
     };
-    // The code sets hold for what comes behind them.
+    // The code sets apply to the following messages.
     call("_get_owner", ReplyStatus::NoException, &|e| {
         e.put_len(5).unwrap();
         e.put_raw("Zoë\0".as_bytes());

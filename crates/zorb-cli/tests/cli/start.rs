@@ -45,7 +45,8 @@ fn status(address: &str) -> Value {
 #[test]
 fn a_call_that_comes_before_its_object_is_active_waits_for_it() {
     let (idl, folder) = (bank(), tempfile::tempdir().unwrap());
-    // The first reference goes into a pipe, so the server stands still until that is read. The second object is not active yet.
+    // The first reference goes into a pipe, so the server blocks until the pipe is read. The second object is
+    // not active yet.
     let pipe = folder.path().join("A.ior");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -72,8 +73,8 @@ fn a_call_that_comes_before_its_object_is_active_waits_for_it() {
     assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
 }
 
-/// Runs a command whose threads want stacks of this many bytes, within this many KiB of address space, and ends it as soon as it says that it
-/// serves. Gives its exit code, if it ended by itself, and its standard error.
+/// Runs a command with a thread stack of this many bytes and this many KiB of address space. Ends it as soon
+/// as it reports that it serves. Returns its exit code, if it ended by itself, and its standard error.
 fn with_memory(kib: u64, stack: u64, args: &[&str]) -> (Option<i32>, String) {
     let mut child = Command::new("sh")
         .args([
@@ -115,8 +116,8 @@ fn a_command_without_memory_for_its_threads_ends_with_a_message() {
     let serve = [&["serve", "--object", "A=Bank::Account", "--idl", idl][..], &here].concat();
     let check = ["ior", "check", "corbaloc::127.0.0.1:1/x"];
     for args in [&names[..], &serve, &check] {
-        // Stacks so large that the system refuses one long before the program lacks memory for anything else: the first, or one of the next.
-        // A runtime that got a few of its threads may do with them.
+        // The stacks are so large that the system refuses one, the first or a later one, long before other
+        // memory runs out. A runtime that got a few of its threads may continue with them.
         for stacks in [0, 1, 2, 5, 9, 50] {
             let (code, err) = with_memory((stacks * 8 + 7) * GIB / 1024, 8 * GIB, args);
             let ends = code == Some(3) && err.contains("cannot start") && err.lines().count() == 1;

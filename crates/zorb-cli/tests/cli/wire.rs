@@ -138,7 +138,7 @@ impl Capture {
         self.packet(line, true, Flag::Data, 0, &[]);
     }
 
-    /// A side sends, in segments of up to 1,400 octets.
+    /// Sends from one side, in segments of up to 1,400 bytes.
     pub(crate) fn send(&mut self, line: &mut Line, from_client: bool, octets: &[u8]) {
         for piece in octets.chunks(1400) {
             self.packet(line, from_client, Flag::Data, 0, piece);

@@ -10,14 +10,16 @@ use ttcp_bench::test_loops::pattern;
 
 /// The name of this peer in reports.
 pub const NAME: &str = "tonic";
-/// Windows and frames of HTTP/2 for bulk data over a short path: with the defaults a flood waits for the window.
+/// Windows and frames of HTTP/2 for bulk data over a short path. With the defaults a flood waits for the
+/// window.
 pub const STREAM_WINDOW: u32 = 16 << 20;
 pub const CONNECTION_WINDOW: u32 = 32 << 20;
 pub const FRAME: u32 = 1 << 20;
-/// Octets of the largest message.
+/// Maximum size of a message, in bytes.
 pub const MESSAGE: usize = (1 << 30) + (1 << 20);
 
-// Fixed widths where protobuf has them: they are decoded faster than those of variable width. It has no integers of 16 bits.
+// Fixed widths where protobuf has them, because they are decoded faster than variable widths. It has no
+// 16-bit integers.
 
 #[derive(Clone, PartialEq, Message)]
 pub struct BinStruct {

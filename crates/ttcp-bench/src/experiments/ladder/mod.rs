@@ -54,7 +54,7 @@ pub struct LadderArgs {
     /// Element types (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
-    /// Steps, and raw: octets copied as they are (default: all)
+    /// Steps, and raw: bytes copied unchanged (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEPS")]
     pub steps: Option<Vec<ladder::Step>>,
     /// Bytes marshalled by each measurement, again and again if that takes no time (default: 64M)

@@ -65,7 +65,8 @@ pub struct SeriesArgs {
     /// Options of every experiment.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Kinds of messages; sockets send octets beside them (default: short, long, float, double, record, na-record, any)
+    /// Kinds of messages; sockets also send plain bytes (default: short, long, float, double, record,
+    /// na-record, any)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KINDS")]
     pub kinds: Option<Vec<Kind>>,
     /// Units of 32 bytes of the messages, which have 16 more (default: 4, 75, 150, 225 and so on to 750)
@@ -74,7 +75,8 @@ pub struct SeriesArgs {
     /// Messages of each kind and size (default: 50)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_MESSAGES)))]
     pub n: Option<u32>,
-    /// Milliseconds from one message to the next; one that takes longer is followed at the next multiple (default: 70)
+    /// Milliseconds from one message to the next; a longer call delays the next one to a further multiple
+    /// (default: 70)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub frame: Option<u32>,
     /// How the client gets a higher priority than the server
