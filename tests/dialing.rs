@@ -263,7 +263,7 @@ async fn families_take_turns() {
 }
 
 #[tokio::test]
-async fn a_host_name_with_addresses_of_both_families_is_called_where_somebody_listens() {
+async fn host_name_with_both_address_families_reaches_the_listening_one() {
     for endpoint in ["iiop://127.0.0.1:0", "iiop://[::1]:0"] {
         if endpoint.contains('[') && !has_ipv6() {
             continue;

@@ -274,7 +274,7 @@ fn publish<R: zorb::Serves<S>, S>(orb: &Orb, name: &str, servant: S) -> R {
 }
 
 #[tokio::test]
-async fn an_exception_from_afar_says_who_raised_it_on_what_call() {
+async fn remote_exception_names_its_operation_and_peer() {
     let pair = transport::pair().await;
     let garage: GarageRef = publish(&pair.server, "garage", Servant::default());
     let remote: GarageRef = pair.client.resolve(&garage.to_string()).await.unwrap();

@@ -149,7 +149,7 @@ async fn deferred_calls_run_at_the_same_time_and_keep_their_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_nobody_awaits_in_time_is_kept() {
+async fn deferred_reply_is_kept_beyond_the_timeout() {
     let orbs = pair();
     let (meters, counts) = meters(&orbs, &[7]).await;
     meters[0].reset().await.unwrap();
@@ -293,7 +293,7 @@ async fn over_sockets_the_reply_of_a_deferred_call_is_read_without_its_caller() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fan_out_answers_in_order_and_names_who_failed() {
+async fn fan_out_answers_in_order_and_names_the_failed_reference() {
     let orbs = pair();
     let (meters, _) = meters(&orbs, &[5, 0, 6]).await;
     let begun = Instant::now();
@@ -397,7 +397,7 @@ async fn a_reference_with_less_time_keeps_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fan_out_to_nobody_is_over_at_once() {
+async fn fan_out_without_references_returns_at_once() {
     let nobody: [MeterRef; 0] = [];
     let answers =
         fan_out(&nobody, Duration::from_secs(1), |meter: MeterRef| async move { meter.fail().await }).await;

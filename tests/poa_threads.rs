@@ -204,7 +204,7 @@ fn main_requests_run_where_run_until_does() {
 }
 
 #[tokio::test]
-async fn main_requests_that_nobody_runs_go_with_the_orb() {
+async fn pending_main_thread_requests_are_dropped_with_the_orb() {
     let builder = transport::builder().listen("iiop://127.0.0.1:0").drain_timeout(Duration::from_millis(50));
     let (server, client) = (builder.build().await.unwrap(), transport::builder().build().await.unwrap());
     let place = Place { server, client, thing: Thing::default() };

@@ -158,7 +158,7 @@ async fn a_call_inside_of_the_process_is_held_no_longer_than_its_deadline() {
 
 // clause: exc.kind.bad_param, exc.completed.marshal
 #[tokio::test]
-async fn a_reference_that_nobody_could_call_is_refused_and_not_sent_as_nil() {
+async fn reference_without_an_address_is_refused_and_not_sent_as_nil() {
     let (_server, client, log) = over_tcp(transport::builder()).await;
     let mute: LogRef = client.activate(Log::default()).unwrap();
     let error = log.follow(&mute).await.unwrap_err();

@@ -224,7 +224,7 @@ fn reads_of_pieces(low_water: bool) -> u64 {
 }
 
 #[test]
-fn a_bulk_message_that_trickles_in_wakes_nobody_for_every_piece() {
+fn bulk_message_in_small_pieces_needs_few_reads() {
     // The grants of memory for a first large message begin at 64 KiB; for the next one, 512 KiB are awaited.
     let reads = reads_of_pieces(true);
     assert!(reads < 100, "{reads}");

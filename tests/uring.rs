@@ -218,7 +218,7 @@ fn serve_elsewhere(
 }
 
 #[tokio::test]
-async fn who_spins_takes_replies_without_sleeping_and_lets_others_have_their_turn() {
+async fn busy_polling_call_takes_replies_without_sleeping_and_yields_to_tasks() {
     if pair().await.is_none() {
         return;
     }

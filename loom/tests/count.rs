@@ -75,7 +75,7 @@ fn no_request_runs_once_a_manager_that_closed_its_gate_has_waited() {
 }
 
 #[test]
-fn a_glance_at_the_count_behind_the_gate_is_enough_to_know_that_nobody_is_to_be_waited_for() {
+fn idle_count_after_the_gate_closes_means_no_running_request() {
     loom::model(|| {
         let gate = Gate::open();
         let object = Object::new(1, &gate);
@@ -111,7 +111,7 @@ fn a_request_that_looks_at_the_gate_before_it_enters_is_found_out() {
 }
 
 #[test]
-fn the_last_request_tells_once_and_that_reaches_who_waits() {
+fn last_request_notifies_once_and_wakes_the_waiter() {
     loom::model(|| {
         let gate = Gate::open();
         let object = Object::new(1, &gate);

@@ -278,7 +278,7 @@ async fn connections_beyond_the_limit_are_closed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_slow_loses_his_seat() {
+async fn slow_connections_are_closed_after_a_timeout() {
     let served = Served::new().await;
     let begun = tokio::time::Instant::now();
     let mut open = Vec::new();

@@ -133,7 +133,7 @@ async fn a_user_exception_that_is_passed_on_is_one_at_the_gateway_too() {
 }
 
 #[tokio::test]
-async fn operations_that_nobody_has_do_not_fill_the_table() {
+async fn unknown_operations_do_not_fill_the_table() {
     let served = Served::new().await;
     let other: shop::OtherRef = served.client.resolve_unchecked(&served.till.to_string()).await.unwrap();
     for _ in 0..10 {
@@ -196,7 +196,7 @@ async fn adapters_are_listed_with_state_objects_and_policies() {
 }
 
 #[tokio::test]
-async fn the_last_minutes_are_there_when_somebody_looks() {
+async fn history_has_the_last_minutes() {
     let _frozen = freeze();
     let served = Served::new().await;
     served.till.pay(7).await.unwrap();

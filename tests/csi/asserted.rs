@@ -36,7 +36,7 @@ fn chain(pem: &str) -> Bytes {
 
 // clause: csi.identity.asserted
 #[tokio::test]
-async fn who_is_trusted_speaks_for_others() {
+async fn trusted_user_may_assert_other_identities() {
     let ca = Authority::new("ca");
     let (_server, reference) = serve(builder().logins(logins().trust_user("gateway").realm("bank"))).await;
     let gateway = as_user("gateway", "opens");
@@ -56,7 +56,7 @@ async fn who_is_trusted_speaks_for_others() {
 }
 
 #[tokio::test]
-async fn who_is_not_trusted_does_not() {
+async fn untrusted_user_may_not_assert_other_identities() {
     let (server, reference) = serve(builder().logins(logins().trust_user("gateway"))).await;
     let (_client, vault) = call(builder(), &reference).await;
     let eve = as_user("ann", "a secret").assert_identity(name("bob"));
@@ -78,7 +78,7 @@ async fn who_is_not_trusted_does_not() {
 }
 
 #[tokio::test]
-async fn a_server_that_believes_nobody_is_not_called_in_the_name_of_others() {
+async fn server_without_trust_gets_no_asserted_identity() {
     let (_server, reference) = serve(builder().logins(logins())).await;
     let (_client, vault) = call(builder(), &reference).await;
     let gateway = as_user("gateway", "opens").assert_identity(name("ann"));

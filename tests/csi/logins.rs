@@ -26,7 +26,7 @@ pub(crate) fn answer(info: &ReplyInfo) -> Option<SasContext> {
 
 // clause: giop.context.security, csi.gssup.login, csi.sas.complete
 #[tokio::test]
-async fn a_servant_knows_who_logged_in_and_the_password_is_checked_once() {
+async fn servant_sees_the_principal_and_the_password_is_checked_once() {
     let known = known();
     let (server, reference) =
         serve(builder().logins(Logins::new(known.clone()).allow_plaintext_passwords())).await;
@@ -53,7 +53,7 @@ async fn a_servant_knows_who_logged_in_and_the_password_is_checked_once() {
 
 // clause: csi.sas.error
 #[tokio::test]
-async fn who_does_not_log_in_or_not_well_is_told_and_nothing_is_executed() {
+async fn missing_or_wrong_login_is_refused_before_execution() {
     let (server, reference) = serve(builder().logins(logins())).await;
     let (_client, vault) = call(builder(), &reference).await;
     assert_refused(vault.add(1, 2).await, UNKNOWN, "OrbBuilder::login");
@@ -340,7 +340,7 @@ async fn logins_beyond_those_that_may_wait_are_refused() {
 }
 
 #[tokio::test]
-async fn callers_who_give_up_while_their_login_is_checked_leave_the_connection_good() {
+async fn abandoned_calls_during_a_login_check_keep_the_connection_usable() {
     let known = known();
     let logins = Logins::new(known.clone()).allow_plaintext_passwords();
     let (_server, reference) = serve(builder().logins(logins)).await;

@@ -171,7 +171,7 @@ impl Authorizer for Strict {
 }
 
 #[tokio::test]
-async fn nobody_learns_by_asking_where_objects_are_and_none_is_made_for_who_may_not_call_it() {
+async fn locate_request_neither_reveals_nor_creates_objects_without_permission() {
     let strict = Strict::default();
     let (server, client, plain, account) = guarded(strict.clone()).await;
     assert!(plain.locate().await.unwrap() && account.locate().await.unwrap());
@@ -203,7 +203,7 @@ impl AdapterActivator for Maker {
 
 // clause: poa.adapter_activator.levels
 #[tokio::test]
-async fn no_poa_is_made_for_who_may_not_call_what_is_to_be_there() {
+async fn denied_request_creates_no_poa() {
     // The ORB that created the references had the POAs.
     let other = builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let bank = other.root_poa().child("bank").persistent().user_ids().create().unwrap();

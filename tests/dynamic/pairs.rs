@@ -94,7 +94,7 @@ async fn call_described(meter: &ObjectRef, interface: &Interface) {
 }
 
 #[tokio::test]
-async fn whoever_calls_and_whoever_serves_the_results_are_the_same() {
+async fn results_of_dynamic_and_compiled_calls_and_servants_are_equal() {
     let interface = interface();
     for dynamic in [false, true] {
         let orbs = pair();

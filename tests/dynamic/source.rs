@@ -26,7 +26,7 @@ impl InterfaceSource for Source {
 
 // clause: ior.object.get_interface
 #[tokio::test]
-async fn objects_say_who_describes_their_interface() {
+async fn interface_and_metadata_come_from_the_interface_source() {
     let orbs = pair();
     for dynamic in [false, true] {
         let (meter, _) = served(&orbs, dynamic).await;

@@ -251,7 +251,7 @@ async fn one_octet_at_a_time_is_enough_for_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_reads_slowly_makes_nobody_else_wait_and_one_that_stops_is_closed() {
+async fn slow_reader_does_not_delay_others_and_a_stopped_one_is_closed() {
     // To a reader of 1 KB/s, and to one that reads the first 2000 bytes and no more.
     for stops in [None, Some(2000)] {
         let orbs = pair();
@@ -315,7 +315,7 @@ async fn a_deadline_in_the_middle_of_a_write_leaves_the_connection_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_nobody_takes_ends_with_its_deadline_and_the_connection_by_its_timer() {
+async fn blocked_write_ends_at_its_deadline_and_the_connection_at_its_timeout() {
     let mut limits = Limits::default();
     limits.write_timeout = 20 * SECOND;
     // The server has long timeouts, so the writer closes the connection.

@@ -76,7 +76,7 @@ async fn to(client: &Orb, ior: &str) -> TargetRef {
 }
 
 #[tokio::test]
-async fn a_server_without_descriptors_serves_who_is_there_and_the_others_when_they_come_back() {
+async fn server_without_descriptors_serves_open_connections_and_new_ones_later() {
     let mut server = Child::start("server", &[]).await;
     let ior = server.says().await;
     let client = builder().build().await.unwrap();

@@ -67,7 +67,7 @@ async fn seen_by_client<R: Reference>(orbs: &Pair, here: &R) -> R {
 }
 
 #[tokio::test]
-async fn who_waits_to_be_accepted_when_the_server_closes_is_told() {
+async fn unaccepted_connections_get_close_connection_at_shutdown() {
     let server = crate::transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     // They are connected, and have sent data, before the server's task runs again.
     let clients: Vec<_> = (0..20)
@@ -92,7 +92,7 @@ async fn who_waits_to_be_accepted_when_the_server_closes_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_connects_while_the_listener_goes_is_told_or_not_connected() {
+async fn connections_during_listener_shutdown_are_closed_or_refused() {
     for _ in 0..4 {
         let server = crate::transport::builder().listen("iiop://127.0.0.1:0").max_connections(10_000, 10_000);
         let server = server.build().await.unwrap();

@@ -154,21 +154,21 @@ async fn flip_everywhere(kind: Kind, versions: &[&str], ways: &[Way]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_and_its_reply_with_any_bit_flipped_harm_nobody() {
+async fn request_and_reply_with_any_bit_flipped_leave_later_calls_intact() {
     flip_everywhere(Kind::Add, &VERSIONS, &BOTH).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exception_with_any_bit_flipped_harms_nobody() {
+async fn exception_with_any_bit_flipped_leaves_later_calls_intact() {
     flip_everywhere(Kind::Stumble, &VERSIONS, &[Way::Replies]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sequence_with_any_bit_flipped_harms_nobody() {
+async fn sequence_with_any_bit_flipped_leaves_later_calls_intact() {
     flip_everywhere(Kind::Echo, &["1.2"], &BOTH).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_oneway_with_any_bit_flipped_harms_nobody() {
+async fn oneway_with_any_bit_flipped_leaves_later_calls_intact() {
     flip_everywhere(Kind::Note, &["1.1"], &BOTH).await;
 }

@@ -124,7 +124,7 @@ async fn calls_over_connections_that_break_anywhere_tell_the_truth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_with_any_bit_flipped_harm_nobody() {
+async fn messages_with_random_bits_flipped_leave_later_calls_intact() {
     for seed in seeds(60) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;

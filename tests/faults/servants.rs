@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 // clause: exc.when.request_timeout
 #[tokio::test(start_paused = true)]
-async fn a_servant_that_never_answers_costs_its_caller_the_deadline_and_nobody_else_anything() {
+async fn hanging_servant_costs_only_its_caller_the_deadline() {
     let orbs = pair();
     let (servant, target) = over(&orbs).await;
     let here: crate::target::TargetRef =
@@ -136,7 +136,7 @@ impl GateServant for BlockedGate {
 
 /// On one thread: a servant that blocked it would never see the gate opened.
 #[tokio::test]
-async fn a_servant_that_blocks_its_thread_blocks_nobody_where_it_says_so() {
+async fn blocking_servant_does_not_block_other_servants() {
     let server = crate::transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let (opens, opened) = mpsc::channel();
     let servant = Arc::new(BlockedGate { opened: std::sync::Mutex::new(opened), opens: Mutex::new(opens) });

@@ -273,7 +273,7 @@ async fn a_call_that_is_not_polled_any_more_does_not_keep_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_goes_on_sending_to_a_connection_that_is_over_is_told_whoever_keeps_it() {
+async fn peer_that_sends_after_shutdown_gets_an_error_despite_a_held_call() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = patient().drain_timeout(Duration::from_millis(100)).build().await.unwrap();
     let target = format!("corbaloc:iiop:1.2@{}/Target", listener.local_addr().unwrap());

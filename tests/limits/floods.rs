@@ -142,7 +142,7 @@ async fn connections_over_the_limits_are_closed_at_once_and_counted() {
 }
 
 #[tokio::test]
-async fn lengths_without_octets_take_no_memory_and_hinder_nobody() {
+async fn announced_lengths_without_bytes_take_no_memory_and_delay_no_calls() {
     let flooded = endpoint(Limits::default(), (200, 200)).await;
     assert_eq!(flooded.desk.add(1, 2).await.unwrap(), 3);
     let before = flooded.orb.pool_stats().held;
@@ -175,7 +175,7 @@ async fn asks(address: &str, request: &[u8], times: usize) -> TcpStream {
 }
 
 #[tokio::test]
-async fn replies_that_nobody_takes_have_a_budget_of_all_connections() {
+async fn unread_replies_share_a_budget_of_all_connections() {
     const PEERS: usize = 12;
     const TIMES: usize = 40;
     const OCTETS: usize = 60_000;

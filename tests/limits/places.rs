@@ -67,7 +67,7 @@ async fn told(mut stream: TcpStream) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn newcomers_take_the_places_of_those_who_have_been_silent_longest() {
+async fn full_endpoint_evicts_the_longest_idle_connection() {
     for (places, limit) in
         [((PLACES, 100), Limit::Connections), ((100, PLACES), Limit::ConnectionsPerAddress)]
     {
@@ -102,7 +102,7 @@ async fn newcomers_take_the_places_of_those_who_have_been_silent_longest() {
 }
 
 #[tokio::test]
-async fn who_sends_a_first_message_stays() {
+async fn connection_that_sends_its_first_message_is_not_evicted() {
     let full = Full::new((3, 100), Duration::ZERO).await;
     // Far more than the minimum rate requires during a test, and far from complete.
     let header = MessageHeader::new(Version::V1_2, ByteOrder::Big, MessageType::Request);
@@ -121,7 +121,7 @@ async fn who_sends_a_first_message_stays() {
 }
 
 #[tokio::test]
-async fn nobody_gives_way_before_he_could_speak() {
+async fn new_connection_is_not_evicted_before_the_idle_minimum() {
     let full = Full::new((2, 100), Duration::from_secs(3600)).await;
     let silent = full.stranger(b"GIOP").await;
     let (client, desk) = calls(&full.reference).await;

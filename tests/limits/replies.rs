@@ -36,7 +36,7 @@ async fn asks_from(address: Ipv4Addr, server: &str, request: &[u8]) -> TcpStream
 }
 
 #[tokio::test]
-async fn first_replies_that_nobody_takes_stay_below_the_cap_and_others_are_served() {
+async fn unread_first_replies_stay_below_the_cap_and_other_calls_succeed() {
     let orb =
         transport::builder().listen("iiop://127.0.0.1:0").max_receive_memory(CAP).socket_buffer(16 << 10);
     let orb = orb.build().await.unwrap();

@@ -88,7 +88,7 @@ async fn each_of_many_calls_ends_at_its_own_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_after_the_deadline_harms_nobody() {
+async fn reply_at_the_deadline_leaves_the_connection_usable() {
     let orbs = pair();
     let (_servant, probe) = over(&orbs).await;
     let hasty = probe.with_timeout(Duration::from_millis(10));

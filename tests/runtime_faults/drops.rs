@@ -117,7 +117,7 @@ async fn the_others_of_a_dropped_call_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_holds_a_call_unpolled_stalls_nobody() {
+async fn unpolled_call_does_not_stall_other_calls() {
     let orbs = pair();
     let (_servant, probe) = over(&orbs).await;
     let mut held = Box::pin(probe.nap(1));

@@ -150,7 +150,7 @@ async fn calls_of_a_servant_carry_on_the_trace_of_its_request() {
 }
 
 #[tokio::test]
-async fn a_servant_that_nobody_looks_at_passes_the_trace_on() {
+async fn servant_without_a_subscriber_forwards_the_trace() {
     let back = Pair::new(Till::default()).await;
     let front = Pair::new(Till { behind: Some(back.till.clone()) }).await;
     let given = TraceContext::parse(TEXT, "vendor=1").unwrap();

@@ -17,7 +17,7 @@ async fn calls_go_by_both_versions_and_servants_know_them() {
 }
 
 #[tokio::test]
-async fn a_servant_knows_who_calls() {
+async fn servant_sees_the_client_certificate() {
     let ca = Authority::new("ca");
     for (asked, expected) in [
         (ClientCertificates::Required, "V1_3 CN=alice 1"),

@@ -66,7 +66,7 @@ async fn a_server_whose_certificate_is_revoked_is_not_called() {
 }
 
 #[tokio::test]
-async fn without_a_list_or_with_an_old_one_nobody_is_taken_unless_one_says_so() {
+async fn missing_or_expired_revocation_list_refuses_all_peers_by_default() {
     let (ca, other) = (Authority::new("ca"), Authority::new("other"));
     let both = || Trust::pem(ca.pem() + &other.pem());
     let good = || numbered(&ca, GOOD).build().unwrap();
@@ -97,7 +97,7 @@ async fn without_a_list_or_with_an_old_one_nobody_is_taken_unless_one_says_so() 
 }
 
 #[tokio::test]
-async fn a_list_of_somebody_else_with_the_name_of_the_ca_is_of_no_use() {
+async fn revocation_list_of_an_imposter_is_rejected() {
     let (ca, imposter) = (Authority::new("ca"), Authority::new("ca"));
     let (_server, reference) = server(numbered(&ca, GOOD).build().unwrap()).await;
     for check in [RevocationCheck::Strict, RevocationCheck::Listed] {

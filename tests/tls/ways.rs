@@ -78,7 +78,7 @@ async fn tls_in_any_profile_is_taken_before_plaintext_in_all_of_them() {
 }
 
 #[tokio::test]
-async fn who_prefers_tls_calls_servers_that_have_none() {
+async fn client_that_prefers_tls_calls_plaintext_servers() {
     let ca = Authority::new("ca");
     let (_server, plain, _) = both(tls(&ca, "server").build().unwrap()).await;
     let dead = format!("iiop:1.2@127.0.0.1:{}", closed().await);
@@ -87,7 +87,7 @@ async fn who_prefers_tls_calls_servers_that_have_none() {
 }
 
 #[tokio::test]
-async fn who_wants_plaintext_tries_it_before_any_handshake() {
+async fn client_that_prefers_plaintext_tries_it_before_tls() {
     let (ca, other) = (Authority::new("ca"), Authority::new("other"));
     let (mistrusted, _, secure) = both(tls(&other, "server").build().unwrap()).await;
     let (_server, plain, good) = both(tls(&ca, "server").build().unwrap()).await;

@@ -138,7 +138,7 @@ async fn a_client_that_offers_it_is_called_back_over_its_connection() {
 
 // clause: giop.bidir.accept, giop.bidir.match
 #[tokio::test]
-async fn nobody_is_called_back_who_is_not_allowed_or_named_another_address() {
+async fn callback_needs_permission_and_a_matching_address() {
     let port = dead_port();
     let rule = |peer: &Peer, host: &str, _: u16| {
         assert!(matches!(peer, Peer::Tcp(_)));

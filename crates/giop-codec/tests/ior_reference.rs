@@ -241,7 +241,7 @@ fn a_corrupt_component_spoils_only_itself() {
 // clause: ior.component.omniorb_bidir, ior.component.omniorb_others, ior.component.vendor, ior.component.tao_endpoints
 // clause: ior.profile.multiple_components, ior.profile.vendor
 #[test]
-fn what_is_not_understood_is_kept_and_disturbs_nobody() {
+fn unknown_profiles_and_components_are_kept_unchanged() {
     let vendors = [
         0x4154_5401,
         0x4154_5403,

@@ -57,7 +57,7 @@ fn a_server_learns_where_its_client_would_listen() {
 }
 
 #[test]
-fn only_who_opened_the_connection_announces_and_only_in_giop_1_2() {
+fn listen_points_are_accepted_only_from_the_opener_and_in_giop_1_2() {
     for version in [Version::V1_0, Version::V1_1] {
         let mut pair = Pair::new(Cut::Whole);
         pair.call(&Ask { version, ..announcing(&points(2)) });

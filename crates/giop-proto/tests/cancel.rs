@@ -59,7 +59,7 @@ fn a_written_request_is_cancelled_and_its_reply_not_sent() {
 
 // clause: giop.cancel.reply_dropped, giop.reply.unknown_id
 #[test]
-fn a_late_reply_finds_nobody() {
+fn late_reply_of_a_cancelled_call_is_dropped() {
     every_cut(|pair| {
         let given_up = pair.call(&Ask::default());
         pair.drive();
@@ -78,7 +78,7 @@ fn a_late_reply_finds_nobody() {
 }
 
 #[test]
-fn an_answered_call_that_nobody_takes_frees_its_slot() {
+fn cancelled_call_with_an_untaken_reply_frees_its_slot() {
     let mut pair = Pair::new(Cut::Whole);
     for _ in 0..10 {
         let call = pair.call(&Ask::default());

@@ -187,7 +187,7 @@ fn other_replies_stand_behind_one_that_leaves_while_it_is_encoded() {
 }
 
 #[test]
-fn a_reply_that_nobody_waits_for_does_not_leave_and_one_that_is_begun_does() {
+fn cancelled_reply_is_sent_only_if_it_has_begun() {
     let mut pair = Pair::new(Cut::Whole);
     let given_up = pair.call(&Ask::default());
     let kept = pair.call(&Ask::default());

@@ -355,7 +355,7 @@ fn messages_that_can_not_be_fragmented_end_the_connection() {
 }
 
 #[test]
-fn a_fragmented_reply_that_nobody_awaits_takes_no_memory() {
+fn fragments_of_a_cancelled_reply_take_no_memory() {
     let mut limits = Limits::default();
     limits.max_fragment_memory = 100;
     every_cut_with(limits, Limits::default(), |pair| {

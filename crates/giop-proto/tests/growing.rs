@@ -96,7 +96,7 @@ fn joined(pieces: &[Vec<u8>]) -> Vec<u8> {
 
 // clause: giop.fragment.send_growing, giop.fragment.send_multiple_of_8, giop.fragment.send_header_whole
 #[test]
-fn a_reply_leaves_before_anybody_knows_its_length() {
+fn growing_reply_is_sent_before_its_length_is_known() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         for (size, len) in
             [(64, 200), (100, 97), (1000, 5000), (usize::MAX, 64 * KIB + 1), (usize::MAX, 300 * KIB)]

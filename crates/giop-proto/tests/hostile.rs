@@ -103,7 +103,7 @@ fn captured_messages_are_understood() {
 }
 
 #[test]
-fn messages_cut_at_any_length_harm_nobody() {
+fn messages_cut_at_any_length_cause_no_panic_or_hang() {
     for hex in CAPTURED {
         let message = octets(hex);
         for len in 0..message.len() {
@@ -113,7 +113,7 @@ fn messages_cut_at_any_length_harm_nobody() {
 }
 
 #[test]
-fn messages_with_any_bit_flipped_harm_nobody() {
+fn messages_with_any_bit_flipped_cause_no_panic_or_hang() {
     for hex in CAPTURED {
         let message = octets(hex);
         for bit in 0..8 * message.len() {
@@ -126,7 +126,7 @@ fn messages_with_any_bit_flipped_harm_nobody() {
 }
 
 #[test]
-fn fragments_with_any_bit_flipped_harm_nobody() {
+fn fragments_with_any_bit_flipped_cause_no_panic_or_hang() {
     for version in [Version::V1_1, Version::V1_2] {
         let whole = Ask { version, id: 2, body: vec![5; 40], ..Ask::default() }.octets();
         let pieces = fragmented(&whole, 64, 16).concat();
@@ -142,12 +142,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn invented_octets_harm_nobody(octets in proptest::collection::vec(any::<u8>(), 0..300), at in 1usize..300) {
+    fn random_bytes_cause_no_panic_or_hang(octets in proptest::collection::vec(any::<u8>(), 0..300), at in 1usize..300) {
         feed(&octets, Cut::At(at));
     }
 
     #[test]
-    fn invented_bodies_under_a_good_header_harm_nobody(
+    fn random_bodies_with_a_valid_header_cause_no_panic_or_hang(
         minor in 0u8..3,
         flags in 0u8..4,
         kind in 0u8..8,

@@ -83,7 +83,7 @@ fn a_side_that_awaits_replies_reads_on_and_refuses_what_is_too_much() {
 
 // clause: giop.limit.unread
 #[test]
-fn replies_that_nobody_reads_hold_further_requests() {
+fn unread_replies_pause_further_requests() {
     let mut limits = Limits::default();
     limits.max_backlog = 1000;
     let mut pair = Pair::with_limits(Cut::Whole, Limits::default(), limits);
@@ -145,7 +145,7 @@ fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
 
 // clause: giop.limit.unread
 #[test]
-fn whoever_awaits_replies_refuses_a_peer_that_does_not_take_its_answers() {
+fn full_backlog_while_awaiting_replies_refuses_requests() {
     let mut limits = Limits::default();
     limits.max_backlog = 1000;
     let mut pair = Pair::with_limits(Cut::Whole, Limits::default(), limits);

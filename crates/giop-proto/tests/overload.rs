@@ -157,7 +157,7 @@ fn what_is_decoded_counts_against_the_memory_of_all() {
 }
 
 #[test]
-fn who_awaits_replies_reads_on_whatever_memory_there_is() {
+fn connection_that_awaits_replies_reads_beyond_the_memory_limit() {
     let [mut one, _] = two(1000, 8 * WINDOW);
     one.pool.charge_outside(100 * WINDOW);
     one.client.conn.set_accept_requests(true);

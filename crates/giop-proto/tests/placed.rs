@@ -452,7 +452,7 @@ fn the_least_rate_holds_for_what_is_placed() {
 }
 
 #[test]
-fn time_stands_still_while_nobody_lends_memory() {
+fn message_timeout_is_paused_without_a_lent_buffer() {
     let octets = ask(2, MIB).octets();
     let mut pair = pair(Cut::Whole);
     pair.server.inject(&octets[..100_000]);

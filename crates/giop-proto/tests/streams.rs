@@ -304,7 +304,7 @@ fn without_memory_a_stream_goes_on_in_small_steps() {
 /// The streams alternate. When one is given up, a piece of another that is already discarded may be in
 /// progress.
 #[test]
-fn pieces_of_many_streams_that_nobody_takes_are_thrown_away() {
+fn pieces_of_untaken_streams_are_discarded() {
     for size in [8_024, 16_408, 19_504, 40_024, 70_024] {
         let pool = Arc::new(BufferPool::new(64 << 20));
         let config = |role| Config::new(role, Arc::new(Limits::default()), Arc::clone(&pool));

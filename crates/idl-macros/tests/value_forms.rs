@@ -165,7 +165,7 @@ fn shelf(first: Value<Blob>) -> Option<Value<Shelf>> {
 }
 
 #[test]
-fn authors_of_custom_values_that_err_harm_nobody_else() {
+fn errors_of_custom_values_leave_other_values_intact() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let good = shelf(blob(0));
         let octets = encode(&good, order).unwrap();

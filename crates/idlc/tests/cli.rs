@@ -258,7 +258,7 @@ fn every_file_that_is_read_is_listed() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_those_who_ask() {
+fn output_is_coloured_only_on_terminals_or_on_request() {
     let folder = folder();
     assert!(!idlc(folder.path(), &["check", "bad.idl"], "").err.contains('\x1b'));
     assert!(!idlc(folder.path(), &["check", "bad.idl", "--color=never"], "").err.contains('\x1b'));

@@ -308,7 +308,7 @@ async fn blocking_and_spawned_servants_serve() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn callers_that_come_and_go_stall_nobody() {
+async fn dropped_calls_do_not_stall_other_calls() {
     let (server, client, probe) = over_tcp().await;
     let mut tasks = Vec::new();
     for i in 0..6_u64 {

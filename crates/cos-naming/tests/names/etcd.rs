@@ -214,7 +214,7 @@ async fn several_servers_serve_the_same_names() {
 }
 
 #[tokio::test]
-async fn bindings_end_when_nobody_renews_them_at_any_server() {
+async fn bindings_without_renewal_expire_at_every_server() {
     if !is_here() {
         return;
     }

@@ -90,7 +90,7 @@ async fn the_iterator_that_was_used_least_lately_makes_room() {
 }
 
 #[tokio::test]
-async fn iterators_that_nobody_uses_are_dropped_in_time() {
+async fn idle_iterators_are_destroyed_after_their_timeout() {
     let timeout = Duration::from_millis(1);
     let site = Site::of(MemoryStore::new(), |builder| builder.iterator_timeout(timeout)).await;
     filled(3, &site).await;

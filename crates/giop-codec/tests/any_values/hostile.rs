@@ -96,7 +96,7 @@ fn wild_indirections_lead_nowhere() {
 }
 
 #[test]
-fn a_box_of_itself_ends_where_somebody_ends_it() {
+fn nested_value_boxes_of_a_recursive_type_end_at_the_first_null() {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::ValueBox.number());
     e.encapsulate(|e| {

@@ -61,7 +61,7 @@ fn a_buffer_that_grows_is_initialised_as_it_is_granted_and_stays_where_it_is() {
 }
 
 #[test]
-fn a_message_is_written_to_by_whoever_alone_has_a_view_of_its_buffer() {
+fn write_to_needs_the_only_view_of_a_buffer() {
     let pool = BufferPool::new(4 << 20);
     let others: Vec<Bytes> = (0..3).map(|_| pool.share(pool.take(100_000))).collect();
     let mut message = pool.share(pool.take(100_000)).slice(10..90_000);

@@ -411,7 +411,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn a_connection_that_nobody_waits_for_any_more_is_forgotten() {
+    async fn connection_attempt_without_waiting_calls_is_removed() {
         let crowd = Crowd::new("interest");
         let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
         let entries = || core.connections().lock().len();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_begins_a_connection_and_does_not_go_on_stalls_nobody() {
+    async fn unpolled_connection_attempt_does_not_stall_other_calls() {
         let mut crowd = Crowd::new("stalls");
         let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
         let mut held = Box::pin(core.connect(&target, None));

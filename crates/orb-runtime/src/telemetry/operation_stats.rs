@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_has_or_that_are_too_many_are_counted_together() {
+    fn unknown_and_excess_operation_names_are_counted_together() {
         let calls = Arc::new(Calls::default());
         for at in 0..10 {
             let tally = Tally::begin(&calls, Side::Served, "I", &format!("unknown {at}"));

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_the_directory_locked_keeps_no_server_from_coming_and_going() {
+    fn locked_directory_does_not_block_bind_and_removal() {
         let directory = Directory::new("locked");
         let lock = File::open(&directory.0).unwrap();
         rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_finds_the_backlog_full_waits() {
+    async fn connect_waits_while_the_backlog_is_full() {
         let directory = Directory::new("full");
         let (socket, file) = bind(&directory.path(), None, None).unwrap();
         rustix::net::listen(&socket, 0).unwrap();

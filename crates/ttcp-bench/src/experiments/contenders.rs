@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_in_memory_are_for_who_sends_them() {
+    fn zero_copy_structs_are_sent_only_by_peers_that_support_them() {
         let built_in = [BuiltIn::new("zorb", "server", "client").with_zero_copy()];
         let all = contenders(&Line::try_parse_from(["x"]).unwrap().common, &built_in).unwrap();
         let named = |name: &str| all.iter().find(|one| one.peer.name == name).unwrap();

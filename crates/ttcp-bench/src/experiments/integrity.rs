@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_not_check_is_named() {
+    fn peers_without_integrity_checks_are_listed() {
         let steps = vec![step("a", octets()), step("b", octets()), step("b", Cell::default())];
         let before = vec![step("a", octets().with(PASS, INTEGRITY))];
         let plan = Plan { name: "t", links: Vec::new(), rounds: 1, checks: before, steps };

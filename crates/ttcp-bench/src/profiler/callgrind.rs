@@ -237,7 +237,7 @@ fn=(12)
 ";
 
     #[test]
-    fn a_line_costs_its_function_and_calls_count_for_who_is_called() {
+    fn line_costs_add_to_their_function_and_calls_to_the_callee() {
         let mut lines = Lines::default();
         FILE.lines().for_each(|line| lines.line(line));
         let execution = lines.execution();

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_who_ended_how_and_show_stderr() {
+    fn failures_name_the_process_with_its_status_and_stderr() {
         let dead = text(measure("echo no licence >&2; exit 7", "true"));
         assert_eq!(dead, "the server ended with status 7 before it was ready\n    server: no licence");
         let failed = text(measure("echo odd >&2; echo READY x; sleep 60", "echo TRANSIENT >&2; exit 2"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_can_batch_is_asked_to() {
+    fn only_peers_with_batch_support_get_the_batch_option() {
         let cell = Cell { batch: true, ..ping() };
         let mut peer: Peer = "a=s::c".parse().unwrap();
         let (server, client) = peer.arguments(&cell);

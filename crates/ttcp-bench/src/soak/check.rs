@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_that_nobody_asked_for_are_told() {
+    fn executions_without_a_call_are_reported() {
         assert_eq!(wrong(&[], &[Id::new(1, 7)], &[], false).len(), 1);
         let raw = Id::new(RAW, 7);
         assert!(wrong(&[], &[raw], &[], false).is_empty());

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_say_who_made_them_and_garbage_is_known() {
+    fn ids_contain_their_client_and_corrupt_ids_are_detected() {
         let id = Id::new(7, 12_345);
         assert!(id.is_sound() && id.client() == 7);
         for bit in 0..64 {

@@ -92,7 +92,7 @@ fn has_no_links(stderr: &str) -> bool {
 }
 
 #[test]
-fn a_slow_link_limits_whoever_sends_over_it() {
+fn slow_link_limits_all_peers_except_unix_sockets() {
     let dir = tempfile::tempdir().unwrap();
     let line = "throughput --quick --total 1M --peers raw,zorb,zorb-unix --types octet,struct --sizes 64K --links loopback,100:1500 --out r";
     let out = run(dir.path(), &line.split(' ').collect::<Vec<_>>());

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_not_everybody_reaches_are_noted() {
+    fn addresses_of_limited_reach_are_noted() {
         let noted =
             |ip: &str| note(ip.parse().unwrap()).map(|note| note.split(':').next().unwrap_or_default());
         assert_eq!(noted("127.0.0.1"), Some("a loopback address"));

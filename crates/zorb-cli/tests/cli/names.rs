@@ -116,7 +116,7 @@ fn changes_of_names_are_told_as_they_come() {
 }
 
 #[test]
-fn a_watch_ends_quietly_when_nobody_reads_it() {
+fn watch_with_a_closed_output_ends_without_an_error() {
     let served = Names::kept(&["--memory"]);
     let mut watch = Command::new(env!("CARGO_BIN_EXE_zorb"))
         .args(["names", "--service", &served.url, "watch", "--interval", "1s"])
