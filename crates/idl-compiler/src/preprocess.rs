@@ -187,17 +187,7 @@ pub(crate) struct Preprocessor<'a> {
     /// A limit was exceeded. No more items are returned.
     pub(crate) gave_up: bool,
     stack: Vec<Open>,
-    /// Files to compile after the current one.
-    waiting: VecDeque<PathBuf>,
-    /// Identities of the files to compile. Their definitions do not count as included.
-    given: HashSet<PathBuf>,
-    /// Files that were opened.
-    seen: HashSet<PathBuf>,
-    once: HashSet<PathBuf>,
-    /// Names of include guards.
-    guards: HashMap<PathBuf, Text>,
-    /// Texts by identity, so that each file is read once.
-    cache: HashMap<PathBuf, Rc<str>>,
+    files: FileQueue,
     macros: HashMap<Text, Rc<Macro>>,
     contexts: Vec<Context>,
     /// Above zero while arguments of a macro are collected. Meanwhile files are not closed and `#` lines are
@@ -211,12 +201,34 @@ pub(crate) struct Preprocessor<'a> {
     /// one.
     apart: bool,
     queue: VecDeque<Item>,
-    opened: usize,
-    octets: usize,
-    expanded: usize,
-    directives: usize,
     /// The line of the `#` that is being processed. Its end has already been read.
     directive_line: Option<usize>,
+    work: Work,
+}
+
+/// The files that were read and are still to be read.
+#[derive(Debug, Default)]
+struct FileQueue {
+    /// Files to compile after the current one.
+    waiting: VecDeque<PathBuf>,
+    /// Identities of the files to compile. Their definitions do not count as included.
+    given: HashSet<PathBuf>,
+    /// Files that were opened.
+    seen: HashSet<PathBuf>,
+    once: HashSet<PathBuf>,
+    /// Names of include guards.
+    guards: HashMap<PathBuf, Text>,
+    /// Texts by identity, so that each file is read once.
+    cache: HashMap<PathBuf, Rc<str>>,
+}
+
+/// The work that was done, which limits bound.
+#[derive(Debug, Default)]
+struct Work {
+    opened: usize,
+    bytes: usize,
+    expanded: usize,
+    directives: usize,
 }
 
 impl<'a> Preprocessor<'a> {
@@ -232,12 +244,7 @@ impl<'a> Preprocessor<'a> {
             end: Span::START,
             gave_up: false,
             stack: Vec::new(),
-            waiting: VecDeque::new(),
-            given: HashSet::new(),
-            seen: HashSet::new(),
-            once: HashSet::new(),
-            guards: HashMap::new(),
-            cache: HashMap::new(),
+            files: FileQueue::default(),
             macros: HashMap::new(),
             contexts: Vec::new(),
             collecting: 0,
@@ -245,11 +252,8 @@ impl<'a> Preprocessor<'a> {
             in_condition: false,
             apart: false,
             queue: VecDeque::new(),
-            opened: 0,
-            octets: 0,
-            expanded: 0,
-            directives: 0,
             directive_line: None,
+            work: Work::default(),
         };
         for (name, builtin) in Builtin::ALL {
             preprocessor.macros.insert(Text::from(*name), Rc::new(Macro::builtin(name, *builtin)));
@@ -267,16 +271,16 @@ impl<'a> Preprocessor<'a> {
 
     /// Starts with files, which are read in order.
     pub(crate) fn files(&mut self, paths: &[PathBuf]) {
-        self.given = paths.iter().map(|path| self.identity(path)).collect();
-        self.waiting = paths.iter().cloned().collect();
+        self.files.given = paths.iter().map(|path| self.identity(path)).collect();
+        self.files.waiting = paths.iter().cloned().collect();
         while self.stack.is_empty() && self.start_next() {}
         self.command_line();
     }
 
     /// Opens the next of the given files that has not been read yet; `false` if there is none.
     fn start_next(&mut self) -> bool {
-        let Some(path) = self.waiting.pop_front() else { return false };
-        if !self.seen.contains(&self.identity(&path)) {
+        let Some(path) = self.files.waiting.pop_front() else { return false };
+        if !self.files.seen.contains(&self.identity(&path)) {
             self.open(path, None);
         }
         true
@@ -378,7 +382,7 @@ impl<'a> Preprocessor<'a> {
     fn close(&mut self) {
         let Some(open) = self.stack.pop() else { return };
         if let (Guard::Closed(name), Some(identity)) = (open.guard, open.identity) {
-            self.guards.insert(identity, name);
+            self.files.guards.insert(identity, name);
         }
         let end = open.cursor.text.len();
         self.end = Span::new(open.cursor.file, end..end);

@@ -23,8 +23,8 @@ const PRAGMAS: &[&str] = &["prefix", "ID", "version", "once"];
 impl Preprocessor<'_> {
     /// Processes a line, starting after its `#`.
     pub(super) fn directive(&mut self, hash: &Piece) {
-        self.directives += 1;
-        if self.directives > MAX_DIRECTIVES {
+        self.work.directives += 1;
+        if self.work.directives > MAX_DIRECTIVES {
             let message = format!("more than {MAX_DIRECTIVES} lines start with `#`");
             return self.give_up(Diagnostic::error("too-large", hash.span, message));
         }
@@ -254,7 +254,7 @@ impl Preprocessor<'_> {
             "once" => {
                 self.no_more(line.get(1..).unwrap_or_default(), "#pragma once");
                 let identity = self.stack.last().and_then(|open| open.identity.clone());
-                self.once.extend(identity);
+                self.files.once.extend(identity);
             }
             other => {
                 let slip = closest(other, PRAGMAS.iter().copied())

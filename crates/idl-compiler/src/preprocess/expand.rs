@@ -119,8 +119,8 @@ impl Preprocessor<'_> {
 
     /// Counts tokens that macros produce; `false` if there are too many.
     fn charge(&mut self, count: usize, used: &Piece) -> bool {
-        self.expanded = self.expanded.saturating_add(count);
-        if self.expanded <= MAX_EXPANDED {
+        self.work.expanded = self.work.expanded.saturating_add(count);
+        if self.work.expanded <= MAX_EXPANDED {
             return !self.gave_up;
         }
         let message = format!("the macros of this text expand to more than {MAX_EXPANDED} tokens");

@@ -79,7 +79,7 @@ impl Preprocessor<'_> {
             return Imported::Circle;
         }
         let before = self.stack.len();
-        if !self.seen.contains(identity) {
+        if !self.files.seen.contains(identity) {
             open(self);
         }
         if self.stack.len() > before { Imported::Opened } else { Imported::Nothing }
@@ -159,11 +159,11 @@ impl Preprocessor<'_> {
 
     fn read(&mut self, path: &Path) -> io::Result<Rc<str>> {
         let identity = self.settings.files.identity(path);
-        if let Some(text) = self.cache.get(&identity) {
+        if let Some(text) = self.files.cache.get(&identity) {
             return Ok(Rc::clone(text));
         }
         let text: Rc<str> = decoded(self.settings.files.read(path)?).into();
-        self.cache.insert(identity, Rc::clone(&text));
+        self.files.cache.insert(identity, Rc::clone(&text));
         Ok(text)
     }
 
@@ -185,8 +185,8 @@ impl Preprocessor<'_> {
 
     fn open_as(&mut self, path: PathBuf, text: Rc<str>, opened: Opened) {
         let (identity, from) = (self.identity(&path), opened.from);
-        let guarded = self.guards.get(&identity).is_some_and(|name| self.macros.contains_key(name));
-        if guarded || self.once.contains(&identity) || self.was_given(&identity) {
+        let guarded = self.files.guards.get(&identity).is_some_and(|name| self.macros.contains_key(name));
+        if guarded || self.files.once.contains(&identity) || self.was_given(&identity) {
             return;
         }
         if let (Some(span), true) = (from, self.stack.len() >= MAX_NESTED) {
@@ -195,21 +195,21 @@ impl Preprocessor<'_> {
         if !self.may_open(text.len(), from) {
             return;
         }
-        let opened = Opened { included: !self.given.contains(&identity), ..opened };
+        let opened = Opened { included: !self.files.given.contains(&identity), ..opened };
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         let file = self.sources.add_text(path.display().to_string(), Rc::clone(&text), opened);
-        self.seen.insert(identity.clone());
+        self.files.seen.insert(identity.clone());
         self.push(file, text, folder, Some(identity));
     }
 
     /// Counts a file of this size in bytes. Reports an error and gives up if a limit is exceeded.
     pub(super) fn may_open(&mut self, octets: usize, from: Option<Span>) -> bool {
-        self.opened += 1;
-        self.octets = self.octets.saturating_add(octets);
-        if self.opened <= MAX_FILES && self.octets <= MAX_OCTETS {
+        self.work.opened += 1;
+        self.work.bytes = self.work.bytes.saturating_add(octets);
+        if self.work.opened <= MAX_FILES && self.work.bytes <= MAX_OCTETS {
             return true;
         }
-        let what = match self.opened > MAX_FILES {
+        let what = match self.work.opened > MAX_FILES {
             true => format!("more than {MAX_FILES} files are opened"),
             false => format!("the files together are larger than {} MiB", MAX_OCTETS >> 20),
         };
@@ -225,7 +225,10 @@ impl Preprocessor<'_> {
     /// are present.
     fn was_given(&self, identity: &Path) -> bool {
         let open = self.stack.iter().any(|open| open.identity.as_deref() == Some(identity));
-        self.given.len() > 1 && self.given.contains(identity) && self.seen.contains(identity) && !open
+        self.files.given.len() > 1
+            && self.files.given.contains(identity)
+            && self.files.seen.contains(identity)
+            && !open
     }
 
     /// Reports that includes nest too deep, most likely because files include each other.
