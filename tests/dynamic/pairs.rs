@@ -67,8 +67,8 @@ async fn call_described(meter: &ObjectRef, interface: &Interface) {
     let quotient = divide.clone().with("b", 4.0).unwrap().invoke().await.unwrap();
     assert_eq!(quotient.get::<f64>().unwrap(), 1.5);
     assert_eq!(quotient.outputs.iter().map(|out| &*out.name).collect::<Vec<_>>(), ["remark", "count"]);
-    assert_eq!(quotient.output::<String>("remark").unwrap(), "6/4");
-    assert_eq!(quotient.output::<i32>("count").unwrap(), 8);
+    assert_eq!(quotient.out::<String>("remark").unwrap(), "6/4");
+    assert_eq!(quotient.out::<i32>("count").unwrap(), 8);
     let refused = divide.with("b", 0.0).unwrap().invoke().await.unwrap_err();
     assert_eq!(refused.get(), Some(Refused { why: "zero".to_owned(), code: 7 }));
 

@@ -154,7 +154,7 @@ async fn call_by_name(keeper: &KeeperRef) {
     let turned = of("turned").with("a", ring()).unwrap().with("b", ring()).unwrap().invoke().await.unwrap();
     is_ring(&turned.get().unwrap(), 1);
     is_ring(&turned.out("b").unwrap(), 2);
-    assert_eq!(turned.output::<Option<Value<Note>>>("c").unwrap().unwrap().get().0, "two");
+    assert_eq!(turned.out::<Option<Value<Note>>>("c").unwrap().unwrap().get().0, "two");
     let tree = turned.result.to_dynamic().unwrap();
     assert_eq!(tree.to_string(), "->0 { number: 1, next: ->1 { number: 2, next: ->0 } }");
     let escaped = of("freed").with("given", None::<Value<Animal>>).unwrap().invoke().await.unwrap_err();
