@@ -71,6 +71,8 @@ struct Use {
 struct Reader {
     src: PathBuf,
     modules: BTreeSet<String>,
+    /// Files that a `path` attribute names. Like `mod.rs`, they have their modules beside them.
+    named_files: BTreeSet<PathBuf>,
     /// Names that the root re-exports, with the modules that they come from.
     reexports: BTreeMap<String, String>,
     uses: Vec<Use>,
@@ -121,13 +123,21 @@ impl Reader {
         });
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let candidates = match given {
-            Some(given) => vec![folder.join(given)],
+            Some(given) => {
+                let named = folder.join(given);
+                self.named_files.insert(named.clone());
+                vec![named]
+            }
             None => {
                 let is_root_or_mod = matches!(
                     path.file_name().and_then(|name| name.to_str()),
                     Some("lib.rs" | "main.rs" | "mod.rs")
                 );
-                let below = if is_root_or_mod { folder } else { path.with_extension("") };
+                let below = if is_root_or_mod || self.named_files.contains(path) {
+                    folder
+                } else {
+                    path.with_extension("")
+                };
                 vec![below.join(format!("{name}.rs")), below.join(&name).join("mod.rs")]
             }
         };

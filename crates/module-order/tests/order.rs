@@ -46,6 +46,18 @@ fn uses_of_higher_modules_are_found_in_all_forms() {
 }
 
 #[test]
+fn modules_of_a_file_with_a_path_are_beside_it() {
+    let low = [
+        ("low/mod.rs", "#[path = \"steps.rs\"] mod a; #[path = \"steps.rs\"] mod b;"),
+        ("low/steps.rs", "mod step;"),
+    ];
+    for (text, violations) in [("use crate::low::a;", 0), ("use crate::high::Top;", 1)] {
+        let files = [ROOT, HIGH, INNER, low[0], low[1], ("low/step.rs", text)];
+        assert_eq!(of(&["low", "high"], &files).len(), violations, "{text}");
+    }
+}
+
+#[test]
 fn tests_and_own_items_do_not_count() {
     for text in [
         "#[cfg(test)] mod tests { use crate::high::Top; }",
