@@ -69,7 +69,7 @@ over_uring() { # options of cargo test
 }
 
 # Tests that start other programs run in parallel with those of libraries and of the ORB, since each of them leaves a processor idle at times.
-programs=(contract experiments assault soak run editions ui)
+programs=(contract experiments abuse soak run editions ui)
 beside() { # options of cargo test
   local status=0
   # First, because one rustc compiles all examples of a crate's documentation for more than a minute.

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 use base::memory::{self, SEQUENCE_SIZE};
 use base::{Environment, Uncounted};
 use naive::visits::{decoder, deep_free, encoder};
-use naive::{Cdr, Known};
+use naive::{Cdr, StoredTypeCode};
 use zorb::__private::v1::{CdrDecode, CdrEncode, Decoder, Encoder};
 use zorb::dynamic::program::Program;
 use zorb::prelude::*;
@@ -303,7 +303,7 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
     }
 
     fn naive_encoding(&self) -> Contender<'_> {
-        let code = Known::read::<Uncounted>(self.code).unwrap();
+        let code = StoredTypeCode::read::<Uncounted>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
         let mut env = Environment::default();
         let mut value = [0; SEQUENCE_SIZE.0];
@@ -319,7 +319,7 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
     }
 
     fn naive_decoding(&self, name: &'static str, freed: bool) -> Contender<'_> {
-        let code = Known::read::<Uncounted>(self.code).unwrap();
+        let code = StoredTypeCode::read::<Uncounted>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
         let mut env = Environment::default();
         let mut value = [0; SEQUENCE_SIZE.0];

@@ -1,4 +1,4 @@
-//! The command line that all peers share.
+//! The command line of `ttcp server` and `ttcp client`.
 
 use std::fmt;
 use std::time::Duration;

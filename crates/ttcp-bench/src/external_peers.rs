@@ -16,9 +16,9 @@ use crate::figures::{Column, Table, markdown};
 use crate::harness::Peer;
 
 /// Exit code of a build script if something is not installed.
-const NOT_INSTALLED: i32 = 3;
+const EXIT_MISSING_TOOLS: i32 = 3;
 /// How many lines of a failed build are shown.
-const SHOWN: usize = 20;
+const SHOWN_LINES: usize = 20;
 
 /// C sockets that lend their buffers to the kernel.
 pub(crate) const ZERO_COPY: &str = "c-zero-copy";
@@ -30,7 +30,7 @@ const OPAQUE: &str = "rpc-opaque";
 pub(crate) const FLAT: [&str; 4] = ["c", ZERO_COPY, "cxx", OPAQUE];
 
 /// A peer that can be built.
-struct Rival {
+struct ExternalPeer {
     /// Its name.
     name: &'static str,
     /// Its directory in `peers/`.
@@ -45,8 +45,8 @@ struct Rival {
     batch: bool,
 }
 
-const RIVALS: &[Rival] = &[
-    Rival {
+const EXTERNAL_PEERS: &[ExternalPeer] = &[
+    ExternalPeer {
         name: "c",
         folder: "c",
         about: "C, blocking sockets, the octets of this machine",
@@ -54,7 +54,7 @@ const RIVALS: &[Rival] = &[
         client: "{args} --host {host} --port {port}",
         batch: true,
     },
-    Rival {
+    ExternalPeer {
         name: ZERO_COPY,
         folder: "c",
         about: "the same with MSG_ZEROCOPY, where the kernel has it",
@@ -62,7 +62,7 @@ const RIVALS: &[Rival] = &[
         client: "{args} --host {host} --port {port} --zerocopy",
         batch: false,
     },
-    Rival {
+    ExternalPeer {
         name: "cxx",
         folder: "cxx",
         about: "C++, a thin wrapper of blocking sockets",
@@ -70,7 +70,7 @@ const RIVALS: &[Rival] = &[
         client: "{args} --host {host} --port {port}",
         batch: true,
     },
-    Rival {
+    ExternalPeer {
         name: "rpc",
         folder: "rpc",
         about: "ONC RPC with XDR as rpcgen makes it, libtirpc",
@@ -78,7 +78,7 @@ const RIVALS: &[Rival] = &[
         client: "{args} --host {host} --port {port}",
         batch: false,
     },
-    Rival {
+    ExternalPeer {
         name: OPAQUE,
         folder: "rpc",
         about: "the same with elements as opaque octets, as an optimiser writes it by hand",
@@ -86,7 +86,7 @@ const RIVALS: &[Rival] = &[
         client: "{args} --host {host} --port {port} --opaque",
         batch: false,
     },
-    Rival {
+    ExternalPeer {
         name: "tonic",
         folder: "tonic",
         about: "gRPC, Rust; takes minutes to build",
@@ -94,7 +94,7 @@ const RIVALS: &[Rival] = &[
         client: "{args} --host {host} --port {port}",
         batch: false,
     },
-    Rival {
+    ExternalPeer {
         name: "omniorb",
         folder: "omniorb",
         about: "omniORB 4, C++",
@@ -102,7 +102,7 @@ const RIVALS: &[Rival] = &[
         client: "{args} --ior {ready}",
         batch: false,
     },
-    Rival {
+    ExternalPeer {
         name: "jacorb",
         folder: "jacorb",
         about: "JacORB 3.9, Java",
@@ -146,9 +146,13 @@ pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// The path of this program's own file cannot be determined.
-pub(crate) fn built() -> anyhow::Result<Vec<Peer>> {
+pub(crate) fn built_peers() -> anyhow::Result<Vec<Peer>> {
     let folder = folder()?;
-    Ok(RIVALS.iter().filter(|rival| rival.is_built(&folder)).map(|rival| rival.peer(&folder)).collect())
+    Ok(EXTERNAL_PEERS
+        .iter()
+        .filter(|external| external.is_built(&folder))
+        .map(|external| external.peer(&folder))
+        .collect())
 }
 
 /// Returns those of `own` and of the built peers that `--peers` names, then `extra`. Without `--peers`, all
@@ -156,7 +160,7 @@ pub(crate) fn built() -> anyhow::Result<Vec<Peer>> {
 ///
 /// # Errors
 /// A selected name is unknown, or two have the same name.
-pub(crate) fn chosen<T>(
+pub(crate) fn select_peers<T>(
     own: Vec<T>,
     extra: Vec<T>,
     wanted: Option<&[String]>,
@@ -193,7 +197,7 @@ fn folder() -> anyhow::Result<PathBuf> {
     Ok(target.join("ttcp-peers"))
 }
 
-impl Rival {
+impl ExternalPeer {
     /// Returns whether it has programs of its own, instead of those of another peer with other options.
     fn has_folder(&self) -> bool {
         self.folder == self.name
@@ -226,16 +230,24 @@ impl Rival {
 
 fn list() -> anyhow::Result<String> {
     let folder = folder()?;
-    let row = |rival: &Rival| {
-        let state = if rival.is_built(&folder) { "built" } else { "not built: ttcp peers build" };
-        vec![rival.name.to_owned(), rival.about.to_owned(), state.to_owned()]
+    let row = |external: &ExternalPeer| {
+        let state = if external.is_built(&folder) { "built" } else { "not built: ttcp peers build" };
+        vec![external.name.to_owned(), external.about.to_owned(), state.to_owned()]
     };
     let columns = ["peer", "what it is", "state"].map(Column::words).to_vec();
-    Ok(markdown::of_table(&Table { caption: String::new(), columns, rows: RIVALS.iter().map(row).collect() }))
+    Ok(markdown::of_table(&Table {
+        caption: String::new(),
+        columns,
+        rows: EXTERNAL_PEERS.iter().map(row).collect(),
+    }))
 }
 
 fn build(names: &[String]) -> anyhow::Result<ExitCode> {
-    let all: Vec<&str> = RIVALS.iter().filter(|rival| rival.has_folder()).map(|rival| rival.name).collect();
+    let all: Vec<&str> = EXTERNAL_PEERS
+        .iter()
+        .filter(|external| external.has_folder())
+        .map(|external| external.name)
+        .collect();
     if let Some(unknown) = names.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("there is no peer '{unknown}' to build, only: {}", all.join(", "));
     }
@@ -247,36 +259,37 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
     );
     let folder = folder()?;
     let mut failed = false;
-    let wanted = |rival: &&Rival| names.is_empty() || names.iter().any(|name| name == rival.name);
-    for rival in RIVALS.iter().filter(|rival| rival.has_folder()).filter(wanted) {
+    let wanted =
+        |external: &&ExternalPeer| names.is_empty() || names.iter().any(|name| name == external.name);
+    for external in EXTERNAL_PEERS.iter().filter(|external| external.has_folder()).filter(wanted) {
         let begun = Instant::now();
-        eprintln!("{}: building", rival.name);
-        let told = match rival.build(&sources, &folder)? {
-            Built::Well => format!("built in {:.1} s", begun.elapsed().as_secs_f64()),
-            Built::NotInstalled(why) => format!("LEFT OUT: {why}"),
-            Built::Badly(why) => {
+        eprintln!("{}: building", external.name);
+        let result = match external.build(&sources, &folder)? {
+            BuildResult::Complete => format!("built in {:.1} s", begun.elapsed().as_secs_f64()),
+            BuildResult::MissingTools(why) => format!("LEFT OUT: {why}"),
+            BuildResult::Failed(why) => {
                 failed = true;
                 format!("FAILED:\n{why}")
             }
         };
-        eprintln!("{}: {told}", rival.name);
+        eprintln!("{}: {result}", external.name);
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The result of a build.
 #[derive(Debug, PartialEq, Eq)]
-enum Built {
+enum BuildResult {
     /// Its programs were built.
-    Well,
+    Complete,
     /// Something is not installed; the last line of the output names it.
-    NotInstalled(String),
+    MissingTools(String),
     /// Another failure; the last lines of the output.
-    Badly(String),
+    Failed(String),
 }
 
-impl Rival {
-    fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<Built> {
+impl ExternalPeer {
+    fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<BuildResult> {
         let to = folder.join(self.folder);
         fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
         // Two simultaneous builds would delete each other's files.
@@ -292,9 +305,11 @@ impl Rival {
         let text = fs::read_to_string(&log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         Ok(match status.code() {
-            Some(0) if self.is_built(folder) => Built::Well,
-            Some(NOT_INSTALLED) => Built::NotInstalled(lines.last().copied().unwrap_or_default().to_owned()),
-            _ => Built::Badly(lines.split_at(lines.len().saturating_sub(SHOWN)).1.join("\n")),
+            Some(0) if self.is_built(folder) => BuildResult::Complete,
+            Some(EXIT_MISSING_TOOLS) => {
+                BuildResult::MissingTools(lines.last().copied().unwrap_or_default().to_owned())
+            }
+            _ => BuildResult::Failed(lines.split_at(lines.len().saturating_sub(SHOWN_LINES)).1.join("\n")),
         })
     }
 }
@@ -313,8 +328,11 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         folders.sort();
-        let mut names: Vec<&str> =
-            RIVALS.iter().filter(|rival| rival.has_folder()).map(|rival| rival.name).collect();
+        let mut names: Vec<&str> = EXTERNAL_PEERS
+            .iter()
+            .filter(|external| external.has_folder())
+            .map(|external| external.name)
+            .collect();
         names.sort_unstable();
         assert_eq!(folders, names);
         for name in names {
@@ -332,14 +350,14 @@ mod tests {
         let built = |text: &str| {
             fs::write(&script, format!("#!/bin/sh\n{text}\n")).unwrap();
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-            RIVALS[0].build(&sources, &folder).unwrap()
+            EXTERNAL_PEERS[0].build(&sources, &folder).unwrap()
         };
-        assert_eq!(built("echo no cc; exit 3"), Built::NotInstalled("no cc".into()));
-        assert_eq!(built("echo one; echo two >&2; exit 1"), Built::Badly("one\ntwo".into()));
-        assert_eq!(built("echo nothing"), Built::Badly("nothing".into()), "no programs");
-        assert!(!RIVALS[0].is_built(&folder));
-        assert_eq!(built("touch $1/bench-server $1/bench-client"), Built::Well);
-        let peer = RIVALS[0].peer(&folder);
+        assert_eq!(built("echo no cc; exit 3"), BuildResult::MissingTools("no cc".into()));
+        assert_eq!(built("echo one; echo two >&2; exit 1"), BuildResult::Failed("one\ntwo".into()));
+        assert_eq!(built("echo nothing"), BuildResult::Failed("nothing".into()), "no programs");
+        assert!(!EXTERNAL_PEERS[0].is_built(&folder));
+        assert_eq!(built("touch $1/bench-server $1/bench-client"), BuildResult::Complete);
+        let peer = EXTERNAL_PEERS[0].peer(&folder);
         assert_eq!(peer.client[1..], ["{args}", "--host", "{host}", "--port", "{port}"]);
         assert!(peer.server[0].ends_with("c/bench-server") && peer.samples);
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ttcp_bench::assault::{self, AssaultArgs, AssaultAttackersArgs, AssaultClientArgs, AssaultServerArgs};
+use ttcp_bench::abuse::{self, AbuseArgs, AbuseAttackersArgs, AbuseClientArgs, AbuseServerArgs};
 use ttcp_bench::experiments::compare::{CompareArgs, compare};
 use ttcp_bench::experiments::report::{ReportArgs, report};
 use ttcp_bench::experiments::{
@@ -58,7 +58,7 @@ enum Command {
     /// hung or leaked
     Soak(SoakArgs),
     /// Attack a server in every way, and measure its service to a well-behaved client
-    Assault(AssaultArgs),
+    Abuse(AbuseArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
     Peers(PeersCommand),
@@ -91,15 +91,15 @@ enum Command {
     /// A client of a soak
     #[command(hide = true)]
     SoakClient(SoakClientArgs),
-    /// The server of an assault
+    /// The server of an abuse test
     #[command(hide = true)]
-    AssaultServer(AssaultServerArgs),
-    /// The client of an assault that behaves
+    AbuseServer(AbuseServerArgs),
+    /// The client of an abuse test that behaves
     #[command(hide = true)]
-    AssaultClient(AssaultClientArgs),
+    AbuseClient(AbuseClientArgs),
     /// The attacking process
     #[command(hide = true)]
-    AssaultAttackers(AssaultAttackersArgs),
+    AbuseAttackers(AbuseAttackersArgs),
     /// Clients that come all at once
     #[command(hide = true)]
     Crowd(CrowdArgs),
@@ -144,10 +144,10 @@ fn perform(command: Command) -> anyhow::Result<ExitCode> {
         Command::Soak(args) => return soak::soak(&args),
         Command::SoakServer(args) => soak::soak_server(&args)?,
         Command::SoakClient(args) => soak::soak_client(&args)?,
-        Command::Assault(args) => return assault::assault(&args),
-        Command::AssaultServer(args) => assault::assault_server(&args)?,
-        Command::AssaultClient(args) => assault::assault_client(&args)?,
-        Command::AssaultAttackers(args) => assault::assault_attackers(&args)?,
+        Command::Abuse(args) => return abuse::abuse(&args),
+        Command::AbuseServer(args) => abuse::abuse_server(&args)?,
+        Command::AbuseClient(args) => abuse::abuse_client(&args)?,
+        Command::AbuseAttackers(args) => abuse::abuse_attackers(&args)?,
         Command::Prioritise(args) => prioritise(&args)?,
         Command::Load => load()?,
         Command::Peers(command) => return peers(&command),

@@ -14,7 +14,7 @@ use crate::work::Work;
 
 /// The calls that clients share: clients begin together, and end together when all calls have been made.
 #[derive(Debug)]
-struct Turns {
+struct SharedCalls {
     left: AtomicI64,
     begin: Barrier,
     /// The time at which the first client began.
@@ -23,10 +23,10 @@ struct Turns {
     warm_up: u32,
 }
 
-impl Turns {
+impl SharedCalls {
     /// Waits for the others. If one has failed, no calls are left.
-    fn wait(&self, well: bool) {
-        if !well {
+    fn wait(&self, is_ready: bool) {
+        if !is_ready {
             self.failed.store(true, Ordering::Relaxed);
         }
         self.begin.wait();
@@ -40,27 +40,27 @@ impl Turns {
 
 /// The slot of one of the simultaneous clients. Dropping it releases the others from waiting for this client.
 #[derive(Debug)]
-pub struct Place {
+pub struct ClientSlot {
     number: u32,
-    turns: Arc<Turns>,
-    waits: bool,
+    shared: Arc<SharedCalls>,
+    is_waited_for: bool,
 }
 
-impl Drop for Place {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
-        if self.waits {
-            self.turns.wait(false);
+        if self.is_waited_for {
+            self.shared.wait(false);
         }
     }
 }
 
-impl Place {
+impl ClientSlot {
     /// Runs the client's part. It first calls `echo` with bytes that are unique to this client and compares
     /// the reply, then makes some uncounted calls. Then all clients wait for each other.
     ///
     /// # Errors
     /// A call fails, or a reply differs.
-    pub async fn take<E, EF, B, C, CF, F>(mut self, echo: E, mut call: C) -> anyhow::Result<Vec<Duration>>
+    pub async fn run<E, EF, B, C, CF, F>(mut self, echo: E, mut call: C) -> anyhow::Result<Vec<Duration>>
     where
         E: FnOnce(Vec<u8>) -> EF,
         EF: Future<Output = Result<B, F>>,
@@ -72,16 +72,16 @@ impl Place {
         let octets = self.number.to_ne_bytes().repeat(16);
         let back = echo(octets.clone()).await.map_err(Into::into)?;
         ensure!(back.as_ref() == octets, "the echo of client {} differs from what was sent", self.number);
-        for _ in 0..self.turns.warm_up {
+        for _ in 0..self.shared.warm_up {
             call().await.map_err(Into::into)?;
         }
-        self.waits = false;
-        self.turns.wait(true);
+        self.is_waited_for = false;
+        self.shared.wait(true);
         let mut samples = Vec::new();
-        while self.turns.left.fetch_sub(1, Ordering::Relaxed) > 0 {
+        while self.shared.left.fetch_sub(1, Ordering::Relaxed) > 0 {
             let start = Instant::now();
             if let Err(error) = call().await {
-                self.turns.left.store(0, Ordering::Relaxed);
+                self.shared.left.store(0, Ordering::Relaxed);
                 return Err(error.into());
             }
             samples.push(start.elapsed());
@@ -91,17 +91,17 @@ impl Place {
 }
 
 /// Test `clients`: `work.calls()` calls in all, by `work.depth` clients at once, each with a thread and a
-/// connection of its own. `client` runs one of them: it connects, and returns the result of [`Place::take`].
+/// connection of its own. `client` runs one of them: it connects, and returns the result of [`ClientSlot::run`].
 ///
 /// # Errors
 /// A client fails, or the threads cannot be started.
 pub fn clients(
     peer: &str,
     work: &Work,
-    client: impl Fn(Place) -> anyhow::Result<Vec<Duration>> + Send + Sync + 'static,
+    client: impl Fn(ClientSlot) -> anyhow::Result<Vec<Duration>> + Send + Sync + 'static,
 ) -> anyhow::Result<Report> {
     let clients = work.depth;
-    let turns = Arc::new(Turns {
+    let shared = Arc::new(SharedCalls {
         left: AtomicI64::new(i64::from(work.calls())),
         begin: Barrier::new(clients as usize + 1),
         began: OnceLock::new(),
@@ -111,22 +111,23 @@ pub fn clients(
     let client = Arc::new(client);
     let mut threads = Vec::new();
     for number in 0..clients {
-        let place = Place { number, turns: turns.clone(), waits: true };
+        let slot = ClientSlot { number, shared: shared.clone(), is_waited_for: true };
         let client = client.clone();
         let thread = thread::Builder::new().name(format!("client {number}"));
-        let thread = thread.spawn(move || client(place));
+        let thread = thread.spawn(move || client(slot));
         threads.push(thread.with_context(|| format!("there is no thread for client {number} of {clients}"))?);
     }
-    turns.wait(true);
+    shared.wait(true);
     let ends: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
-    let time = turns.began.get().map(Instant::elapsed).unwrap_or_default();
+    let time = shared.began.get().map(Instant::elapsed).unwrap_or_default();
     let mut samples = Vec::new();
     for end in ends {
         samples.extend(end.map_err(|_| anyhow!("a client panicked"))??);
     }
     ensure!(samples.len() == work.calls() as usize, "{} calls of {} were made", samples.len(), work.calls());
     if let Some(path) = &work.samples {
-        test_loops::keep(path, &samples).with_context(|| format!("cannot write {}", path.display()))?;
+        test_loops::write_samples(path, &samples)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Report::clients(peer, work, samples, time))
 }
@@ -165,12 +166,12 @@ mod tests {
     fn clients_share_the_calls() {
         let calls = Arc::new(AtomicU32::new(0));
         let counted = calls.clone();
-        let report = clients("t", &work(7), move |place| {
+        let report = clients("t", &work(7), move |slot| {
             let call = || {
                 counted.fetch_add(1, Ordering::Relaxed);
                 ready(io::Result::Ok(()))
             };
-            complete(place.take(|octets| ready(Ok(octets)), call))
+            complete(slot.run(|octets| ready(Ok(octets)), call))
         });
         let Report::Clients(line) = report.unwrap() else { panic!() };
         assert_eq!((line.depth, line.n, calls.load(Ordering::Relaxed)), (7, 100, 100 + 7));
@@ -179,24 +180,24 @@ mod tests {
     #[test]
     fn a_client_that_fails_ends_all() {
         let echo = |octets| ready(io::Result::Ok(octets));
-        let error = clients("t", &work(5), move |place| match place.number {
+        let error = clients("t", &work(5), move |slot| match slot.number {
             3 => bail!("no connection"),
-            _ => complete(place.take(echo, || ready(Ok(())))),
+            _ => complete(slot.run(echo, || ready(Ok(())))),
         });
         assert_eq!(error.unwrap_err().to_string(), "no connection");
-        let error = clients("t", &work(5), move |place| {
-            let bad = place.number == 4;
+        let error = clients("t", &work(5), move |slot| {
+            let bad = slot.number == 4;
             let echo = |octets| ready(io::Result::Ok(if bad { Vec::new() } else { octets }));
-            complete(place.take(echo, || ready(Ok(()))))
+            complete(slot.run(echo, || ready(Ok(()))))
         });
         assert_eq!(error.unwrap_err().to_string(), "the echo of client 4 differs from what was sent");
-        let error = clients("t", &work(1), move |place| {
+        let error = clients("t", &work(1), move |slot| {
             let mut left = 20;
             let call = || {
                 left -= 1;
                 ready(if left < 0 { Err(io::Error::other("gone")) } else { Ok(()) })
             };
-            complete(place.take(echo, call))
+            complete(slot.run(echo, call))
         });
         assert_eq!(error.unwrap_err().to_string(), "gone");
     }

@@ -7,7 +7,7 @@
 use clap::{Args, ValueEnum};
 
 /// Maximum number of objects that are called.
-const CALLED: u64 = 1000;
+const MAX_CALLED: u64 = 1000;
 /// Seed of the pseudo-random sequence.
 const SEED: u64 = 0x5eed;
 
@@ -53,9 +53,9 @@ impl Draws {
 }
 
 /// Returns the indices of the called objects in ascending order: all, or one out of each thousandth.
-pub fn called(objects: u32) -> Vec<u32> {
+pub fn called_objects(objects: u32) -> Vec<u32> {
     let objects = u64::from(objects);
-    let parts = objects.min(CALLED);
+    let parts = objects.min(MAX_CALLED);
     let mut draws = Draws::default();
     let of_part = |part: u64| {
         let (from, to) = (part * objects / parts, (part + 1) * objects / parts);
@@ -66,8 +66,8 @@ pub fn called(objects: u32) -> Vec<u32> {
 
 /// Returns how many bytes the object at that index of the called objects receives. The number distinguishes
 /// it from other objects.
-pub fn octets_for(place: usize) -> u64 {
-    place as u64 % 97 + 1
+pub fn bytes_for(index: usize) -> u64 {
+    index as u64 % 97 + 1
 }
 
 #[cfg(test)]
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn those_called_are_spread_over_all() {
-        assert_eq!(called(0), [0; 0]);
-        assert_eq!(called(5), [0, 1, 2, 3, 4]);
-        let many = called(1_000_000);
+        assert_eq!(called_objects(0), [0; 0]);
+        assert_eq!(called_objects(5), [0, 1, 2, 3, 4]);
+        let many = called_objects(1_000_000);
         assert_eq!(many.len(), 1000);
         for (part, object) in many.iter().enumerate() {
             assert_eq!(*object as usize / 1000, part, "one of each thousand");
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn draws_are_the_same_everywhere() {
         let mut draws = Draws::default();
-        assert_eq!([100; 6].map(|end| draws.below(end)), DRAWN);
+        assert_eq!([100; 6].map(|end| draws.below(end)), EXPECTED);
     }
 
-    const DRAWN: [u64; 6] = [74, 91, 80, 79, 48, 87];
+    const EXPECTED: [u64; 6] = [74, 91, 80, 79, 48, 87];
 }

@@ -1,4 +1,4 @@
-//! The lifeline between `ttcp run` and the servers that it starts.
+//! Servers that end with the program that started them.
 
 use std::io::Read;
 
@@ -19,7 +19,7 @@ impl ParentWatchArgs {
     /// The watching thread cannot be started.
     pub fn watch(self) -> std::io::Result<()> {
         if self.lifeline {
-            std::thread::Builder::new().name("lifeline".into()).spawn(|| {
+            std::thread::Builder::new().name("parent watch".into()).spawn(|| {
                 let mut byte = [0];
                 while matches!(std::io::stdin().read(&mut byte), Ok(1..)) {}
                 std::process::exit(0);

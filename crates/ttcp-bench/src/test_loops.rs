@@ -72,7 +72,7 @@ where
         samples.push(start.elapsed());
     }
     if let Some(path) = &work.samples {
-        keep(path, &samples).with_context(|| format!("cannot write {}", path.display()))?;
+        write_samples(path, &samples).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(Report::latency(peer, work, samples))
 }
@@ -136,16 +136,16 @@ pub fn pattern(i: usize) -> u8 {
 }
 
 /// Exit code of a server of the integrity pass that received unexpected contents.
-pub const DIFFERS: i32 = 4;
+pub const EXIT_MISMATCH: i32 = 4;
 
 /// Returns the message that it prints in this case.
-pub fn differs(kind: &str, at: usize, of: usize) -> String {
+pub fn format_mismatch(kind: &str, at: usize, of: usize) -> String {
     let kind = kind.rsplit("::").next().unwrap_or(kind);
     format!("contents differ: element {at} of a sequence of {of} ({kind}) is not what was sent")
 }
 
 /// Writes the times of calls to a file, nanoseconds, one per line.
-pub(crate) fn keep(path: &Path, samples: &[Duration]) -> io::Result<()> {
+pub(crate) fn write_samples(path: &Path, samples: &[Duration]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for sample in samples {
         writeln!(file, "{}", sample.as_nanos())?;
@@ -153,7 +153,7 @@ pub(crate) fn keep(path: &Path, samples: &[Duration]) -> io::Result<()> {
     file.flush()
 }
 
-struct Flooded {
+struct FloodResult {
     bytes: u64,
     time: Duration,
     syncs: u32,
@@ -164,7 +164,7 @@ async fn flood<SF, YF, E>(
     total: u64,
     send: &mut impl FnMut() -> SF,
     sync: &mut impl FnMut() -> YF,
-) -> anyhow::Result<Flooded>
+) -> anyhow::Result<FloodResult>
 where
     SF: Future<Output = Result<(), E>>,
     YF: Future<Output = Result<u64, E>>,
@@ -191,7 +191,7 @@ where
     if confirmed != sent {
         bail!("sent {sent} bytes, {confirmed} confirmed after {syncs} syncs");
     }
-    Ok(Flooded { bytes: confirmed, time, syncs })
+    Ok(FloodResult { bytes: confirmed, time, syncs })
 }
 
 /// Makes `calls` calls, and returns how long these take, and how long until the server has counted them.
@@ -376,13 +376,13 @@ mod tests {
     #[test]
     fn calls_of_other_operations_and_too_many_are_errors() {
         let of = |tally: Tally| {
-            let said =
+            let result =
                 complete(last("t", &work(Test::Last), || ready(io::Result::Ok(())), || ready(Ok(tally))));
-            said.unwrap_err().to_string()
+            result.unwrap_err().to_string()
         };
-        let told = "the last operation was called 4 times: the server counted";
-        assert_eq!(of(Tally { last: 3, others: 1 }), format!("{told} 3 calls of it and 1 of others"));
-        assert_eq!(of(Tally { last: 5, others: 0 }), format!("{told} 5 calls of it and 0 of others"));
+        let message = "the last operation was called 4 times: the server counted";
+        assert_eq!(of(Tally { last: 3, others: 1 }), format!("{message} 3 calls of it and 1 of others"));
+        assert_eq!(of(Tally { last: 5, others: 0 }), format!("{message} 5 calls of it and 0 of others"));
     }
 
     #[test]

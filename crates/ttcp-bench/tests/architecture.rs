@@ -28,7 +28,7 @@ fn modules_use_each_other_in_one_direction() {
             "harness",
             "external_peers",
             "soak",
-            "assault",
+            "abuse",
             "experiments",
             "run",
         ],

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::integrity::PASS;
 use super::store::{Cell, Data};
 use super::{Figures, Step, of_line};
@@ -83,7 +83,7 @@ fn watched(file: &str) -> Vec<String> {
 
 /// The counts of one side.
 #[derive(Debug, Default, PartialEq)]
-struct Counted {
+struct SystemCallCounts {
     writes: u64,
     written: u64,
     reads: u64,
@@ -91,21 +91,23 @@ struct Counted {
     polls: u64,
 }
 
-impl Counted {
-    fn of_file(path: &Path) -> Result<Counted, String> {
+impl SystemCallCounts {
+    fn of_file(path: &Path) -> Result<SystemCallCounts, String> {
         let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let lines = BufReader::new(file).lines().map_while(Result::ok);
-        let counted = Counted::of_lines(lines);
+        let counted = SystemCallCounts::of_lines(lines);
         match counted {
-            Counted { polls: 0, writes: 0, reads: 0, .. } => Err(format!("{} has no calls", path.display())),
+            SystemCallCounts { polls: 0, writes: 0, reads: 0, .. } => {
+                Err(format!("{} has no calls", path.display()))
+            }
             counted => Ok(counted),
         }
     }
 
     /// Parses lines such as `7 writev(5<TCP:[...]>, [...], 2) = 65544`. Where another thread interrupted a
     /// call, it is in two parts.
-    fn of_lines(lines: impl Iterator<Item = String>) -> Counted {
-        let mut counted = Counted::default();
+    fn of_lines(lines: impl Iterator<Item = String>) -> SystemCallCounts {
+        let mut counted = SystemCallCounts::default();
         let mut begun: HashMap<String, (String, bool)> = HashMap::new();
         for line in lines {
             let Some((thread, call)) = line.split_once(' ') else { continue };
@@ -145,14 +147,14 @@ impl Counted {
     }
 }
 
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     let [client, server] =
-        ["client", "server"].map(|side| Counted::of_file(&said.dir.join(format!("{side}.calls"))));
-    of_counted(said.line, &client?, &server?)
+        ["client", "server"].map(|side| SystemCallCounts::of_file(&output.dir.join(format!("{side}.calls"))));
+    of_counted(output.line, &client?, &server?)
 }
 
 /// Computes figures per request. The tenth of requests before the measured part is included.
-fn of_counted(line: &Value, client: &Counted, server: &Counted) -> Result<Figures, String> {
+fn of_counted(line: &Value, client: &SystemCallCounts, server: &SystemCallCounts) -> Result<Figures, String> {
     let word = |name: &str| line.get(name).and_then(Value::as_str).ok_or_else(|| format!("it has no {name}"));
     let element = Element::from_str(word("type")?, false)?;
     let payload = (SIZE / element.bytes() * element.bytes()) as f64;
@@ -250,8 +252,8 @@ mod tests {
 
     #[test]
     fn calls_on_sockets_are_counted_by_what_they_moved() {
-        let counted = Counted::of_lines(CLIENT.lines().map(str::to_owned));
-        assert_eq!(counted, Counted { writes: 3, written: 262_144, reads: 1, read: 0, polls: 2 });
+        let counted = SystemCallCounts::of_lines(CLIENT.lines().map(str::to_owned));
+        assert_eq!(counted, SystemCallCounts { writes: 3, written: 262_144, reads: 1, read: 0, polls: 2 });
     }
 
     #[test]
@@ -260,15 +262,15 @@ mod tests {
         let payload = 131_064.0;
         let line = json!({"type": "struct", "size": SIZE, "mbit_s": 10.0 * payload * 8e-6, "secs": 1.0});
         let written = 11 * (131_064 + 28);
-        let client = Counted { writes: 22, written, reads: 1, read: 8, polls: 0 };
-        let server = Counted { writes: 1, written: 8, reads: 33, read: written, polls: 11 };
+        let client = SystemCallCounts { writes: 22, written, reads: 1, read: 8, polls: 0 };
+        let server = SystemCallCounts { writes: 1, written: 8, reads: 33, read: written, polls: 11 };
         let figures = of_counted(&line, &client, &server).unwrap();
         let figure = |name: &str| figures[name];
         assert_eq!((figure("requests"), figure("control_bytes_per_request")), (11.0, 28.0));
         assert_eq!((figure("client_writes_per_request"), figure("server_reads_per_request")), (2.0, 3.0));
         assert_eq!((figure("bytes_per_write"), figure("server_polls_per_request")), (65_546.0, 1.0));
         // The calls of an io_uring are not traced.
-        let none = Counted { polls: 5, ..Counted::default() };
+        let none = SystemCallCounts { polls: 5, ..SystemCallCounts::default() };
         assert!(!of_counted(&line, &none, &server).unwrap().contains_key("control_bytes_per_request"));
     }
 

@@ -2,7 +2,7 @@
 
 use super::CommonArgs;
 use crate::external_peers;
-use crate::harness::place::HOST;
+use crate::harness::placement::HOST;
 use crate::harness::{BuiltIn, Peer};
 use crate::work::Element;
 
@@ -20,9 +20,9 @@ pub(crate) struct Contender {
 }
 
 /// A configuration of zorb: its name, and the options of server and client.
-type Way = (&'static str, &'static [&'static str], &'static [&'static str]);
+type Variant = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-const WAYS: &[Way] = &[
+const VARIANTS: &[Variant] = &[
     ("zorb-dynamic", &["--skeleton", "dsi"], &["--invocation", "dii"]),
     ("zorb-copying", &["--copying"], &["--copying"]),
     ("zorb-unix", &["--unix", "{dir}/zorb.socket"], &[]),
@@ -60,20 +60,20 @@ pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::R
         let is_zorb = peer.name == "zorb";
         all.push(Contender { flat: peer.name == "raw", ..Contender::new(peer.clone()) });
         if is_zorb {
-            all.extend(ways(&peer));
+            all.extend(variants(&peer));
         }
     }
-    let rival = |peer: Peer| {
+    let external = |peer: Peer| {
         let flat = external_peers::FLAT.contains(&peer.name.as_str());
         Contender { flat, ..Contender::new(peer) }
     };
-    all.extend(external_peers::built()?.into_iter().map(rival));
+    all.extend(external_peers::built_peers()?.into_iter().map(external));
     let extra = common.extra.iter().cloned().map(Contender::new).collect();
-    external_peers::chosen(all, extra, common.peers.as_deref(), |one| &one.peer)
+    external_peers::select_peers(all, extra, common.peers.as_deref(), |one| &one.peer)
 }
 
-fn ways(zorb: &Peer) -> Vec<Contender> {
-    let mut ways: Vec<Contender> = WAYS
+fn variants(zorb: &Peer) -> Vec<Contender> {
+    let mut variants: Vec<Contender> = VARIANTS
         .iter()
         .map(|(name, server, client)| {
             let mut peer = Peer { name: (*name).to_owned(), ..zorb.clone() };
@@ -87,8 +87,8 @@ fn ways(zorb: &Peer) -> Vec<Contender> {
         })
         .collect();
     let peer = Peer { name: ZERO_COPY.to_owned(), ..zorb.clone() };
-    ways.push(Contender { structs: Element::Zstruct, only_structs: true, ..Contender::new(peer) });
-    ways
+    variants.push(Contender { structs: Element::Zstruct, only_structs: true, ..Contender::new(peer) });
+    variants
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::contenders::Contender;
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{CommonArgs, Figures, Kind, Plan, Step, integrity, of_line};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, integrity, of_line};
 use crate::external_peers::ZERO_COPY;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_table, shown};
 use crate::harness::BuiltIn;
@@ -17,7 +17,7 @@ use crate::work::{parse_bytes, parse_size};
 
 const NAME: &str = "deposit";
 
-pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["zerocopy03.text"], section };
+pub(crate) const EXPERIMENT: Experiment = Experiment { name: NAME, covers: &["zerocopy03.text"], section };
 
 /// From a page to 16 MiB.
 const SIZES: [u64; 13] = [
@@ -114,14 +114,15 @@ fn flood(size: u64, total: u64) -> Vec<String> {
     words.map(String::from).to_vec()
 }
 
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     let mut figures: Figures = [
-        ("mbit_s".to_owned(), of_line(said.line, "mbit_s")?),
-        ("secs".to_owned(), of_line(said.line, "secs")?),
+        ("mbit_s".to_owned(), of_line(output.line, "mbit_s")?),
+        ("secs".to_owned(), of_line(output.line, "secs")?),
     ]
     .into();
-    if said.line.get("lent").is_some() {
-        let count = |name: &str| said.line.get(name).and_then(serde_json::Value::as_f64).unwrap_or_default();
+    if output.line.get("lent").is_some() {
+        let count =
+            |name: &str| output.line.get(name).and_then(serde_json::Value::as_f64).unwrap_or_default();
         figures.insert("copied_pct".into(), 100.0 * count("copied") / count("lent").max(1.0));
     }
     Ok(figures)
@@ -138,18 +139,18 @@ fn share(sample: &Sample, side: fn(Processor) -> f64) -> Option<f64> {
 }
 
 /// The samples of this experiment.
-struct Seen<'d> {
+struct DepositSamples<'d> {
     data: &'d Data,
     peers: Vec<&'d str>,
     sizes: Vec<u64>,
 }
 
-impl<'d> Seen<'d> {
-    fn of(data: &'d Data) -> Seen<'d> {
+impl<'d> DepositSamples<'d> {
+    fn of(data: &'d Data) -> DepositSamples<'d> {
         let mut sizes: Vec<u64> = data.of(NAME).filter_map(|sample| sample.cell.number("bytes")).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        Seen { data, peers: data.peers(NAME), sizes }
+        DepositSamples { data, peers: data.peers(NAME), sizes }
     }
 
     fn rate(&self, peer: &str, size: u64) -> Option<f64> {
@@ -177,7 +178,7 @@ impl<'d> Seen<'d> {
 }
 
 fn section(data: &Data) -> Section {
-    let seen = Seen::of(data);
+    let samples = DepositSamples::of(data);
     let mut section = Section::new(NAME, "Direct deposit: bulk octets without copies");
     section.text(
         "Sequences of octets flow one way, in sizes from a page to 16 MiB. The copying ORB marshals into a buffer of its own and unmarshals \
@@ -185,25 +186,25 @@ fn section(data: &Data) -> Section {
          into the kernel as well. Over loopback the kernel copies all the same, since the receiver would have the sender's pages: the \
          table says how much of what was lent. The processor's share is that of the process, of one core.",
     );
-    section.text(integrity::told(data, NAME));
+    section.text(integrity::format_checks(data, NAME));
     section.chart(
-        seen.chart("Throughput.", "Gbit/s", |peer, size| seen.rate(peer, size).map(|mbit| mbit / 1e3)),
+        samples.chart("Throughput.", "Gbit/s", |peer, size| samples.rate(peer, size).map(|mbit| mbit / 1e3)),
     );
-    section.chart(seen.chart(
+    section.chart(samples.chart(
         "Processor share, client and server together.",
         "percent of a core",
-        |peer, size| seen.share(peer, size, Processor::all),
+        |peer, size| samples.share(peer, size, Processor::all),
     ));
     let mut columns = vec![Column::figures("sequence")];
-    for peer in &seen.peers {
+    for peer in &samples.peers {
         columns.push(Column::figures(format!("{peer}, Mbit/s")));
         columns.push(Column::figures("client + server, %"));
     }
     let row = |size: &u64| {
         let mut row = vec![bytes(*size)];
-        for peer in &seen.peers {
-            let side = |side| seen.share(peer, *size, side);
-            row.push(shown(seen.rate(peer, *size)));
+        for peer in &samples.peers {
+            let side = |side| samples.share(peer, *size, side);
+            row.push(shown(samples.rate(peer, *size)));
             row.push(match (side(|used| used.client), side(|used| used.server)) {
                 (Some(client), Some(server)) => format!("{client:.0} + {server:.0}"),
                 _ => "-".to_owned(),
@@ -211,13 +212,13 @@ fn section(data: &Data) -> Section {
         }
         row
     };
-    let rows = seen.sizes.iter().map(row).collect();
+    let rows = samples.sizes.iter().map(row).collect();
     section.table(Table {
         caption: "Medians of the rounds, and the processor's share.".into(),
         columns,
         rows,
     });
-    parts(&seen, &mut section);
+    parts(&samples, &mut section);
     section.table(published_table(
         "zerocopy03.text",
         "What was published of a zero-copy ORB on 400 MHz computers with Gigabit Ethernet",
@@ -227,7 +228,7 @@ fn section(data: &Data) -> Section {
 
 /// Adds the table of participants: what each stands for, its best rate, and how much of the data lent to the
 /// kernel the kernel copied nevertheless.
-fn parts(seen: &Seen<'_>, section: &mut Section) {
+fn parts(samples: &DepositSamples<'_>, section: &mut Section) {
     let columns = vec![
         Column::words("peer"),
         Column::words("stands for"),
@@ -236,12 +237,12 @@ fn parts(seen: &Seen<'_>, section: &mut Section) {
     ];
     let row = |peer: &&str| {
         let about = PARTS.iter().find(|(name, _)| name == peer).map_or("-", |(_, about)| about);
-        let best = seen.sizes.iter().filter_map(|size| seen.rate(peer, *size)).reduce(f64::max);
-        let same = seen.data.of(NAME).filter(|sample| sample.peer == *peer);
+        let best = samples.sizes.iter().filter_map(|size| samples.rate(peer, *size)).reduce(f64::max);
+        let same = samples.data.of(NAME).filter(|sample| sample.peer == *peer);
         let copied = median(&same.filter_map(|sample| sample.figure("copied_pct")).collect::<Vec<_>>());
         let copied = copied.map_or_else(|| "-".into(), |copied| format!("{copied:.0}"));
         vec![(*peer).to_owned(), about.to_owned(), shown(best), copied]
     };
-    let rows = seen.peers.iter().map(row).collect();
+    let rows = samples.peers.iter().map(row).collect();
     section.table(Table { caption: "Who is who.".into(), columns, rows });
 }

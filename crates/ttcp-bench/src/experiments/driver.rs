@@ -10,19 +10,19 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::store::{Cell, Outcome, Sample, Store};
-use super::{CommonArgs, KINDS, LINK, Plan, Step, integrity};
+use super::{CommonArgs, EXPERIMENTS, LINK, Plan, Step, integrity};
 use crate::figures::{Column, Document, Table, markdown};
 use crate::harness::INTERRUPTED;
 use crate::harness::children::Children;
+use crate::harness::cores::Pins;
 use crate::harness::environment::Environment;
-use crate::harness::links::{Laid, Link};
-use crate::harness::peers::{Failure, Performed, Site};
-use crate::harness::pin::Pins;
-use crate::harness::place::Place;
+use crate::harness::links::{ActiveLink, Link};
+use crate::harness::peers::{ClientRun, Failure, Site};
+use crate::harness::placement::Placement;
 use crate::harness::progress::Progress;
 
 /// The output of a client.
-pub(crate) struct Said<'s> {
+pub(crate) struct ClientOutput<'s> {
     /// The line that it printed.
     pub(crate) line: &'s Value,
     /// The directory that `{dir}` stands for.
@@ -35,14 +35,14 @@ pub(crate) struct Said<'s> {
 /// The run cannot begin, or its results cannot be written.
 pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     if common.dry_run {
-        writeln!(std::io::stdout().lock(), "{}", markdown::of_table(&amount(common, plans)))?;
+        writeln!(std::io::stdout().lock(), "{}", markdown::of_table(&measurement_counts(common, plans)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let environment = Environment::of_now();
     if !environment.optimised {
         eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
     }
-    let dir = common.out.clone().unwrap_or_else(|| fresh(plans));
+    let dir = common.out.clone().unwrap_or_else(|| new_directory(plans));
     let mut store = Store::open(&dir, environment)?;
     let end = measure(common, plans, &mut store)?;
     show(plans, &store)?;
@@ -59,12 +59,12 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
     let shown = dir.display();
     eprintln!("ttcp: the results are in {shown}: ttcp report {shown} makes a page of them");
     Ok(match end {
-        End::Interrupted => {
+        RunEnd::Interrupted => {
             eprintln!("ttcp: interrupted; --out {shown} goes on from here");
             ExitCode::from(INTERRUPTED)
         }
-        End::Whole if failures.is_empty() => ExitCode::SUCCESS,
-        End::Whole => {
+        RunEnd::Complete if failures.is_empty() => ExitCode::SUCCESS,
+        RunEnd::Complete => {
             eprintln!("ttcp: {} measurement(s) failed; --out {shown} tries them again", failures.len());
             ExitCode::FAILURE
         }
@@ -72,7 +72,7 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
 }
 
 /// Returns a table of the number of measurements.
-fn amount(common: &CommonArgs, plans: &[Plan]) -> Table {
+fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
     let row = |name: &str, [before, round, all]: [usize; 3], rounds: String| {
         vec![name.to_owned(), before.to_string(), round.to_string(), rounds, all.to_string()]
     };
@@ -103,13 +103,13 @@ fn rounds(common: &CommonArgs, plan: &Plan) -> u32 {
     common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds })
 }
 
-enum End {
-    Whole,
+enum RunEnd {
+    Complete,
     Interrupted,
 }
 
 /// Returns a directory that no other run uses.
-fn fresh(plans: &[Plan]) -> PathBuf {
+fn new_directory(plans: &[Plan]) -> PathBuf {
     let name = match plans {
         [plan] => plan.name,
         _ => "all",
@@ -118,11 +118,11 @@ fn fresh(plans: &[Plan]) -> PathBuf {
     PathBuf::from("ttcp-results").join(format!("{name}-{now}-{}", std::process::id()))
 }
 
-fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Result<End> {
+fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Result<RunEnd> {
     let rounds = |plan: &Plan| rounds(common, plan);
     let pins = common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();
-    children.heed_signals().context("cannot take signals")?;
+    children.watch_signals().context("cannot take signals")?;
     let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot make a directory")?;
     let missing = |store: &Store, plan: &Plan, step: &Step, round| {
         !store.has(plan.name, &step.cell, &step.peer.name, round)
@@ -138,12 +138,12 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
     let mut site = Site {
         children: &mut children,
         dir: dir.path(),
-        place: Place::loopback(),
+        placement: Placement::loopback(),
         pins: pins.as_ref(),
         timeout: Duration::from_secs(common.timeout),
         deadline: None,
     };
-    let mut laid = Laid::default();
+    let mut active = ActiveLink::default();
     for plan in plans {
         for peer in integrity::unchecked(plan) {
             eprintln!(
@@ -153,7 +153,7 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
         }
         let before = plan.checks.iter().map(|step| (0, step));
         let steps = (0..rounds(plan))
-            .flat_map(|round| turn(&plan.steps, round as usize).map(move |step| (round, step)));
+            .flat_map(|round| rotated(&plan.steps, round as usize).map(move |step| (round, step)));
         let mut refused: Vec<(&Cell, &str, String)> = Vec::new();
         for (number, (round, step)) in before.chain(steps).enumerate() {
             if !missing(store, plan, step, round) {
@@ -171,16 +171,16 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
                 Some((_, _, why)) if !integrity::is_check(&step.cell) => {
                     Outcome::Failure { failure: why.clone() }
                 }
-                _ => match perform(plan, step, &mut laid, &mut site) {
+                _ => match perform(plan, step, &mut active, &mut site) {
                     Err(Failure::Interrupted) => {
                         progress.finish();
-                        return Ok(End::Interrupted);
+                        return Ok(RunEnd::Interrupted);
                     }
                     Ok(outcome) => outcome,
                     Err(failure) => Outcome::Failure { failure: failure.to_string() },
                 },
             };
-            progress.end(&what, &told(&outcome));
+            progress.end(&what, &format_outcome(&outcome));
             if let Outcome::Failure { failure } = &outcome
                 && integrity::is_check(&step.cell)
             {
@@ -191,19 +191,24 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
         }
     }
     progress.finish();
-    Ok(End::Whole)
+    Ok(RunEnd::Complete)
 }
 
 /// Performs a step over the link that its cell names.
-fn perform(plan: &Plan, step: &Step, laid: &mut Laid, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+fn perform(
+    plan: &Plan,
+    step: &Step,
+    active: &mut ActiveLink,
+    site: &mut Site<'_>,
+) -> Result<Outcome, Failure> {
     let name = step.cell.word(LINK);
     let link = plan.links.iter().find(|link| name == Some(&link.name())).unwrap_or(&Link::Loopback);
-    site.place = laid.place(link, site.children)?;
+    site.placement = active.placement(link, site.children)?;
     (step.perform)(step, site)
 }
 
 /// Returns the steps of a round. In each round, a different peer begins each cell.
-fn turn(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
+fn rotated(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
     steps.chunk_by(|a, b| a.cell == b.cell).flat_map(move |cell| {
         let (late, first) = cell.split_at(round % cell.len().max(1));
         first.iter().chain(late)
@@ -215,23 +220,23 @@ impl Step {
     pub(crate) fn once(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
         let client =
             self.client.iter().map(|word| word.replace("{dir}", &at.dir.to_string_lossy())).collect();
-        let Performed { line, processor, .. } = self.peer.perform(&self.server, client, at)?;
-        let figures = (self.figures)(&Said { line: &line, dir: at.dir })
+        let ClientRun { line, processor, .. } = self.peer.run_once(&self.server, client, at)?;
+        let figures = (self.figures)(&ClientOutput { line: &line, dir: at.dir })
             .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
         Ok(Outcome::Figures { figures, processor, line })
     }
 
     /// Runs the client once, without a server.
     pub(crate) fn alone(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
-        let line = self.peer.alone(self.client.clone(), at)?;
-        let figures = (self.figures)(&Said { line: &line, dir: at.dir })
+        let line = self.peer.run_client(self.client.clone(), at)?;
+        let figures = (self.figures)(&ClientOutput { line: &line, dir: at.dir })
             .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
         Ok(Outcome::Figures { figures, processor: None, line })
     }
 }
 
 /// Returns the first figure, or the first line of the failure.
-fn told(outcome: &Outcome) -> String {
+fn format_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Figures { figures, .. } => {
             let figure =
@@ -254,12 +259,13 @@ fn show(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
     let measured = |name: &str| {
         wanted.contains_key(name) && data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }))
     };
-    let sections = KINDS.iter().filter(|kind| measured(kind.name)).map(|kind| (kind.section)(data)).map(
-        |mut section| {
-            section.blocks.retain(|block| block.drawing().is_none());
-            section
-        },
-    );
+    let sections =
+        EXPERIMENTS.iter().filter(|kind| measured(kind.name)).map(|kind| (kind.section)(data)).map(
+            |mut section| {
+                section.blocks.retain(|block| block.drawing().is_none());
+                section
+            },
+        );
     let document = Document {
         title: plans.iter().map(|plan| plan.name).collect::<Vec<_>>().join(", "),
         summary: data.environments.last().map(Environment::summary).into_iter().collect(),

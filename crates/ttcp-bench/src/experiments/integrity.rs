@@ -4,7 +4,7 @@
 //! A flood that only counts its bytes would be as fast with wrong contents. Comparing takes time, so measured
 //! floods do not compare. The same programs are checked immediately before.
 
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::{Cell, Data};
 use super::{Figures, Plan, Step, of_line};
 use crate::harness::Peer;
@@ -60,7 +60,7 @@ pub(crate) fn refused(failure: &str) -> String {
 }
 
 /// Returns a section's text about the pass.
-pub(crate) fn told(data: &Data, experiment: &str) -> String {
+pub(crate) fn format_checks(data: &Data, experiment: &str) -> String {
     let mut told = Vec::new();
     let mut unchecked = Vec::new();
     for peer in data.peers(experiment) {
@@ -86,8 +86,8 @@ pub(crate) fn told(data: &Data, experiment: &str) -> String {
     text
 }
 
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
-    let megabytes = of_line(said.line, "mbit_s")? * of_line(said.line, "secs")? / 8.0;
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let megabytes = of_line(output.line, "mbit_s")? * of_line(output.line, "secs")? / 8.0;
     Ok([(CHECKED.to_owned(), megabytes)].into())
 }
 
@@ -153,9 +153,9 @@ mod tests {
         let samples =
             vec![sample("a", pass(), CHECKED), sample("a", pass().with("bytes", 1u64), CHECKED), unchecked()];
         let data = Data::new(Vec::new(), samples);
-        let text = told(&data, "t");
+        let text = format_checks(&data, "t");
         assert!(text.ends_with("found no difference: a (floods: 2, 5.0 MB). Not checked: b."), "{text}");
         let data = Data::new(Vec::new(), vec![unchecked()]);
-        assert_eq!(told(&data, "t"), "Contents were not checked.");
+        assert_eq!(format_checks(&data, "t"), "Contents were not checked.");
     }
 }

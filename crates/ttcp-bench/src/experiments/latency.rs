@@ -7,9 +7,9 @@ use clap::Args;
 use hdrhistogram::Histogram;
 
 use super::contenders::Contender;
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::{Cell, Data};
-use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, of_line};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
 use crate::harness::BuiltIn;
 use crate::literature::Published;
@@ -18,7 +18,7 @@ use crate::work::Element;
 
 const NAME: &str = "latency";
 
-pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["gigabit97.latency"], section };
+pub(crate) const EXPERIMENT: Experiment = Experiment { name: NAME, covers: &["gigabit97.latency"], section };
 
 /// Units of a sequence.
 const UNITS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -100,8 +100,8 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
 }
 
 /// Computes figures from the time of each call if the client wrote the times, otherwise from its line.
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
-    let path = said.dir.join(TIMES);
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let path = output.dir.join(TIMES);
     if path.exists() {
         let figures = of_times(&path);
         std::fs::remove_file(&path).map_err(|e| format!("its times cannot be removed: {e}"))?;
@@ -109,7 +109,7 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
     }
     ["p50_us", "p99_us", "max_us", "mean_us"]
         .into_iter()
-        .map(|name| Ok((name.to_owned(), of_line(said.line, name)?)))
+        .map(|name| Ok((name.to_owned(), of_line(output.line, name)?)))
         .collect()
 }
 

@@ -46,7 +46,7 @@ use store::{Cell, Data, Outcome};
 pub(crate) const LINK: &str = "link";
 
 /// A kind of experiment.
-pub(crate) struct Kind {
+pub(crate) struct Experiment {
     /// Its name: the subcommand, and the name in its samples.
     pub(crate) name: &'static str,
     /// The published results that it reproduces: ids of [`literature`](crate::literature).
@@ -56,15 +56,15 @@ pub(crate) struct Kind {
 }
 
 /// All kinds, in the order of the report.
-pub(crate) const KINDS: &[Kind] = &[
-    throughput::KIND,
-    whitebox::KIND,
-    demultiplexing::KIND,
-    latency::KIND,
-    scale::KIND,
-    series::KIND,
-    deposit::KIND,
-    ladder::KIND,
+pub(crate) const EXPERIMENTS: &[Experiment] = &[
+    throughput::EXPERIMENT,
+    whitebox::EXPERIMENT,
+    demultiplexing::EXPERIMENT,
+    latency::EXPERIMENT,
+    scale::EXPERIMENT,
+    series::EXPERIMENT,
+    deposit::EXPERIMENT,
+    ladder::EXPERIMENT,
 ];
 
 /// One measurement of an experiment, performed once a round.
@@ -78,7 +78,7 @@ pub(crate) struct Step {
     /// The client's arguments.
     pub(crate) client: Vec<String>,
     /// Computes the figures from what the client printed and wrote to its directory.
-    pub(crate) figures: fn(&driver::Said<'_>) -> Result<Figures, String>,
+    pub(crate) figures: fn(&driver::ClientOutput<'_>) -> Result<Figures, String>,
     /// Performs the measurement: [`Step::once`] if one run of server and client yields all figures.
     pub(crate) perform: fn(&Step, &mut Site<'_>) -> Result<Outcome, Failure>,
 }
@@ -119,8 +119,8 @@ pub fn run_all(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<Exit
     driver::run(common, &plans(common, &contenders)?)
 }
 
-/// Returns the plans of all kinds, in the order of [`KINDS`].
-fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan; KINDS.len()]> {
+/// Returns the plans of all kinds, in the order of [`EXPERIMENTS`].
+fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan; EXPERIMENTS.len()]> {
     Ok([
         throughput::plan(&ThroughputArgs::of(common.clone()), contenders),
         whitebox::plan(&WhiteboxArgs::of(common.clone()), contenders),
@@ -154,12 +154,12 @@ mod tests {
 
     #[test]
     fn kinds_have_names_of_their_own_and_cover_what_there_is() {
-        let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        assert_eq!(names.len(), KINDS.len());
-        for id in KINDS.iter().flat_map(|kind| kind.covers) {
+        let names: BTreeSet<&str> = EXPERIMENTS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), EXPERIMENTS.len());
+        for id in EXPERIMENTS.iter().flat_map(|kind| kind.covers) {
             assert!(Published::of(id).is_some(), "{id}");
         }
-        assert_eq!(uncovered(KINDS.iter().flat_map(|kind| kind.covers).copied()), WITHOUT);
+        assert_eq!(uncovered(EXPERIMENTS.iter().flat_map(|kind| kind.covers).copied()), WITHOUT);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         });
         for quick in [&["x", "--quick"][..], &["x"]] {
             let plans = plans(&Line::parse_from(quick).common, &all).unwrap();
-            assert!(plans.iter().map(|plan| plan.name).eq(KINDS.iter().map(|kind| kind.name)));
+            assert!(plans.iter().map(|plan| plan.name).eq(EXPERIMENTS.iter().map(|kind| kind.name)));
             for plan in plans {
                 let steps = || plan.checks.iter().chain(&plan.steps);
                 for contender in &all {

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::store::{Data, Outcome};
-use super::{KINDS, Kind};
+use super::{EXPERIMENTS, Experiment};
 use crate::figures::{Document, Section, markdown, page};
 use crate::harness::environment::Environment;
 use crate::literature::Published;
@@ -72,7 +72,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 /// Returns the whole report.
 fn document(data: &Data, title: &str) -> Document {
     let measured = |name: &str| data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
-    let sections = KINDS.iter().filter(|kind| measured(kind.name)).map(|kind| section(kind, data)).collect();
+    let sections =
+        EXPERIMENTS.iter().filter(|kind| measured(kind.name)).map(|kind| section(kind, data)).collect();
     Document { title: title.to_owned(), summary: summary(data), caveats: caveats(data), sections }
 }
 
@@ -97,7 +98,7 @@ fn summary(data: &Data) -> Vec<String> {
     summary
 }
 
-fn section(kind: &Kind, data: &Data) -> Section {
+fn section(kind: &Experiment, data: &Data) -> Section {
     let mut section = (kind.section)(data);
     let sources: Vec<String> =
         kind.covers.iter().filter_map(|id| Some(Published::of(id)?.source())).collect();

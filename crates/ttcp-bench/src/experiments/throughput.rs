@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::contenders::Contender;
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{CommonArgs, Figures, Kind, LINK, Plan, Step, calls, integrity, of_line};
+use super::{CommonArgs, Experiment, Figures, LINK, Plan, Step, calls, integrity, of_line};
 use crate::external_peers;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_rows, shown};
 use crate::harness::BuiltIn;
@@ -19,7 +19,8 @@ use crate::work::{Element, parse_bytes, parse_size};
 
 const NAME: &str = "throughput";
 
-pub(crate) const KIND: Kind = Kind { name: NAME, covers: &["sigcomm96.t1", "sigcomm96.text"], section };
+pub(crate) const EXPERIMENT: Experiment =
+    Experiment { name: NAME, covers: &["sigcomm96.t1", "sigcomm96.text"], section };
 
 const TYPES: [Element; 7] = [
     Element::Short,
@@ -258,16 +259,16 @@ fn flood(element: Element, size: u64, total: u64) -> Vec<String> {
     words.map(String::from).to_vec()
 }
 
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     Ok([
-        ("mbit_s".to_owned(), of_line(said.line, "mbit_s")?),
-        ("secs".to_owned(), of_line(said.line, "secs")?),
+        ("mbit_s".to_owned(), of_line(output.line, "mbit_s")?),
+        ("secs".to_owned(), of_line(output.line, "secs")?),
     ]
     .into())
 }
 
 /// The samples of this experiment, in the order of the report.
-struct Seen<'d> {
+struct FloodSamples<'d> {
     data: &'d Data,
     peers: Vec<&'d str>,
     types: Vec<&'d str>,
@@ -278,39 +279,40 @@ struct Seen<'d> {
 
 /// A link and socket queues.
 #[derive(Clone, Copy)]
-struct Way<'d> {
+struct Path<'d> {
     link: &'d str,
     queue: &'d str,
 }
 
-impl<'d> Seen<'d> {
-    fn of(data: &'d Data) -> Seen<'d> {
+impl<'d> FloodSamples<'d> {
+    fn of(data: &'d Data) -> FloodSamples<'d> {
         let peers = data.peers(NAME);
-        let mut seen = Seen { data, peers, types: Vec::new(), sizes: Vec::new(), links: Vec::new() };
+        let mut samples =
+            FloodSamples { data, peers, types: Vec::new(), sizes: Vec::new(), links: Vec::new() };
         for sample in data.of(NAME) {
-            let Some((element, size, way)) = settings(&sample.cell) else { continue };
-            if !seen.types.contains(&element) {
-                seen.types.push(element);
+            let Some((element, size, path)) = settings(&sample.cell) else { continue };
+            if !samples.types.contains(&element) {
+                samples.types.push(element);
             }
-            seen.sizes.push(size);
-            match seen.links.iter_mut().find(|(link, _)| *link == way.link) {
-                Some((_, queues)) if queues.contains(&way.queue) => {}
-                Some((_, queues)) => queues.push(way.queue),
-                None => seen.links.push((way.link, vec![way.queue])),
+            samples.sizes.push(size);
+            match samples.links.iter_mut().find(|(link, _)| *link == path.link) {
+                Some((_, queues)) if queues.contains(&path.queue) => {}
+                Some((_, queues)) => queues.push(path.queue),
+                None => samples.links.push((path.link, vec![path.queue])),
             }
         }
-        seen.sizes.sort_unstable();
-        seen.sizes.dedup();
-        seen
+        samples.sizes.sort_unstable();
+        samples.sizes.dedup();
+        samples
     }
 
-    fn ways(&self) -> impl Iterator<Item = Way<'d>> {
-        self.links.iter().flat_map(|(link, queues)| queues.iter().map(|queue| Way { link, queue }))
+    fn paths(&self) -> impl Iterator<Item = Path<'d>> {
+        self.links.iter().flat_map(|(link, queues)| queues.iter().map(|queue| Path { link, queue }))
     }
 
-    fn rate(&self, peer: &str, element: &str, size: u64, way: Way<'_>) -> Option<Summary> {
-        let cell = Cell::default().with("type", element).with("bytes", size).with("queue", way.queue);
-        let cell = if way.link == LOOPBACK { cell } else { cell.with(LINK, way.link) };
+    fn rate(&self, peer: &str, element: &str, size: u64, path: Path<'_>) -> Option<Summary> {
+        let cell = Cell::default().with("type", element).with("bytes", size).with("queue", path.queue);
+        let cell = if path.link == LOOPBACK { cell } else { cell.with(LINK, path.link) };
         Summary::of(&self.data.figures(NAME, peer, &cell, "mbit_s"))
     }
 
@@ -319,8 +321,8 @@ impl<'d> Seen<'d> {
         let mut rates = Vec::new();
         for element in self.types.iter().filter(|element| types(element)) {
             for size in &self.sizes {
-                for way in self.ways().filter(|way| way.link == link) {
-                    rates.extend(self.rate(peer, element, *size, way).map(|summary| summary.median));
+                for path in self.paths().filter(|path| path.link == link) {
+                    rates.extend(self.rate(peer, element, *size, path).map(|summary| summary.median));
                 }
             }
         }
@@ -328,48 +330,48 @@ impl<'d> Seen<'d> {
     }
 }
 
-fn settings(cell: &Cell) -> Option<(&str, u64, Way<'_>)> {
-    let way = Way { link: cell.word(LINK).unwrap_or(LOOPBACK), queue: cell.word("queue")? };
-    Some((cell.word("type")?, cell.number("bytes")?, way))
+fn settings(cell: &Cell) -> Option<(&str, u64, Path<'_>)> {
+    let path = Path { link: cell.word(LINK).unwrap_or(LOOPBACK), queue: cell.word("queue")? };
+    Some((cell.word("type")?, cell.number("bytes")?, path))
 }
 
 fn section(data: &Data) -> Section {
-    let seen = Seen::of(data);
+    let samples = FloodSamples::of(data);
     let mut section = Section::new(NAME, "Throughput: sequences that flow one way");
     section.text(
         "A client sends sequences by oneway calls until all user bytes are sent, and then asks what has arrived. The figure is user \
          bits over the time from the first send to that answer, in Mbit/s of 10^6 bits; the receiver has each element as a value of \
          its language. A tenth of the work goes before. Sockets send octets whatever the type: they are the limit, not an ORB.",
     );
-    section.text(integrity::told(data, NAME));
-    if seen.peers.contains(&"zorb-dynamic") {
+    section.text(integrity::format_checks(data, NAME));
+    if samples.peers.contains(&"zorb-dynamic") {
         section.text(
             "zorb-dynamic sends an any, which keeps its value encoded: its client marshals once, not for each message. Its server \
              makes values of all elements, as the compiled one does.",
         );
     }
-    summary(&seen, &mut section);
-    let on_loopback = seen.links.iter().any(|(link, _)| *link == LOOPBACK);
+    summary(&samples, &mut section);
+    let on_loopback = samples.links.iter().any(|(link, _)| *link == LOOPBACK);
     if on_loopback {
-        shares(&seen, &mut section);
+        shares(&samples, &mut section);
     }
-    for way in seen.ways() {
-        for element in &seen.types {
-            of_type(&seen, &mut section, element, way);
+    for path in samples.paths() {
+        for element in &samples.types {
+            of_type(&samples, &mut section, element, path);
         }
     }
-    if seen.links.iter().all(|(link, _)| *link == LOOPBACK) {
+    if samples.links.iter().all(|(link, _)| *link == LOOPBACK) {
         section.text("No slow link was measured: that takes root or user namespaces, and iproute2.");
     }
     if on_loopback {
-        processor(&seen, &mut section);
+        processor(&samples, &mut section);
     }
     calls::section(data, NAME, &mut section);
     section
 }
 
 /// Adds the literature's summary: highest and lowest throughput of each system.
-fn summary(seen: &Seen<'_>, section: &mut Section) {
+fn summary(samples: &FloodSamples<'_>, section: &mut Section) {
     let kinds = ["scalars, highest", "scalars, lowest", "struct, highest", "struct, lowest"];
     let mut columns = vec![Column::words("system"), Column::words("where")];
     columns.extend(kinds.map(|kind| Column::figures(format!("{kind}, Mbit/s"))));
@@ -377,15 +379,15 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
     let none = || std::iter::repeat_n("-".to_owned(), kinds.len());
     let mut rows = Vec::new();
     for (peer, (link, _)) in
-        seen.peers.iter().flat_map(|peer| seen.links.iter().map(move |link| (peer, link)))
+        samples.peers.iter().flat_map(|peer| samples.links.iter().map(move |link| (peer, link)))
     {
         let ends = |rates: Vec<f64>| {
             let end = |of: fn(f64, f64) -> f64| rates.iter().copied().reduce(of);
             [end(f64::max), end(f64::min)]
         };
         let is_struct = |element: &str| element.contains("struct");
-        let scalars = ends(seen.rates(peer, link, |element| !is_struct(element)));
-        let structs = ends(seen.rates(peer, link, is_struct));
+        let scalars = ends(samples.rates(peer, link, |element| !is_struct(element)));
+        let structs = ends(samples.rates(peer, link, is_struct));
         let figures: Vec<Option<f64>> = scalars.into_iter().chain(structs).collect();
         // Some peers do not support every link.
         if figures.iter().any(Option::is_some) {
@@ -413,11 +415,11 @@ fn summary(seen: &Seen<'_>, section: &mut Section) {
 
 /// Adds the percentage of a socket's throughput that each peer reaches, as in the literature: the ratio of
 /// the peaks.
-fn shares(seen: &Seen<'_>, section: &mut Section) {
-    let Some(socket) = ["c", "raw"].into_iter().find(|name| seen.peers.contains(name)) else { return };
+fn shares(samples: &FloodSamples<'_>, section: &mut Section) {
+    let Some(socket) = ["c", "raw"].into_iter().find(|name| samples.peers.contains(name)) else { return };
     let is_struct = |element: &str| element.contains("struct");
     let peak = |peer: &str, of_structs: bool| {
-        seen.rates(peer, LOOPBACK, |element| is_struct(element) == of_structs).into_iter().reduce(f64::max)
+        samples.rates(peer, LOOPBACK, |element| is_struct(element) == of_structs).into_iter().reduce(f64::max)
     };
     let share =
         |peer: &str, of_structs: bool| Some(100.0 * peak(peer, of_structs)? / peak(socket, of_structs)?);
@@ -425,7 +427,7 @@ fn shares(seen: &Seen<'_>, section: &mut Section) {
     columns.extend(["scalars", "structs"].map(|kind| Column::figures(format!("{kind}, % of {socket}"))));
     let row = |peer: &&str| vec![(*peer).to_owned(), shown(share(peer, false)), shown(share(peer, true))];
     let caption = format!("The highest median of each system, as a share of that of {socket}.");
-    section.table(Table { caption, columns, rows: seen.peers.iter().map(row).collect() });
+    section.table(Table { caption, columns, rows: samples.peers.iter().map(row).collect() });
     let of_floods = |table: &Published, row: &[&'static str]| {
         let text = |column| table.text(row, column).unwrap_or_default();
         !calls::is_of_calls(table, row)
@@ -441,21 +443,21 @@ fn shares(seen: &Seen<'_>, section: &mut Section) {
     ));
 }
 
-fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, way: Way<'_>) {
-    let rates = |peer: &str, size: u64| seen.rate(peer, element, size, way);
-    let peers: Vec<&str> = seen
+fn of_type(samples: &FloodSamples<'_>, section: &mut Section, element: &str, path: Path<'_>) {
+    let rates = |peer: &str, size: u64| samples.rate(peer, element, size, path);
+    let peers: Vec<&str> = samples
         .peers
         .iter()
         .copied()
-        .filter(|peer| seen.sizes.iter().any(|size| rates(peer, *size).is_some()))
+        .filter(|peer| samples.sizes.iter().any(|size| rates(peer, *size).is_some()))
         .collect();
     if peers.is_empty() {
         return;
     }
-    let what = format!("Sequences of {element}, socket queues {}, over {}", way.queue, way.link);
+    let what = format!("Sequences of {element}, socket queues {}, over {}", path.queue, path.link);
     let line = |peer: &&str| {
         let point = |size: &u64| Some((*size as f64, rates(peer, *size)?.median / 1e3));
-        Series::measured(*peer, seen.sizes.iter().filter_map(point).collect())
+        Series::measured(*peer, samples.sizes.iter().filter_map(point).collect())
     };
     section.chart(Chart {
         caption: format!("{what}."),
@@ -480,15 +482,18 @@ fn of_type(seen: &Seen<'_>, section: &mut Section, element: &str, way: Way<'_>) 
         }
         row
     };
-    let rows: Vec<Vec<String>> = seen.sizes.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = samples.sizes.iter().map(row).collect();
     let caption = format!("{what}: median, mean and standard deviation of the rounds.");
     section.table(Table { caption, columns, rows });
 }
 
 /// Adds the processor time per GB, at the typical size.
-fn processor(seen: &Seen<'_>, section: &mut Section) {
-    let size =
-        if seen.sizes.contains(&TYPICAL) { TYPICAL } else { seen.sizes.last().copied().unwrap_or_default() };
+fn processor(samples: &FloodSamples<'_>, section: &mut Section) {
+    let size = if samples.sizes.contains(&TYPICAL) {
+        TYPICAL
+    } else {
+        samples.sizes.last().copied().unwrap_or_default()
+    };
     let per_gb =
         |sample: &Sample, side: fn(crate::harness::processor::Processor) -> f64| match &sample.outcome {
             Outcome::Figures { figures, processor: Some(used), .. } => {
@@ -498,20 +503,22 @@ fn processor(seen: &Seen<'_>, section: &mut Section) {
             _ => None,
         };
     let mut columns = vec![Column::words("type")];
-    for peer in &seen.peers {
+    for peer in &samples.peers {
         columns.push(Column::figures(format!("{peer}: client + server")));
     }
     let row = |element: &&str| {
         let mut row = vec![(*element).to_owned()];
-        for peer in &seen.peers {
+        for peer in &samples.peers {
             let side = |side: fn(crate::harness::processor::Processor) -> f64| {
                 let same = |sample: &&Sample| {
-                    let is_same = |(of, bytes, way): (&str, u64, Way<'_>)| {
-                        (of, bytes, way.link, way.queue) == (*element, size, LOOPBACK, AUTOMATIC)
+                    let is_same = |(of, bytes, path): (&str, u64, Path<'_>)| {
+                        (of, bytes, path.link, path.queue) == (*element, size, LOOPBACK, AUTOMATIC)
                     };
                     sample.peer == *peer && settings(&sample.cell).is_some_and(is_same)
                 };
-                median(&seen.data.of(NAME).filter(same).filter_map(|s| per_gb(s, side)).collect::<Vec<_>>())
+                median(
+                    &samples.data.of(NAME).filter(same).filter_map(|s| per_gb(s, side)).collect::<Vec<_>>(),
+                )
             };
             row.push(match (side(|used| used.client), side(|used| used.server)) {
                 (Some(client), Some(server)) => format!("{} + {}", shown(Some(client)), shown(Some(server))),
@@ -520,7 +527,7 @@ fn processor(seen: &Seen<'_>, section: &mut Section) {
         }
         row
     };
-    let rows = seen.types.iter().map(row).collect();
+    let rows = samples.types.iter().map(row).collect();
     let caption = format!(
         "Processor time, milliseconds a GB (10^9 bytes) of user data, medians, buffers of {}, queues automatic, loopback. The start of the client \
          and the work before the measured part are in it.",

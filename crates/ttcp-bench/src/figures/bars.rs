@@ -4,7 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::Bars;
-use super::chart::{Area, Drawn, GRID, NotDrawn, TEXT, WIDTH, colour, painted, plain};
+use super::chart::{Area, DrawingError, DrawingResult, GRID, TEXT, WIDTH, colour, painted, plain};
 
 /// Height of a bar with the space around it, pixels.
 const BAR: u32 = 24;
@@ -25,12 +25,12 @@ const FIGURE: f64 = 34.0;
 ///
 /// # Errors
 /// A part of a bar is negative, or not a number.
-pub fn inline(bars: &Bars) -> Result<String, NotDrawn> {
-    let not_drawn = |reason: String| NotDrawn { caption: bars.caption.clone(), reason };
+pub fn inline(bars: &Bars) -> Result<String, DrawingError> {
+    let failed = |reason: String| DrawingError { caption: bars.caption.clone(), reason };
     let lengths = bars.bars.iter().flat_map(|(name, parts)| parts.iter().map(move |length| (name, length)));
     for (name, length) in lengths {
         if !length.is_finite() || *length < 0.0 {
-            return Err(not_drawn(format!("{length} has no place in the bar of {name}")));
+            return Err(failed(format!("{length} has no place in the bar of {name}")));
         }
     }
     let columns = (WIDTH / COLUMN) as usize;
@@ -44,11 +44,11 @@ pub fn inline(bars: &Bars) -> Result<String, NotDrawn> {
             .and_then(|()| draw(bars, &plot))
             .and_then(|()| Ok(root.present()?))
     };
-    drawn.map_err(|e| not_drawn(e.to_string()))?;
+    drawn.map_err(|e| failed(e.to_string()))?;
     Ok(painted(&svg, height, &bars.caption))
 }
 
-fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> Drawn {
+fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> DrawingResult {
     let text = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
     for (i, part) in bars.parts.iter().enumerate() {
         let left = (i % columns) as i32 * COLUMN as i32 + 24;
@@ -59,7 +59,7 @@ fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-fn draw(bars: &Bars, area: &Area<'_>) -> Drawn {
+fn draw(bars: &Bars, area: &Area<'_>) -> DrawingResult {
     let name = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Right, VPos::Center));
     let below = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Top));
     let within = ("sans-serif", 12, &WHITE).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Center));

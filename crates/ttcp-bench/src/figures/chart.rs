@@ -37,7 +37,7 @@ fn dashed(series: usize) -> RGBColor {
 /// A chart that could not be drawn, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("the chart \"{caption}\" cannot be drawn: {reason}")]
-pub struct NotDrawn {
+pub struct DrawingError {
     pub(super) caption: String,
     pub(super) reason: String,
 }
@@ -51,7 +51,7 @@ const OWN_COLOURS: &str = "<style>:root{color:#222;--grid:#ddd;--s0:#0072b2;--s1
 ///
 /// # Errors
 /// One of its values cannot be placed on its axis.
-pub fn inline(chart: &Chart) -> Result<String, NotDrawn> {
+pub fn inline(chart: &Chart) -> Result<String, DrawingError> {
     let legend = (chart.series.len() as u32).div_ceil(WIDTH / COLUMN) * LINE + LINE / 2;
     let mut svg = String::new();
     let drawn = {
@@ -59,7 +59,7 @@ pub fn inline(chart: &Chart) -> Result<String, NotDrawn> {
         let (plot, below) = root.split_vertically(HEIGHT);
         draw(chart, &plot).and_then(|()| draw_legend(chart, &below)).and_then(|()| Ok(root.present()?))
     };
-    drawn.map_err(|e| NotDrawn { caption: chart.caption.clone(), reason: e.to_string() })?;
+    drawn.map_err(|e| DrawingError { caption: chart.caption.clone(), reason: e.to_string() })?;
     Ok(painted(&svg, HEIGHT + legend, &chart.caption))
 }
 
@@ -80,7 +80,7 @@ pub(super) fn painted(svg: &str, height: u32, caption: &str) -> String {
 ///
 /// # Errors
 /// The errors of [`inline`].
-pub fn file(chart: &Chart) -> Result<String, NotDrawn> {
+pub fn file(chart: &Chart) -> Result<String, DrawingError> {
     inline(chart).map(|svg| alone(&svg))
 }
 
@@ -96,9 +96,9 @@ fn escaped(text: &str) -> String {
 }
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub(super) type DrawingResult = Result<(), Box<dyn std::error::Error>>;
 
-fn draw(chart: &Chart, area: &Area<'_>) -> Drawn {
+fn draw(chart: &Chart, area: &Area<'_>) -> DrawingResult {
     let values = |of: fn(&(f64, f64)) -> f64| chart.series.iter().flat_map(|s| &s.points).map(of);
     let (x, y) = (Range::of(&chart.x, values(|p| p.0))?, Range::of(&chart.y, values(|p| p.1))?);
     let mut built = ChartBuilder::on(area);
@@ -113,8 +113,8 @@ fn draw(chart: &Chart, area: &Area<'_>) -> Drawn {
         .axis_desc_style(text)
         .x_labels(x.labels)
         .y_labels(y.labels)
-        .x_label_formatter(&|v| x.told(*v))
-        .y_label_formatter(&|v| y.told(*v))
+        .x_label_formatter(&|v| x.format_tick(*v))
+        .y_label_formatter(&|v| y.format_tick(*v))
         .x_desc(&chart.x.label)
         .y_desc(&chart.y.label)
         .draw()?;
@@ -130,7 +130,7 @@ fn draw(chart: &Chart, area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-fn draw_legend(chart: &Chart, area: &Area<'_>) -> Drawn {
+fn draw_legend(chart: &Chart, area: &Area<'_>) -> DrawingResult {
     let text = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
     let columns = (WIDTH / COLUMN) as usize;
     for (i, series) in chart.series.iter().enumerate() {
@@ -159,13 +159,13 @@ struct Range {
 }
 
 impl Range {
-    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Result<Range, Misplaced> {
+    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Result<Range, OffAxis> {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut range = Range { scale: axis.scale, low: 0.0, high: 1.0, labels: 8 };
         for value in values {
             let place = range.place(value);
             if !place.is_finite() {
-                return Err(Misplaced { value, axis: axis.label.clone() });
+                return Err(OffAxis { value, axis: axis.label.clone() });
             }
             (low, high) = (low.min(place), high.max(place));
         }
@@ -192,7 +192,7 @@ impl Range {
         }
     }
 
-    fn told(&self, place: f64) -> String {
+    fn format_tick(&self, place: f64) -> String {
         let whole = (place - place.round()).abs() < 1e-9;
         match self.scale {
             Scale::Linear => plain(place),
@@ -213,14 +213,14 @@ pub(super) fn plain(value: f64) -> String {
 }
 
 #[derive(Debug)]
-struct Misplaced {
+struct OffAxis {
     value: f64,
     axis: String,
 }
 
-impl std::error::Error for Misplaced {}
+impl std::error::Error for OffAxis {}
 
-impl fmt::Display for Misplaced {
+impl fmt::Display for OffAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} has no place on the axis of {}", self.value, self.axis)
     }

@@ -160,7 +160,7 @@ impl Drawing<'_> {
     ///
     /// # Errors
     /// One of its values cannot be placed.
-    pub fn inline(&self) -> Result<String, chart::NotDrawn> {
+    pub fn inline(&self) -> Result<String, chart::DrawingError> {
         match self {
             Drawing::Chart(chart) => chart::inline(chart),
             Drawing::Bars(bars) => bars::inline(bars),
@@ -171,7 +171,7 @@ impl Drawing<'_> {
     ///
     /// # Errors
     /// The errors of [`inline`](Self::inline).
-    pub fn file(&self) -> Result<String, chart::NotDrawn> {
+    pub fn file(&self) -> Result<String, chart::DrawingError> {
         self.inline().map(|svg| chart::alone(&svg))
     }
 }

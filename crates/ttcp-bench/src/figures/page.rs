@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::chart::NotDrawn;
+use super::chart::DrawingError;
 use super::{Block, Document, Drawing, Section, Table};
 
 const STYLE: &str = include_str!("page.css");
@@ -11,7 +11,7 @@ const STYLE: &str = include_str!("page.css");
 ///
 /// # Errors
 /// A chart has a value that cannot be placed.
-pub fn page(document: &Document) -> Result<String, NotDrawn> {
+pub fn page(document: &Document) -> Result<String, DrawingError> {
     let sections = document.sections.iter().map(of_section).collect::<Result<Vec<_>, _>>()?;
     let markup = html! {
         (DOCTYPE)
@@ -52,7 +52,7 @@ pub fn page(document: &Document) -> Result<String, NotDrawn> {
     Ok(markup.into_string())
 }
 
-fn of_section(section: &Section) -> Result<Markup, NotDrawn> {
+fn of_section(section: &Section) -> Result<Markup, DrawingError> {
     let blocks = section
         .blocks
         .iter()
@@ -73,7 +73,7 @@ fn of_section(section: &Section) -> Result<Markup, NotDrawn> {
     })
 }
 
-fn drawn(drawing: &Drawing<'_>) -> Result<Markup, NotDrawn> {
+fn drawn(drawing: &Drawing<'_>) -> Result<Markup, DrawingError> {
     let svg = drawing.inline()?;
     Ok(html! {
         figure {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::children::{Children, Heard, Process, describe};
+use super::children::{Children, Process, ProcessEvent, format_status};
 
 /// How long a child that closed its stdout may take to exit.
 const END: Duration = Duration::from_secs(1);
@@ -34,8 +34,8 @@ impl Child {
         let program = std::env::current_exe()?.to_string_lossy().into_owned();
         let mut children = Children::new();
         // Children that are ordered to end do so in order; dropped ones are killed at once.
-        children.allow(Some(Duration::ZERO));
-        children.pass_stderr();
+        children.set_grace(Some(Duration::ZERO));
+        children.inherit_stderr();
         let command: Vec<String> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
         let process = children.start(&command, None).context("cannot start a child")?;
         Ok(Child { children, process, closed: false })
@@ -48,46 +48,46 @@ impl Child {
 
     /// Sends it an order. A failed write is ignored: waiting for the answer then reports the end of the
     /// child.
-    pub(crate) fn order(&mut self, line: &str) {
-        self.process.tell(line);
+    pub(crate) fn send_order(&mut self, line: &str) {
+        self.process.write_line(line);
     }
 
     /// Waits for the value that it prints after `word`. Other words are dropped.
     ///
     /// # Errors
     /// It does not print `word` in time, or ends.
-    pub(crate) fn hear<T: DeserializeOwned>(&mut self, word: &str, time: Duration) -> anyhow::Result<T> {
-        self.try_hear(word, time)?.with_context(|| format!("no {word} within {} s", time.as_secs()))
+    pub(crate) fn receive<T: DeserializeOwned>(&mut self, word: &str, time: Duration) -> anyhow::Result<T> {
+        self.try_receive(word, time)?.with_context(|| format!("no {word} within {} s", time.as_secs()))
     }
 
     /// Waits for the value that it prints after `word`; `None` if it does not print it in time.
     ///
     /// # Errors
     /// It ends, or prints something else after that word.
-    pub(crate) fn try_hear<T: DeserializeOwned>(
+    pub(crate) fn try_receive<T: DeserializeOwned>(
         &mut self,
         word: &str,
         time: Duration,
     ) -> anyhow::Result<Option<T>> {
         let deadline = Instant::now() + time;
         while !self.closed {
-            match self.children.listen(&self.process, None, deadline) {
-                Heard::Line(line) => {
-                    if let Some((said, what)) = line.split_once(' ')
-                        && said == word
+            match self.children.next_event(&self.process, None, deadline) {
+                ProcessEvent::Line(line) => {
+                    if let Some((name, what)) = line.split_once(' ')
+                        && name == word
                     {
                         return serde_json::from_str::<T>(what)
                             .map(Some)
                             .with_context(|| format!("it said {line:?}"));
                     }
                 }
-                Heard::Closed => self.closed = true,
-                Heard::Timeout => return Ok(None),
+                ProcessEvent::Closed => self.closed = true,
+                ProcessEvent::Timeout => return Ok(None),
                 // There are no other processes, and signals are not handled here.
-                Heard::OtherClosed | Heard::Interrupted => {}
+                ProcessEvent::OtherClosed | ProcessEvent::Interrupted => {}
             }
         }
-        let how = self.process.wait(END).map_or_else(|| "it still runs".to_owned(), describe);
+        let how = self.process.wait(END).map_or_else(|| "it still runs".to_owned(), format_status);
         bail!("it ended before {word}: {how}")
     }
 
@@ -103,7 +103,7 @@ impl Child {
     pub(crate) fn wait(&mut self, time: Duration) -> anyhow::Result<()> {
         match self.process.wait(time) {
             Some(status) if status.success() => Ok(()),
-            Some(status) => bail!("it ended with {}", describe(status)),
+            Some(status) => bail!("it ended with {}", format_status(status)),
             None => bail!("it did not end within {} s", time.as_secs()),
         }
     }
@@ -114,12 +114,12 @@ impl Child {
     }
 
     /// Suspends it (SIGSTOP).
-    pub(crate) fn stop(&self) {
+    pub(crate) fn suspend(&self) {
         self.process.send(Signal::STOP);
     }
 
     /// Resumes it (SIGCONT).
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         self.process.send(Signal::CONT);
     }
 }
@@ -130,7 +130,7 @@ impl Child {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn orders<T: Send + 'static>(
+pub(crate) fn receive_orders<T: Send + 'static>(
     parse: impl Fn(&str) -> Option<T> + Send + 'static,
 ) -> std::io::Result<mpsc::UnboundedReceiver<T>> {
     #[cfg(target_os = "linux")]
@@ -152,7 +152,7 @@ pub(crate) fn orders<T: Send + 'static>(
 ///
 /// # Errors
 /// stdout is closed.
-pub(crate) fn say(word: &str, what: &impl Serialize) -> anyhow::Result<()> {
+pub(crate) fn send_report(word: &str, what: &impl Serialize) -> anyhow::Result<()> {
     let line = format!("{word} {}\n", serde_json::to_string(what)?);
     let mut out = std::io::stdout().lock();
     out.write_all(line.as_bytes())?;

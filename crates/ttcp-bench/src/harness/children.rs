@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::pin::{Cores, confined};
+use super::cores::{Cores, confined};
 
 /// Default time for a process to end on request, and to close its pipes after its end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ pub(crate) struct Children {
     sender: SyncSender<Event>,
     started: u64,
     grace: Duration,
-    passing: bool,
+    inherits_stderr: bool,
 }
 
 enum Event {
@@ -37,7 +37,7 @@ enum Event {
 
 /// An event of a process.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ProcessEvent {
     /// It wrote this line to stdout.
     Line(String),
     /// It closed stdout, as at its end.
@@ -65,25 +65,25 @@ impl Children {
     pub(crate) fn new() -> Children {
         // Bounded: a child that writes without end is blocked by the reader instead of exhausting memory.
         let (sender, events) = sync_channel(64);
-        Children { events, sender, started: 0, grace: GRACE, passing: false }
+        Children { events, sender, started: 0, grace: GRACE, inherits_stderr: false }
     }
 
     /// Lets processes that are started from now on write to this program's stderr. Their stderr is not kept.
-    pub(crate) fn pass_stderr(&mut self) {
-        self.passing = true;
+    pub(crate) fn inherit_stderr(&mut self) {
+        self.inherits_stderr = true;
     }
 
     /// Sets how long processes that are started from now on may take to end on request; `None`: the default.
-    pub(crate) fn allow(&mut self, grace: Option<Duration>) {
+    pub(crate) fn set_grace(&mut self, grace: Option<Duration>) {
         self.grace = grace.unwrap_or(GRACE);
     }
 
-    /// Turns SIGINT, SIGTERM and SIGHUP into events: [`Heard::Interrupted`]. Affects the whole program,
+    /// Turns SIGINT, SIGTERM and SIGHUP into events: [`ProcessEvent::Interrupted`]. Affects the whole program,
     /// permanently.
     ///
     /// # Errors
     /// The signal handlers or their thread cannot be set up.
-    pub(crate) fn heed_signals(&self) -> io::Result<()> {
+    pub(crate) fn watch_signals(&self) -> io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let sender = self.sender.clone();
@@ -110,7 +110,7 @@ impl Children {
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(if self.passing { Stdio::inherit() } else { Stdio::piped() })
+            .stderr(if self.inherits_stderr { Stdio::inherit() } else { Stdio::piped() })
             .process_group(0);
         let mut child = confined(cores, || command.spawn())?;
         self.started += 1;
@@ -126,7 +126,9 @@ impl Children {
         };
         if let Some(stdout) = stdout {
             let sender = self.sender.clone();
-            thread::Builder::new().name("stdout".into()).spawn(move || forward(stdout, number, &sender))?;
+            thread::Builder::new()
+                .name("stdout".into())
+                .spawn(move || forward_lines(stdout, number, &sender))?;
         }
         if let Some(stderr) = stderr {
             let kept = process.stderr.clone();
@@ -139,16 +141,25 @@ impl Children {
 
     /// Waits until `deadline` for the next event of `process`. Lines of other processes are dropped; the end
     /// of `other`'s stdout is reported.
-    pub(crate) fn listen(&self, process: &Process, other: Option<&Process>, deadline: Instant) -> Heard {
+    pub(crate) fn next_event(
+        &self,
+        process: &Process,
+        other: Option<&Process>,
+        deadline: Instant,
+    ) -> ProcessEvent {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.events.recv_timeout(left) {
-                Ok(Event::Line(n, line)) if n == process.number => return Heard::Line(line),
-                Ok(Event::Closed(n)) if n == process.number => return Heard::Closed,
-                Ok(Event::Closed(n)) if other.is_some_and(|o| n == o.number) => return Heard::OtherClosed,
+                Ok(Event::Line(n, line)) if n == process.number => return ProcessEvent::Line(line),
+                Ok(Event::Closed(n)) if n == process.number => return ProcessEvent::Closed,
+                Ok(Event::Closed(n)) if other.is_some_and(|o| n == o.number) => {
+                    return ProcessEvent::OtherClosed;
+                }
                 Ok(Event::Line(..) | Event::Closed(_)) => {}
-                Ok(Event::Interrupted) => return Heard::Interrupted,
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Heard::Timeout,
+                Ok(Event::Interrupted) => return ProcessEvent::Interrupted,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return ProcessEvent::Timeout;
+                }
             }
         }
     }
@@ -162,7 +173,7 @@ impl Process {
 
     /// Writes a line to its stdin. A failed write is ignored: waiting for the answer then reports the end of
     /// the process.
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn write_line(&mut self, line: &str) {
         if let Some(stdin) = &mut self.child.stdin {
             let _ = stdin.write_all(format!("{line}\n").as_bytes());
         }
@@ -205,16 +216,16 @@ impl Process {
         if self.ended.is_some() {
             // Not joined: a process that left the group may hold the pipe.
             let reader = &self.stderr_reader;
-            poll(GRACE, || reader.as_ref().is_none_or(JoinHandle::is_finished));
+            wait_until(GRACE, || reader.as_ref().is_none_or(JoinHandle::is_finished));
         }
-        let kept: Vec<u8> = locked(&self.stderr).iter().copied().collect();
+        let kept: Vec<u8> = lock(&self.stderr).iter().copied().collect();
         String::from_utf8_lossy(&kept).trim_end().to_owned()
     }
 
     /// Returns whether the process ends in time. It is not reaped, so that its id and group are not reused.
     fn ends_within(&self, time: Duration) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        poll(time, || !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None)))
+        wait_until(time, || !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None)))
     }
 
     /// Kills what is left of the group and collects the exit status.
@@ -236,7 +247,7 @@ impl Drop for Process {
 }
 
 /// Formats an exit status: `status 1` or `signal 9`.
-pub(crate) fn describe(status: ExitStatus) -> String {
+pub(crate) fn format_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -245,7 +256,7 @@ pub(crate) fn describe(status: ExitStatus) -> String {
 }
 
 /// Polls with growing pauses until `done` returns true or the time is over.
-fn poll(time: Duration, mut done: impl FnMut() -> bool) -> bool {
+fn wait_until(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + time;
     let mut pause = Duration::from_micros(100);
     loop {
@@ -260,7 +271,7 @@ fn poll(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     }
 }
 
-fn forward(stdout: impl Read, number: u64, sender: &SyncSender<Event>) {
+fn forward_lines(stdout: impl Read, number: u64, sender: &SyncSender<Event>) {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     loop {
@@ -279,14 +290,14 @@ fn forward(stdout: impl Read, number: u64, sender: &SyncSender<Event>) {
 fn keep_end(mut stderr: impl Read, kept: &Mutex<VecDeque<u8>>) {
     let mut piece = [0; 4096];
     while let Ok(n @ 1..) = stderr.read(&mut piece) {
-        let mut kept = locked(kept);
+        let mut kept = lock(kept);
         kept.extend(piece.iter().take(n));
         let surplus = kept.len().saturating_sub(STDERR_KEPT);
         kept.drain(..surplus);
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -306,10 +317,10 @@ mod tests {
     fn lines_status_and_stderr_are_heard() {
         let mut children = Children::new();
         let mut p = children.start(&shell("echo one; echo two; echo oh >&2; exit 3"), None).unwrap();
-        assert_eq!(children.listen(&p, None, soon()), Heard::Line("one".into()));
-        assert_eq!(children.listen(&p, None, soon()), Heard::Line("two".into()));
-        assert_eq!(children.listen(&p, None, soon()), Heard::Closed);
-        assert_eq!(p.wait(Duration::from_secs(20)).map(describe).as_deref(), Some("status 3"));
+        assert_eq!(children.next_event(&p, None, soon()), ProcessEvent::Line("one".into()));
+        assert_eq!(children.next_event(&p, None, soon()), ProcessEvent::Line("two".into()));
+        assert_eq!(children.next_event(&p, None, soon()), ProcessEvent::Closed);
+        assert_eq!(p.wait(Duration::from_secs(20)).map(format_status).as_deref(), Some("status 3"));
         assert_eq!(p.stderr(), "oh");
     }
 
@@ -318,24 +329,24 @@ mod tests {
         let mut children = Children::new();
         let silent = children.start(&shell("sleep 60"), None).unwrap();
         assert_eq!(
-            children.listen(&silent, None, Instant::now() + Duration::from_millis(50)),
-            Heard::Timeout
+            children.next_event(&silent, None, Instant::now() + Duration::from_millis(50)),
+            ProcessEvent::Timeout
         );
         let other = children.start(&shell("exit 0"), None).unwrap();
-        assert_eq!(children.listen(&silent, Some(&other), soon()), Heard::OtherClosed);
+        assert_eq!(children.next_event(&silent, Some(&other), soon()), ProcessEvent::OtherClosed);
     }
 
     #[test]
     fn the_whole_group_dies_even_if_it_ignores_the_request() {
         let mut children = Children::new();
         let p = children.start(&shell("trap '' TERM; sleep 60 & echo $!; wait; sleep 60"), None).unwrap();
-        let Heard::Line(pid) = children.listen(&p, None, soon()) else { panic!("no pid") };
+        let ProcessEvent::Line(pid) = children.next_event(&p, None, soon()) else { panic!("no pid") };
         let stat = format!("/proc/{pid}/stat");
         assert!(std::fs::exists(&stat).unwrap());
         drop(p);
         // The orphan may be a zombie that init has not reaped yet.
         let dead = || std::fs::read_to_string(&stat).map_or(true, |s| s.contains(") Z "));
-        assert!(poll(Duration::from_secs(20), dead), "{stat}");
+        assert!(wait_until(Duration::from_secs(20), dead), "{stat}");
     }
 
     #[test]

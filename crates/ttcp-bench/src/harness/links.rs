@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use super::children::{Children, Heard, Process};
+use super::children::{Children, Process, ProcessEvent};
 use super::peers::Failure;
-use super::place::Place;
+use super::placement::Placement;
 
 /// The addresses of both ends, which are reserved for benchmarks (RFC 2544).
 const NEAR: &str = "198.18.0.1";
@@ -19,7 +19,7 @@ const FAR: &str = "198.18.0.2";
 /// Timeout for a namespace to be created.
 const START: Duration = Duration::from_secs(10);
 /// The shell command of a namespace's process: it reports its start, then waits for the end of stdin.
-const HELD: &str = "echo HELD; exec cat";
+const HOLD_COMMAND: &str = "echo HELD; exec cat";
 /// Smallest and largest MTU of IPv4 over such devices.
 const MTU: std::ops::RangeInclusive<u32> = 576..=65_535;
 
@@ -78,26 +78,26 @@ impl FromStr for Link {
 
 /// The link that is set up now.
 #[derive(Default)]
-pub(crate) struct Laid {
-    now: Option<(Link, Wire)>,
+pub(crate) struct ActiveLink {
+    current: Option<(Link, DevicePair)>,
 }
 
-impl Laid {
-    /// Returns the place of processes that are connected by this link. The link remains until another is
+impl ActiveLink {
+    /// Returns the placement of processes that are connected by this link. The link remains until another is
     /// requested.
     ///
     /// # Errors
     /// [`Failure::Link`], or the user interrupts.
-    pub(crate) fn place(&mut self, link: &Link, children: &mut Children) -> Result<Place, Failure> {
+    pub(crate) fn placement(&mut self, link: &Link, children: &mut Children) -> Result<Placement, Failure> {
         match link {
-            Link::Loopback => Ok(Place::loopback()),
-            Link::Away(host, shell) => Ok(Place::away(host, shell.clone())),
+            Link::Loopback => Ok(Placement::loopback()),
+            Link::Away(host, shell) => Ok(Placement::remote(host, shell.clone())),
             Link::Shaped(rate, mtu) => {
-                if !self.now.as_ref().is_some_and(|(is, _)| is == link) {
-                    self.now = None;
-                    self.now = Some((link.clone(), Wire::lay(children, *rate, *mtu)?));
+                if !self.current.as_ref().is_some_and(|(is, _)| is == link) {
+                    self.current = None;
+                    self.current = Some((link.clone(), DevicePair::create(children, *rate, *mtu)?));
                 }
-                Ok(self.now.as_ref().map_or_else(Place::loopback, |(_, wire)| wire.place.clone()))
+                Ok(self.current.as_ref().map_or_else(Placement::loopback, |(_, pair)| pair.placement.clone()))
             }
         }
     }
@@ -108,27 +108,27 @@ impl Laid {
 /// # Errors
 /// The reason why they cannot.
 pub(crate) fn available() -> Result<(), String> {
-    Right::find().map(drop)
+    Privilege::find().map(drop)
 }
 
 /// The privilege by which this user creates network namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Right {
+enum Privilege {
     /// As root.
     Root,
     /// As root of a user namespace.
     User,
 }
 
-impl Right {
+impl Privilege {
     /// Finds a privilege that works, by setting up the parts of a link in a new namespace.
-    fn find() -> Result<Right, String> {
+    fn find() -> Result<Privilege, String> {
         let devices = "ip link add near type veth peer name far && tc qdisc replace dev near root tbf rate 1mbit burst 32kb latency 50ms";
         let mut refused = String::new();
-        for right in [Right::Root, Right::User] {
-            let words = right.unshare().into_iter().chain(["sh", "-c", devices].map(String::from));
+        for privilege in [Privilege::Root, Privilege::User] {
+            let words = privilege.unshare().into_iter().chain(["sh", "-c", devices].map(String::from));
             match run(words.collect()) {
-                Ok(()) => return Ok(right),
+                Ok(()) => return Ok(privilege),
                 Err(why) => refused = why,
             }
         }
@@ -139,29 +139,29 @@ impl Right {
 
     fn unshare(self) -> Vec<String> {
         let words: &[&str] = match self {
-            Right::Root => &["unshare", "--net"],
-            Right::User => &["unshare", "--user", "--map-root-user", "--net"],
+            Privilege::Root => &["unshare", "--net"],
+            Privilege::User => &["unshare", "--user", "--map-root-user", "--net"],
         };
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 }
 
 /// A pair of devices, and the processes that keep their namespaces.
-struct Wire {
-    place: Place,
+struct DevicePair {
+    placement: Placement,
     _ends: [Process; 2],
 }
 
-impl Wire {
-    fn lay(children: &mut Children, rate: u32, mtu: u32) -> Result<Wire, Failure> {
+impl DevicePair {
+    fn create(children: &mut Children, rate: u32, mtu: u32) -> Result<DevicePair, Failure> {
         let failed = |reason: String| Failure::Link { link: Link::Shaped(rate, mtu).name(), reason };
-        let right = Right::find().map_err(failed)?;
-        let near = hold(children, right.unshare(), failed)?;
+        let privilege = Privilege::find().map_err(failed)?;
+        let near = hold(children, privilege.unshare(), failed)?;
         let near_pid = near.pid().as_raw_nonzero();
         // A user has no rights in the namespaces of others, so the second one is created within the first.
-        let user: Vec<String> = match right {
-            Right::Root => vec!["nsenter".into()],
-            Right::User => {
+        let user: Vec<String> = match privilege {
+            Privilege::Root => vec!["nsenter".into()],
+            Privilege::User => {
                 vec![
                     "nsenter".into(),
                     format!("--user=/proc/{near_pid}/ns/user"),
@@ -169,9 +169,9 @@ impl Wire {
                 ]
             }
         };
-        let unshare = match right {
-            Right::Root => right.unshare(),
-            Right::User => [user.clone(), Right::Root.unshare()].concat(),
+        let unshare = match privilege {
+            Privilege::Root => privilege.unshare(),
+            Privilege::User => [user.clone(), Privilege::Root.unshare()].concat(),
         };
         let far = hold(children, unshare, failed)?;
         let far_pid = far.pid().as_raw_nonzero();
@@ -195,7 +195,7 @@ impl Wire {
                 format!("tc qdisc replace dev {device} root tbf rate {rate}mbit burst {burst} latency 50ms"),
             )?;
         }
-        Ok(Wire { place: Place::apart(FAR, into_far, into_near), _ends: [near, far] })
+        Ok(DevicePair { placement: Placement::over_link(FAR, into_far, into_near), _ends: [near, far] })
     }
 }
 
@@ -205,11 +205,12 @@ fn hold(
     unshare: Vec<String>,
     failed: impl Fn(String) -> Failure,
 ) -> Result<Process, Failure> {
-    let words: Vec<String> = unshare.into_iter().chain(["sh", "-c", HELD].map(String::from)).collect();
+    let words: Vec<String> =
+        unshare.into_iter().chain(["sh", "-c", HOLD_COMMAND].map(String::from)).collect();
     let mut process = children.start(&words, None).map_err(|error| failed(error.to_string()))?;
-    match children.listen(&process, None, Instant::now() + START) {
-        Heard::Line(line) if line == "HELD" => Ok(process),
-        Heard::Interrupted => Err(Failure::Interrupted),
+    match children.next_event(&process, None, Instant::now() + START) {
+        ProcessEvent::Line(line) if line == "HELD" => Ok(process),
+        ProcessEvent::Interrupted => Err(Failure::Interrupted),
         heard => {
             process.stop();
             Err(failed(format!("a network namespace is not made ({heard:?}): {}", process.stderr())))
@@ -220,12 +221,12 @@ fn hold(
 /// Runs a command of the system.
 fn run(words: Vec<String>) -> Result<(), String> {
     let (program, arguments) = words.split_first().ok_or("no command")?;
-    let said = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let said = said.map_err(|error| format!("cannot run {program}: {error}"))?;
-    if said.status.success() {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cannot run {program}: {error}"))?;
+    if output.status.success() {
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
     Err(format!("{}: {}", words.join(" "), text.lines().next().unwrap_or("it fails")))
 }
 
@@ -257,17 +258,17 @@ mod tests {
             return;
         }
         let mut children = Children::new();
-        let mut laid = Laid::default();
-        let place = laid.place(&Link::Shaped(10, 1_500), &mut children).unwrap();
-        assert_eq!(place.host, FAR);
-        let holders: Vec<String> = laid
-            .now
+        let mut active = ActiveLink::default();
+        let placement = active.placement(&Link::Shaped(10, 1_500), &mut children).unwrap();
+        assert_eq!(placement.host, FAR);
+        let holders: Vec<String> = active
+            .current
             .iter()
-            .flat_map(|(_, wire)| &wire._ends)
+            .flat_map(|(_, pair)| &pair._ends)
             .map(|end| end.pid().as_raw_nonzero().to_string())
             .collect();
         let shown = |command: &str| {
-            let words = place.of_client(command.split(' ').map(String::from).collect());
+            let words = placement.client_command(command.split(' ').map(String::from).collect());
             String::from_utf8(Command::new(&words[0]).args(&words[1..]).output().unwrap().stdout).unwrap()
         };
         let device = shown("ip -d link show dev near");
@@ -275,9 +276,9 @@ mod tests {
         let queue = shown("tc qdisc show dev near");
         assert!(queue.contains("tbf") && queue.contains("rate 10Mbit"), "{queue}");
         // The same link is not set up twice; another one replaces it.
-        let again = laid.place(&Link::Shaped(10, 1_500), &mut children).unwrap();
-        assert_eq!(again.of_client(vec![]), place.of_client(vec![]));
-        drop(laid);
+        let again = active.placement(&Link::Shaped(10, 1_500), &mut children).unwrap();
+        assert_eq!(again.client_command(vec![]), placement.client_command(vec![]));
+        drop(active);
         for pid in holders {
             assert!(!std::fs::exists(format!("/proc/{pid}/ns/net")).unwrap(), "{pid} is left");
         }

@@ -2,12 +2,12 @@
 
 pub(crate) mod child;
 pub(crate) mod children;
+pub(crate) mod cores;
 pub(crate) mod environment;
 pub(crate) mod links;
 mod options;
 pub(crate) mod peers;
-pub(crate) mod pin;
-pub(crate) mod place;
+pub(crate) mod placement;
 pub(crate) mod processor;
 pub(crate) mod progress;
 

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::children::{Children, Heard, Process, describe};
-use super::pin::Pins;
-use super::place::{HOST, Place};
+use super::children::{Children, Process, ProcessEvent, format_status};
+use super::cores::Pins;
+use super::placement::{HOST, Placement};
 use super::processor::{Meter, Processor};
 
 /// Minimum timeout of a server for READY.
@@ -175,34 +175,34 @@ impl Peer {
     ///
     /// # Errors
     /// See [`Failure`].
-    pub(crate) fn perform(
+    pub(crate) fn run_once(
         &self,
         server: &[String],
         client: Vec<String>,
         at: &mut Site<'_>,
-    ) -> Result<Performed, Failure> {
+    ) -> Result<ClientRun, Failure> {
         let mut server_command = self.words(&self.server, at, None);
         server_command.extend_from_slice(server);
-        let mut server = start(at, "server", &at.place.of_server(server_command, at.dir)?)?;
+        let mut server = start(at, "server", &at.placement.server_command(server_command, at.dir)?)?;
         let ready = wait_ready(at, &mut server)?;
-        at.place.fetch(at.dir)?;
+        at.placement.fetch(at.dir)?;
         let meter = Meter::start(server.pid());
         let pid = server.pid().to_string();
         let client = self.client_command(client, at, &ready);
         let client = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
-        let mut client = start(at, "client", &at.place.of_client(client))?;
+        let mut client = start(at, "client", &at.placement.client_command(client))?;
         let (line, ended) = wait_line(at, &mut client, Some(&mut server))?;
-        let processor = at.place.is_here().then(|| meter.read()).flatten();
+        let processor = at.placement.is_local().then(|| meter.read()).flatten();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
-        Ok(Performed { line, processor, ended })
+        Ok(ClientRun { line, processor, ended })
     }
 
     /// Runs the client, which needs no server.
     ///
     /// # Errors
     /// See [`Failure`].
-    pub(crate) fn alone(&self, client: Vec<String>, at: &mut Site<'_>) -> Result<Value, Failure> {
+    pub(crate) fn run_client(&self, client: Vec<String>, at: &mut Site<'_>) -> Result<Value, Failure> {
         let mut client = start(at, "client", &self.client_command(client, at, ""))?;
         let (line, _) = wait_line(at, &mut client, None)?;
         let bad = |e| Failure::BadLine { reason: format!("not JSON: {e}"), line: line.clone() };
@@ -224,7 +224,7 @@ impl Peer {
         let port = ready
             .map(|r| r.get(r.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default());
         let fill = |word: &String| {
-            let word = word.replace("{dir}", &dir).replace(HOST, &at.place.host);
+            let word = word.replace("{dir}", &dir).replace(HOST, &at.placement.host);
             match (ready, port) {
                 (Some(ready), Some(port)) => word.replace("{ready}", ready).replace("{port}", port),
                 _ => word,
@@ -284,7 +284,7 @@ impl BuiltIn {
 
 /// The result of a client's run.
 #[derive(Debug)]
-pub(crate) struct Performed {
+pub(crate) struct ClientRun {
     /// The client's whole line.
     pub(crate) line: Value,
     /// Processor time, if the system provides it.
@@ -300,7 +300,7 @@ pub(crate) struct Site<'a> {
     /// A directory for files of the peers.
     pub(crate) dir: &'a Path,
     /// Where the processes run.
-    pub(crate) place: Place,
+    pub(crate) placement: Placement,
     /// Cores for the processes.
     pub(crate) pins: Option<&'a Pins>,
     /// Timeout of a client.
@@ -360,22 +360,25 @@ fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
     let waited = START.max(at.timeout);
     let deadline = at.bounded(waited);
     loop {
-        match at.children.listen(server, None, deadline) {
-            Heard::Line(line) => {
+        match at.children.next_event(server, None, deadline) {
+            ProcessEvent::Line(line) => {
                 if let Some(how) = line.strip_prefix("READY") {
                     return Ok(how.trim().to_owned());
                 }
             }
-            Heard::Interrupted => return Err(Failure::Interrupted),
-            Heard::Timeout => {
+            ProcessEvent::Interrupted => return Err(Failure::Interrupted),
+            ProcessEvent::Timeout => {
                 server.stop();
                 return Err(
                     at.timed_out(Failure::StartTimeout { waited, stderr: indented("server", server) })
                 );
             }
-            Heard::Closed | Heard::OtherClosed => {
+            ProcessEvent::Closed | ProcessEvent::OtherClosed => {
                 let status = server.wait(END).or_else(|| server.stop());
-                return Err(Failure::NotReady { status: told(status), stderr: indented("server", server) });
+                return Err(Failure::NotReady {
+                    status: format_exit(status),
+                    stderr: indented("server", server),
+                });
             }
         }
     }
@@ -390,35 +393,35 @@ fn wait_line(
     let deadline = at.bounded(at.timeout);
     let mut last = (String::new(), Duration::ZERO);
     loop {
-        match at.children.listen(client, server.as_deref(), deadline) {
-            Heard::Line(line) => {
+        match at.children.next_event(client, server.as_deref(), deadline) {
+            ProcessEvent::Line(line) => {
                 if !line.is_empty() {
                     last = (line, monotonic());
                 }
             }
-            Heard::Interrupted => return Err(Failure::Interrupted),
-            Heard::Timeout => {
+            ProcessEvent::Interrupted => return Err(Failure::Interrupted),
+            ProcessEvent::Timeout => {
                 client.stop();
                 let failure =
                     Failure::ClientTimeout { waited: at.timeout, stderr: indented("client", client) };
                 return Err(at.timed_out(failure));
             }
             // Some servers close stdout after READY; only their exit is a failure.
-            Heard::OtherClosed => {
+            ProcessEvent::OtherClosed => {
                 if let Some(server) = &mut server
                     && let Some(status) = server.wait(Duration::from_millis(100))
                 {
                     let stderr = indented("server", server);
-                    return Err(Failure::ServerDied { status: describe(status), stderr });
+                    return Err(Failure::ServerDied { status: format_status(status), stderr });
                 }
             }
-            Heard::Closed => break,
+            ProcessEvent::Closed => break,
         }
     }
     match client.wait(END) {
         Some(status) if status.success() => Ok(last),
         status => {
-            let status = told(status.or_else(|| client.stop()));
+            let status = format_exit(status.or_else(|| client.stop()));
             let stderr = indented("client", client);
             let server_stderr = server.map_or_else(String::new, |server| {
                 server.stop();
@@ -434,8 +437,8 @@ fn monotonic() -> Duration {
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-fn told(status: Option<ExitStatus>) -> String {
-    status.map_or_else(|| "an unknown status".to_owned(), describe)
+fn format_exit(status: Option<ExitStatus>) -> String {
+    status.map_or_else(|| "an unknown status".to_owned(), format_status)
 }
 
 /// Returns what a process wrote to stderr, formatted to follow a message.
@@ -448,7 +451,7 @@ mod tests {
     use super::*;
 
     fn site<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> Site<'s> {
-        Site { children, dir, place: Place::loopback(), pins: None, timeout, deadline: None }
+        Site { children, dir, placement: Placement::loopback(), pins: None, timeout, deadline: None }
     }
 
     fn ping() -> Vec<String> {

@@ -76,8 +76,8 @@ mod tests {
             let name = "harness::processor::tests::busy_processes_are_charged_and_idle_ones_are_not";
             let mut alone = Command::new(std::env::current_exe().unwrap());
             let run = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
-            let said = String::from_utf8_lossy(&run.stdout);
-            assert!(run.status.success() && said.contains("1 passed"), "{run:?}");
+            let output = String::from_utf8_lossy(&run.stdout);
+            assert!(run.status.success() && output.contains("1 passed"), "{run:?}");
             return;
         }
         let mut server = Command::new("sleep").arg("60").spawn().unwrap();

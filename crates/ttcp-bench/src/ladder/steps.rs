@@ -39,7 +39,7 @@ pub fn engine<T: Tally>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<B
 macro_rules! interpreters {
     ($($name:ident = $step:ident;)*) => { $(
         struct $name<T> {
-            code: $step::Known,
+            code: $step::StoredTypeCode,
             swap: bool,
             env: Environment,
             value: [u8; ROOM],
@@ -50,7 +50,7 @@ macro_rules! interpreters {
 
         impl<T: Tally> $name<T> {
             fn new(code: &[u8], swap: bool) -> Result<Self, base::Fault> {
-                let code = $step::Known::read::<T>(code)?;
+                let code = $step::StoredTypeCode::read::<T>(code)?;
                 let (value, buffer, written) = ([0; ROOM], Vec::new(), 0);
                 Ok(Self { code, swap, env: Environment::default(), value, buffer, written, tally: PhantomData })
             }

@@ -13,7 +13,7 @@ use super::RawClientArgs;
 use super::conn::{CALL, HEADER, Header, Incoming, call, kind, send, tune};
 use super::series::Series;
 use crate::blocking::complete;
-use crate::many_clients::{self, Place};
+use crate::many_clients::{self, ClientSlot};
 use crate::report::Report;
 use crate::test_loops::{self, Tally};
 use crate::work::Test;
@@ -32,7 +32,7 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
     let sockbuf = work.sockbuf;
     match work.test {
         Test::Clients => {
-            return many_clients::clients(NAME, work, move |place| one_of_many(place, address, sockbuf));
+            return many_clients::clients(NAME, work, move |slot| one_of_many(slot, address, sockbuf));
         }
         Test::Objects => bail!("sockets have no objects"),
         _ => {}
@@ -103,14 +103,18 @@ pub(crate) fn echo(stream: &TcpStream, octets: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Runs one of several clients.
-fn one_of_many(place: Place, address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<Vec<Duration>> {
+fn one_of_many(
+    slot: ClientSlot,
+    address: SocketAddrV4,
+    sockbuf: Option<u64>,
+) -> anyhow::Result<Vec<Duration>> {
     let stream = connect(address, sockbuf)?;
     let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
     let echo = |octets: Vec<u8>| {
         let mut back = vec![0; octets.len()];
         ready(client.call(kind::ECHO, &octets, &mut back).map(|()| back))
     };
-    complete(place.take(echo, || ready(client.call(kind::PING, &[], &mut []))))
+    complete(slot.run(echo, || ready(client.call(kind::PING, &[], &mut []))))
 }
 
 pub(super) struct Client<'s> {

@@ -12,9 +12,9 @@ use anyhow::ensure;
 
 use super::client::{Client, invalid};
 use super::conn::{HEADER, Header, kind, send};
-use crate::series::{self, Arrival, Arrivals, Calls, Notes, now};
+use crate::series::{self, Arrival, ArrivalLog, Arrivals, Calls, now};
 use crate::test_loops::pattern;
-use crate::work::{Kind, Mode, SeriesOptions};
+use crate::work::{CallMode, MessageKind, SeriesOptions};
 
 /// Size of the fields before the pattern bytes of a message.
 const HEAD: usize = 16;
@@ -24,7 +24,7 @@ const ARRIVAL: usize = 24;
 /// The client's side.
 pub(super) struct Series<'c, 's> {
     client: &'c Client<'s>,
-    mode: Mode,
+    mode: CallMode,
     /// The message, whose head changes each time.
     payload: RefCell<Vec<u8>>,
 }
@@ -35,7 +35,7 @@ impl<'c, 's> Series<'c, 's> {
     /// # Errors
     /// Another kind is requested.
     pub(super) fn new(client: &'c Client<'s>, options: SeriesOptions) -> anyhow::Result<Series<'c, 's>> {
-        ensure!(options.kind == Kind::Octets, "sockets take --kind octets, not {}", options.kind);
+        ensure!(options.kind == MessageKind::Octets, "sockets take --kind octets, not {}", options.kind);
         let octets = options.elements();
         let mut payload = vec![0; HEAD];
         payload.extend((0..octets as usize).map(pattern));
@@ -49,7 +49,7 @@ impl Series<'_, '_> {
         let mut payload = self.payload.borrow_mut();
         put(&mut payload, 0, &sent.to_ne_bytes());
         put(&mut payload, 8, &number.to_ne_bytes());
-        if self.mode == Mode::Oneway {
+        if self.mode == CallMode::Oneway {
             let header: [u8; HEADER] = Header { kind: kind::SEND, len: payload.len() as u32 }.to_bytes();
             send(self.client.stream, &header, &payload)?;
             return Ok(None);
@@ -91,13 +91,13 @@ impl Calls for Series<'_, '_> {
 }
 
 /// Records a received message.
-pub(super) fn note(notes: &mut Notes, payload: &[u8]) -> io::Result<u64> {
+pub(super) fn note(notes: &mut ArrivalLog, payload: &[u8]) -> io::Result<u64> {
     let arrived = now();
     let head = (long(payload, 0), word(payload, 8), word(payload, 12), payload.get(HEAD..));
     let (Some(sent), Some(number), Some(length), Some(octets)) = head else {
         return Err(invalid(format!("a message of {} bytes", payload.len())));
     };
-    notes.note(Arrival { sent, arrived, number }, |elements| {
+    notes.record(Arrival { sent, arrived, number }, |elements| {
         let as_sent = || octets.iter().enumerate().all(|(i, octet)| *octet == pattern(i));
         length as usize == elements && octets.len() == elements && as_sent()
     });
@@ -105,7 +105,7 @@ pub(super) fn note(notes: &mut Notes, payload: &[u8]) -> io::Result<u64> {
 }
 
 /// Returns the reply to a request of a series.
-pub(super) fn reply(kind: u32, notes: &mut Notes, payload: &[u8]) -> io::Result<Vec<u8>> {
+pub(super) fn reply(kind: u32, notes: &mut ArrivalLog, payload: &[u8]) -> io::Result<Vec<u8>> {
     match kind {
         kind::CALL => Ok(note(notes, payload)?.to_ne_bytes().to_vec()),
         kind::BEGIN => {
@@ -154,7 +154,7 @@ mod tests {
             payload.extend(octets);
             payload
         };
-        let mut notes = Notes::default();
+        let mut notes = ArrivalLog::default();
         assert!(reply(kind::BEGIN, &mut notes, &3u32.to_ne_bytes()).unwrap().is_empty());
         for octets in [&b"abc"[..], b"abd", b"abcd"] {
             note(&mut notes, &message(octets)).unwrap();

@@ -11,7 +11,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 use super::conn::{CALL, Header, Incoming, call, kind, send, tune};
 use super::{RawServerArgs, series};
 use crate::reference::ready;
-use crate::series::Notes;
+use crate::series::ArrivalLog;
 use crate::test_loops::{self, Tally};
 
 /// Maximum size of gathered replies to pings, bytes.
@@ -81,7 +81,7 @@ fn listen(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpListener
 fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) -> io::Result<()> {
     let mut incoming = Incoming::new(stream);
     let mut held = Vec::with_capacity(GATHERED);
-    let mut notes = Notes::default();
+    let mut notes = ArrivalLog::default();
     let (mut count, mut tally) = (0u64, Tally::default());
     let operation = |kind: u32| operations.get(kind as usize).copied().flatten();
     let none = |kind: u32| io::Error::new(io::ErrorKind::InvalidData, format!("message kind {kind}"));
@@ -141,7 +141,7 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
 fn demand(payload: &[u8]) {
     let wrong = payload.iter().enumerate().find(|(i, octet)| **octet != test_loops::pattern(*i));
     if let Some((i, _)) = wrong {
-        eprintln!("raw-server: {}", test_loops::differs("octet", i, payload.len()));
-        std::process::exit(test_loops::DIFFERS);
+        eprintln!("raw-server: {}", test_loops::format_mismatch("octet", i, payload.len()));
+        std::process::exit(test_loops::EXIT_MISMATCH);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::plan::Cell;
 use crate::harness::Peer;
-use crate::harness::peers::{Failure, Performed, Site};
+use crate::harness::peers::{ClientRun, Failure, Site};
 use crate::harness::processor::Processor;
 
 /// The result of one client run.
@@ -27,7 +27,7 @@ impl Peer {
     pub(crate) fn measure(&self, cell: &Cell, at: &mut Site<'_>) -> Result<Sample, Failure> {
         let cell = &if self.zero_copy { cell.clone() } else { cell.of_plain_structs() };
         let (server, client) = self.arguments(cell);
-        let Performed { line, processor, .. } = self.perform(&server, client, at)?;
+        let ClientRun { line, processor, .. } = self.run_once(&server, client, at)?;
         let bad = |reason: String| Failure::BadLine { reason, line: line.to_string() };
         let figure = cell.figure(&line).map_err(bad)?;
         Ok(Sample { figure, line, processor })
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::harness::children::Children;
-    use crate::harness::place::Place;
+    use crate::harness::placement::Placement;
     use crate::work::Test;
 
     fn ping() -> Cell {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn site<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> Site<'s> {
-        Site { children, dir, place: Place::loopback(), pins: None, timeout, deadline: None }
+        Site { children, dir, placement: Placement::loopback(), pins: None, timeout, deadline: None }
     }
 
     fn text(result: Result<Sample, Failure>) -> String {

@@ -19,10 +19,10 @@ use results::Results;
 use crate::external_peers;
 use crate::figures::shown;
 use crate::harness::children::Children;
+use crate::harness::cores::Pins;
 use crate::harness::environment::Environment;
 use crate::harness::peers::{Failure, Site};
-use crate::harness::pin::Pins;
-use crate::harness::place::Place;
+use crate::harness::placement::Placement;
 use crate::harness::progress::Progress;
 use crate::harness::{BuiltIn, CommonArgs, INTERRUPTED, Peer};
 use crate::work::{Element, Test, parse_bytes, parse_size};
@@ -82,7 +82,7 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         };
         bail!("{test} is an experiment of its own: ttcp {experiment}");
     }
-    let peers = chosen(args, built_in)?;
+    let peers = selected_peers(args, built_in)?;
     let cells = Cell::all(args);
     ensure!(!cells.is_empty(), "nothing to measure: no test of --tests has a type of --types");
     // Fails before minutes of measurements rather than afterwards.
@@ -122,14 +122,14 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the peers in column order: the selected built-in ones, then further ones.
-fn chosen(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
+fn selected_peers(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut own: Vec<Peer> = built_in.iter().map(|p| Peer::built_in(&program, p)).collect();
     let wanted = args.common.peers.as_deref();
     if wanted.is_some() {
-        own.extend(external_peers::built()?);
+        own.extend(external_peers::built_peers()?);
     }
-    external_peers::chosen(own, args.common.extra.clone(), wanted, |peer| peer)
+    external_peers::select_peers(own, args.common.extra.clone(), wanted, |peer| peer)
 }
 
 fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
@@ -141,7 +141,7 @@ fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
 fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<String>> {
     let pins = args.common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();
-    children.heed_signals().context("cannot take signals")?;
+    children.watch_signals().context("cannot take signals")?;
     let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot make a directory")?;
     let (rows, columns) = (results.cells.len(), results.peers.len());
     let mut progress = Progress::new(u64::from(results.repeat) * (rows * columns) as u64);
@@ -149,7 +149,7 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
     let mut site = Site {
         children: &mut children,
         dir: dir.path(),
-        place: Place::loopback(),
+        placement: Placement::loopback(),
         pins: pins.as_ref(),
         timeout: Duration::from_secs(args.common.timeout),
         deadline: args.common.quick.then(|| start + QUICK),
@@ -180,9 +180,9 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
                     }
                     Err(failure) => {
                         let text = failure.to_string();
-                        let told = format!("{} {}: {text}", peer.name, cell.name);
-                        if !failures.contains(&told) {
-                            failures.push(told);
+                        let text_of_failure = format!("{} {}: {text}", peer.name, cell.name);
+                        if !failures.contains(&text_of_failure) {
+                            failures.push(text_of_failure);
                         }
                         format!("failed: {}", text.lines().next().unwrap_or_default())
                     }
@@ -213,7 +213,7 @@ mod tests {
         let words = ["run"].into_iter().chain(line.split('|').filter(|w| !w.is_empty()));
         let built_in =
             [BuiltIn::new("raw", "raw-server", "raw-client"), BuiltIn::new("zorb", "server", "client")];
-        let peers = chosen(&Run::try_parse_from(words)?.args, &built_in)?;
+        let peers = selected_peers(&Run::try_parse_from(words)?.args, &built_in)?;
         Ok(peers.into_iter().map(|p| p.name).collect())
     }
 

@@ -4,7 +4,7 @@
 //! a short reply, or a oneway. The server records when it had the message as values of its language, by the
 //! clock of this machine. Therefore both sides must run on the same machine.
 
-mod notes;
+mod arrival_log;
 
 use std::future::Future;
 
@@ -12,12 +12,12 @@ use anyhow::{Context, ensure};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use crate::work::{Kind, Mode, Test, Work};
+use crate::work::{CallMode, MessageKind, Test, Work};
 
-pub(crate) use notes::{Arrival, Arrivals, Notes};
+pub(crate) use arrival_log::{Arrival, ArrivalLog, Arrivals};
 
 /// Uncounted first messages, whose contents the server checks.
-const LOOKED_AT: u32 = 3;
+const CHECKED_MESSAGES: u32 = 3;
 /// Timeout for the server to report all messages, nanoseconds.
 const STALLED: u64 = 10_000_000_000;
 
@@ -29,9 +29,9 @@ pub struct SeriesLine {
     /// Always [`Test::Series`].
     pub test: Test,
     /// The contents of the messages.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Whether they were calls or oneways.
-    pub mode: Mode,
+    pub mode: CallMode,
     /// Units of 32 bytes in each message.
     pub units: u32,
     /// Size of each message, bytes.
@@ -86,13 +86,17 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::
     let options = work.series;
     calls.begin(options.elements()).await?;
     let mut sent = Vec::new();
-    for number in 0..LOOKED_AT {
+    for number in 0..CHECKED_MESSAGES {
         let at = now();
         let arrived = calls.message(at, number).await?;
-        sent.push(Sent { at, time: now() - at, arrived });
+        sent.push(SentMessage { at, time: now() - at, arrived });
     }
-    let seen = confirmed(calls, &sent).await?;
-    ensure!(seen.bad == 0, "{} of {LOOKED_AT} messages came with other contents than they left", seen.bad);
+    let arrivals = confirm(calls, &sent).await?;
+    ensure!(
+        arrivals.bad == 0,
+        "{} of {CHECKED_MESSAGES} messages came with other contents than they left",
+        arrivals.bad
+    );
 
     calls.begin(0).await?;
     sent.clear();
@@ -104,11 +108,11 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::
         let at = now();
         let arrived = calls.message(at, number).await?;
         let end = now();
-        sent.push(Sent { at, time: end - at, arrived });
+        sent.push(SentMessage { at, time: end - at, arrived });
         // The next multiple of the frame that has not passed yet.
         due = origin + (end - origin).next_multiple_of(frame);
     }
-    let seen = confirmed(calls, &sent).await?;
+    let arrivals = confirm(calls, &sent).await?;
     let times: Vec<u64> = sent.iter().map(|message| message.time).collect();
     Ok(SeriesLine {
         peer: peer.to_owned(),
@@ -119,17 +123,17 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::
         size: options.size(),
         n: work.calls(),
         frame_us: options.frame,
-        checked: LOOKED_AT,
-        arrived: u32::try_from(seen.all.len())?,
+        checked: CHECKED_MESSAGES,
+        arrived: u32::try_from(arrivals.all.len())?,
         mean_us: (times.iter().sum::<u64>() as f64 / times.len().max(1) as f64).round() / 1e3,
         start_ns: sent.iter().map(|message| message.at - origin).collect(),
         time_ns: times,
-        latency_ns: seen.all.iter().map(|arrival| arrival.arrived - arrival.sent).collect(),
+        latency_ns: arrivals.all.iter().map(|arrival| arrival.arrived - arrival.sent).collect(),
     })
 }
 
 /// A message that the client sent.
-struct Sent {
+struct SentMessage {
     at: u64,
     time: u64,
     arrived: Option<u64>,
@@ -137,17 +141,22 @@ struct Sent {
 
 /// Queries the server's record until it has as many messages as were sent. Returns it in the order of the
 /// numbers, after checking that it has each message once and unchanged.
-async fn confirmed(calls: &impl Calls, sent: &[Sent]) -> anyhow::Result<Arrivals> {
+async fn confirm(calls: &impl Calls, sent: &[SentMessage]) -> anyhow::Result<Arrivals> {
     let begun = now();
-    let mut seen = calls.arrivals().await?;
+    let mut arrivals = calls.arrivals().await?;
     // Servers with several threads may answer before they have handled the last oneways.
-    while seen.all.len() < sent.len() && now() - begun < STALLED {
+    while arrivals.all.len() < sent.len() && now() - begun < STALLED {
         calls.wait(now() + 1_000_000).await;
-        seen = calls.arrivals().await?;
+        arrivals = calls.arrivals().await?;
     }
-    ensure!(seen.all.len() == sent.len(), "{} messages were sent, {} arrived", sent.len(), seen.all.len());
-    seen.all.sort_by_key(|arrival| arrival.number);
-    for ((arrival, message), number) in seen.all.iter().zip(sent).zip(0..) {
+    ensure!(
+        arrivals.all.len() == sent.len(),
+        "{} messages were sent, {} arrived",
+        sent.len(),
+        arrivals.all.len()
+    );
+    arrivals.all.sort_by_key(|arrival| arrival.number);
+    for ((arrival, message), number) in arrivals.all.iter().zip(sent).zip(0..) {
         let same = arrival.number == number && arrival.sent == message.at;
         ensure!(same, "message {number}, sent at {}, came as {arrival:?}", message.at);
         arrival
@@ -163,7 +172,7 @@ async fn confirmed(calls: &impl Calls, sent: &[Sent]) -> anyhow::Result<Arrivals
             ensure!(!late, "message {number} arrived after it was answered: the server has another clock");
         }
     }
-    Ok(seen)
+    Ok(arrivals)
 }
 
 /// Waits within a tokio runtime. Its timer has a resolution of a millisecond, so the thread sleeps for the
@@ -202,17 +211,17 @@ mod tests {
     /// A server in memory with injected faults.
     #[derive(Default)]
     struct Fake {
-        notes: RefCell<Notes>,
+        log: RefCell<ArrivalLog>,
         oneway: bool,
         twice: bool,
-        spoilt: bool,
+        corrupt: bool,
         ahead: bool,
         asked: Cell<u32>,
     }
 
     impl Calls for Fake {
         fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send {
-            self.notes.borrow_mut().begin(elements);
+            self.log.borrow_mut().begin(elements);
             ready(Ok(()))
         }
 
@@ -223,21 +232,21 @@ mod tests {
         ) -> impl Future<Output = anyhow::Result<Option<u64>>> + Send {
             let arrived = if self.ahead { sent - 1 } else { now() };
             for _ in 0..=u32::from(self.twice) {
-                let right = |elements| elements == 32 && !self.spoilt;
-                self.notes.borrow_mut().note(Arrival { sent, arrived, number }, right);
+                let right = |elements| elements == 32 && !self.corrupt;
+                self.log.borrow_mut().record(Arrival { sent, arrived, number }, right);
             }
             ready(Ok((!self.oneway).then_some(arrived)))
         }
 
         fn arrivals(&self) -> impl Future<Output = anyhow::Result<Arrivals>> + Send {
             self.asked.set(self.asked.get() + 1);
-            let mut seen = self.notes.borrow().arrivals();
+            let mut arrivals = self.log.borrow().arrivals();
             if self.asked.get() % 2 == 1 {
                 // Incomplete, and in another order.
-                seen.all.pop();
+                arrivals.all.pop();
             }
-            seen.all.reverse();
-            ready(Ok(seen))
+            arrivals.all.reverse();
+            ready(Ok(arrivals))
         }
 
         fn wait(&self, until: u64) -> impl Future<Output = ()> + Send {
@@ -266,8 +275,8 @@ mod tests {
             let work = work("series --n 3 --kind double --units 8 --frame 1");
             complete(run("t", &work, &fake)).unwrap_err().to_string()
         };
-        let spoilt = failed(Fake { spoilt: true, ..Fake::default() });
-        assert_eq!(spoilt, "3 of 3 messages came with other contents than they left");
+        let corrupt = failed(Fake { corrupt: true, ..Fake::default() });
+        assert_eq!(corrupt, "3 of 3 messages came with other contents than they left");
         let twice = failed(Fake { twice: true, asked: Cell::new(1), ..Fake::default() });
         assert_eq!(twice, "3 messages were sent, 6 arrived");
         let ahead = failed(Fake { ahead: true, ..Fake::default() });
@@ -279,7 +288,7 @@ mod tests {
         let size = |line: &str| work(line).series.size();
         assert_eq!(size("series --units 75"), 2416);
         assert_eq!(size("series --units 750"), 24_016);
-        for kind in Kind::TYPED {
+        for kind in MessageKind::TYPED {
             assert_eq!(kind.name(), kind.to_possible_value().unwrap().get_name());
         }
         assert!(work("series --n 1001").check().is_err() && work("series").check().is_ok());

@@ -9,12 +9,12 @@ use zorb::dynamic::{self, DynamicException};
 use zorb::prelude::*;
 use zorb::{ByteSource, TypeCode};
 
-use super::client::{Crew, LINES, Line};
+use super::client::{LINES, OrbConnection, SharedState};
 use super::contract::{
     AmiSlimHandler, Choice, DYNAMIC, MOVED, OBJECTS, Record as Item, SLIM, Shade, SlimRef, TARGET, TargetRef,
     checksum, octets, target,
 };
-use super::records::{Id, Outcome, Record};
+use super::record_file::{Id, Outcome, Record};
 
 /// How long after its deadline a call is awaited before it counts as hung.
 const HUNG: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A task that makes calls.
 pub(super) struct Caller {
     /// State shared with other callers.
-    pub(super) crew: Arc<Crew>,
+    pub(super) shared: Arc<SharedState>,
     /// Source of the random choice of calls.
     pub(super) rng: Rng,
 }
@@ -62,7 +62,7 @@ pub(super) fn is_noted(kind: &str) -> bool {
 
 /// How long a caller waits for a result.
 #[derive(Debug, Clone, Copy)]
-enum Waits {
+enum WaitMode {
     /// As long as the server may take.
     Long,
     /// Until a deadline that expires occasionally.
@@ -72,9 +72,9 @@ enum Waits {
 }
 
 /// The parameters of a call.
-struct Way {
-    line: Arc<Line>,
-    waits: Waits,
+struct CallParams {
+    line: Arc<OrbConnection>,
+    waits: WaitMode,
     kind: u8,
 }
 
@@ -102,7 +102,7 @@ impl From<DynamicException> for Failure {
 
 /// Makes calls until the client has to become quiet.
 pub(super) async fn call_until_the_end(mut caller: Caller) {
-    while !caller.crew.is_ending() {
+    while !caller.shared.is_ending() {
         if caller.call().await.is_none() {
             tokio::time::sleep(PAUSE).await;
         }
@@ -114,37 +114,37 @@ impl Caller {
     async fn call(&mut self) -> Option<()> {
         let kind = self.kind();
         let waits = match self.rng.u32(..20) {
-            0 => Waits::Until(Duration::from_micros(self.rng.u64(50..5_000))),
-            1 | 2 => Waits::Drops(Duration::from_micros(self.rng.u64(..3_000))),
-            _ => Waits::Long,
+            0 => WaitMode::Until(Duration::from_micros(self.rng.u64(50..5_000))),
+            1 | 2 => WaitMode::Drops(Duration::from_micros(self.rng.u64(..3_000))),
+            _ => WaitMode::Long,
         };
         let place = self.rng.usize(..LINES);
-        let line = self.crew.line(place)?;
-        let way = Way { line, waits, kind: kind as u8 };
+        let line = self.shared.line(place)?;
+        let params = CallParams { line, waits, kind: kind as u8 };
         let (name, _) = KINDS.get(kind)?;
         match *name {
-            "ping" => self.ping(&way).await,
-            "octets" => self.octets(&way, 16).await,
-            "bulk" => self.octets(&way, 21).await,
-            "typed" => self.typed(&way).await,
-            "flood" => self.flood(&way).await,
-            "consume" | "deposit" | "stream of items" => self.stream(&way, name).await,
-            "produce" => self.produce(&way).await,
-            "user exception" => self.refuse(&way).await,
-            "system exception" => self.fail(&way).await,
-            "nap" => self.nap(&way).await,
-            "collocated" => self.inward(&way).await,
-            "deferred" => self.deferred(&way).await,
-            "handler" => self.handler(&way).await,
-            "by name" => self.by_name(&way).await,
-            "served by name" => self.served_by_name(&way).await,
-            "made object" => self.made(&way).await,
+            "ping" => self.ping(&params).await,
+            "octets" => self.octets(&params, 16).await,
+            "bulk" => self.octets(&params, 21).await,
+            "typed" => self.typed(&params).await,
+            "flood" => self.flood(&params).await,
+            "consume" | "deposit" | "stream of items" => self.stream(&params, name).await,
+            "produce" => self.produce(&params).await,
+            "user exception" => self.refuse(&params).await,
+            "system exception" => self.fail(&params).await,
+            "nap" => self.nap(&params).await,
+            "collocated" => self.inward(&params).await,
+            "deferred" => self.deferred(&params).await,
+            "handler" => self.handler(&params).await,
+            "by name" => self.by_name(&params).await,
+            "served by name" => self.served_by_name(&params).await,
+            "made object" => self.made(&params).await,
             _ => self.renew(place).await,
         }
     }
 
     fn kind(&mut self) -> usize {
-        let kinds = self.crew.kinds();
+        let kinds = self.shared.kinds();
         let mut left = self.rng.u32(..kinds.iter().sum::<u32>().max(1));
         for (kind, often) in kinds.iter().enumerate() {
             match left.checked_sub(*often) {
@@ -162,7 +162,7 @@ impl Caller {
     }
 
     /// Returns one of the objects, reached in one of several ways.
-    async fn target(&mut self, way: &Way) -> Option<TargetRef> {
+    async fn target(&mut self, params: &CallParams) -> Option<TargetRef> {
         let number = self.rng.usize(..OBJECTS);
         let name = match self.rng.u32(..20) {
             0..10 => TARGET.to_owned(),
@@ -171,57 +171,57 @@ impl Caller {
             16..19 => format!("incarnated {number}"),
             _ => "passing".to_owned(),
         };
-        self.named(way, &name).await
+        self.named(params, &name).await
     }
 
-    async fn named<R: Reference>(&self, way: &Way, name: &str) -> Option<R> {
-        let text = self.crew.reference(name)?;
-        self.resolved(way, text).await
+    async fn named<R: Reference>(&self, params: &CallParams, name: &str) -> Option<R> {
+        let text = self.shared.reference(name)?;
+        self.resolved(params, text).await
     }
 
-    async fn resolved<R: Reference>(&self, way: &Way, text: &str) -> Option<R> {
-        let orb = way.line.orb()?;
+    async fn resolved<R: Reference>(&self, params: &CallParams, text: &str) -> Option<R> {
+        let orb = params.line.orb()?;
         let reference: R = match orb.resolve_unchecked(text).await {
             Ok(reference) => reference,
             Err(error) => {
-                self.crew.violation(format!("{text} is no reference: {error}"));
+                self.shared.violation(format!("{text} is no reference: {error}"));
                 return None;
             }
         };
-        Some(match way.waits {
-            Waits::Until(deadline) => reference.with_timeout(deadline),
-            Waits::Long | Waits::Drops(_) => reference,
+        Some(match params.waits {
+            WaitMode::Until(deadline) => reference.with_timeout(deadline),
+            WaitMode::Long | WaitMode::Drops(_) => reference,
         })
     }
 
-    fn note(&self, way: &Way, id: Id, outcome: Outcome, exception: Option<&SystemException>) {
-        let owed = matches!(way.waits, Waits::Long) && !way.line.is_given_up();
+    fn note(&self, params: &CallParams, id: Id, outcome: Outcome, exception: Option<&SystemException>) {
+        let owed = matches!(params.waits, WaitMode::Long) && !params.line.is_given_up();
         let kinds = zorb::SystemExceptionKind::ALL;
         let exception = exception
             .and_then(|exception| kinds.iter().position(|kind| *kind == exception.kind))
             .map_or(0, |place| place as u8 + 1);
-        let record = Record { id, outcome, kind: way.kind, owed, exception };
-        if let Err(error) = self.crew.notes().note(record) {
-            self.crew.violation(format!("the soak can not note what happens: {error}"));
+        let record = Record { id, outcome, kind: params.kind, owed, exception };
+        if let Err(error) = self.shared.notes().note(record) {
+            self.shared.violation(format!("the soak can not note what happens: {error}"));
         }
     }
 
     /// Makes the call with a timeout, and records its outcome.
     async fn judge<T, E: Into<Failure>>(
         &self,
-        way: &Way,
+        params: &CallParams,
         id: Id,
         call: impl Future<Output = Result<T, E>>,
     ) -> Option<T> {
-        self.note(way, id, Outcome::Begun, None);
-        let (limit, drops) = match way.waits {
-            Waits::Drops(after) => (after, true),
-            Waits::Long | Waits::Until(_) => (self.crew.patience() + HUNG, false),
+        self.note(params, id, Outcome::Begun, None);
+        let (limit, drops) = match params.waits {
+            WaitMode::Drops(after) => (after, true),
+            WaitMode::Long | WaitMode::Until(_) => (self.shared.patience() + HUNG, false),
         };
         let (outcome, exception, result) = match tokio::time::timeout(limit, call).await {
-            Ok(Ok(result)) => (Outcome::DynamicReply, None, Some(result)),
+            Ok(Ok(result)) => (Outcome::Answered, None, Some(result)),
             Ok(Err(failure)) => match failure.into() {
-                Failure::User => (Outcome::DynamicReply, None, None),
+                Failure::User => (Outcome::Answered, None, None),
                 Failure::System(exception) => {
                     let outcome = match exception.completed {
                         CompletionStatus::Yes => Outcome::Yes,
@@ -234,39 +234,39 @@ impl Caller {
             Err(_) if drops => (Outcome::Unknown, None, None),
             Err(_) => (Outcome::Hung, None, None),
         };
-        self.note(way, id, outcome, exception.as_ref());
+        self.note(params, id, outcome, exception.as_ref());
         result
     }
 
     /// Reports a violation if the result differs from what was sent.
     fn compare<T: PartialEq>(&self, what: &str, id: Id, came: &T, sent: &T) -> Option<()> {
         if came != sent {
-            self.crew
+            self.shared
                 .violation(format!("call {:x}: {what}: what came back differs from what was sent", id.0));
         }
         Some(())
     }
 
-    async fn ping(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
-        self.judge(way, id, target.ping(id.0)).await
+    async fn ping(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
+        self.judge(params, id, target.ping(id.0)).await
     }
 
-    async fn octets(&mut self, way: &Way, log: u32) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn octets(&mut self, params: &CallParams, log: u32) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         let sent = octets(id.0, self.len(log));
-        let came = self.judge(way, id, target.echo_octets(id.0, sent.clone())).await?;
+        let came = self.judge(params, id, target.echo_octets(id.0, sent.clone())).await?;
         self.compare("octets", id, &came, &sent)
     }
 
-    async fn typed(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn typed(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         let len = self.len(10);
         let seed = id.0 as i32;
         macro_rules! echo {
             ($what:literal, $call:ident, $sent:expr, $lent:expr) => {{
                 let sent = $sent;
-                let came = self.judge(way, id, target.$call(id.0, $lent(&sent))).await?;
+                let came = self.judge(params, id, target.$call(id.0, $lent(&sent))).await?;
                 self.compare($what, id, &came, &sent)
             }};
         }
@@ -310,21 +310,21 @@ impl Caller {
     }
 
     /// Makes oneways, and a call that returns how many arrived: all of them, if it used the same connection.
-    async fn flood(&mut self, way: &Way) -> Option<()> {
+    async fn flood(&mut self, params: &CallParams) -> Option<()> {
         // Only the caller waits here, so no call can be dropped.
-        let way = Way { line: Arc::clone(&way.line), waits: Waits::Long, kind: way.kind };
-        let target: TargetRef = self.named(&way, TARGET).await?;
-        let flood = self.crew.id();
+        let params = CallParams { line: Arc::clone(&params.line), waits: WaitMode::Long, kind: params.kind };
+        let target: TargetRef = self.named(&params, TARGET).await?;
+        let flood = self.shared.id();
         let before = target.connection().await.ok()?;
         let mut ids = Vec::new();
         for _ in 0..self.rng.usize(1..200) {
-            let id = self.crew.id();
-            self.note(&way, id, Outcome::Begun, None);
+            let id = self.shared.id();
+            self.note(&params, id, Outcome::Begun, None);
             ids.push(id);
             if let Err(exception) = target.hint(id.0, flood.0).await {
                 let told =
                     if exception.completed == CompletionStatus::No { Outcome::No } else { Outcome::Maybe };
-                self.note(&way, id, told, Some(&exception));
+                self.note(&params, id, told, Some(&exception));
                 ids.pop();
                 break;
             }
@@ -333,48 +333,49 @@ impl Caller {
         let hinted = target.hinted(flood.0).await;
         let after = target.connection().await;
         let same = after.is_ok_and(|after| after == before) && hinted.is_ok();
-        let outcome = if same { Outcome::DynamicReply } else { Outcome::Unknown };
+        let outcome = if same { Outcome::Answered } else { Outcome::Unknown };
         for id in ids {
-            self.note(&way, id, outcome, None);
+            self.note(&params, id, outcome, None);
         }
         match hinted {
             Ok(hinted) if same && hinted as usize != sent => {
-                self.crew.violation(format!("{hinted} of {sent} oneways came by a connection that is whole"));
+                self.shared
+                    .violation(format!("{hinted} of {sent} oneways came by a connection that is whole"));
                 None
             }
             hinted => hinted.ok().map(drop),
         }
     }
 
-    async fn stream(&mut self, way: &Way, name: &str) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn stream(&mut self, params: &CallParams, name: &str) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         let sent = octets(id.0, self.len(20));
         let expected = checksum(0, &sent);
         let sum = match name {
-            "consume" => self.judge(way, id, target.consume(id.0, sent)).await?,
-            "deposit" => self.judge(way, id, target.deposit(id.0, sent)).await?,
+            "consume" => self.judge(params, id, target.consume(id.0, sent)).await?,
+            "deposit" => self.judge(params, id, target.deposit(id.0, sent)).await?,
             _ => {
                 let (len, item) = (sent.len(), self.rng.usize(1..40_000));
                 let items = (0..len)
                     .step_by(item)
                     .map(move |start| Ok::<_, SystemException>(sent.slice(start..len.min(start + item))));
                 let source = ByteSource::stream(len as u64, futures_util::stream::iter(items));
-                self.judge(way, id, target.consume(id.0, source)).await?
+                self.judge(params, id, target.consume(id.0, source)).await?
             }
         };
         self.compare("the sum of a stream", id, &sum, &expected)
     }
 
-    async fn produce(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn produce(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         let len = self.len(20);
         let call = async { target.produce(id.0, len as u32).await?.collect(len).await };
-        let came = self.judge(way, id, call).await?;
+        let came = self.judge(params, id, call).await?;
         self.compare("a streamed result", id, &came, &octets(id.0, len))
     }
 
-    async fn refuse(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn refuse(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         let call = async {
             match target.refuse(id.0).await {
                 Ok(()) => Ok(None),
@@ -382,64 +383,67 @@ impl Caller {
                 Err(target::RefuseError::System(exception)) => Err(exception),
             }
         };
-        let came = self.judge(way, id, call).await?;
+        let came = self.judge(params, id, call).await?;
         self.compare("the user exception", id, &came, &Some(id.0))
     }
 
-    async fn fail(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn fail(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         // After a panic it is unknown how far the call got.
         let how = self.rng.u8(..3);
-        let waits =
-            if matches!(way.waits, Waits::Long) { Waits::Until(self.crew.patience()) } else { way.waits };
-        let way = Way { line: Arc::clone(&way.line), waits, kind: way.kind };
-        let answered = self.judge(&way, id, target.fail(id.0, how)).await;
+        let waits = if matches!(params.waits, WaitMode::Long) {
+            WaitMode::Until(self.shared.patience())
+        } else {
+            params.waits
+        };
+        let params = CallParams { line: Arc::clone(&params.line), waits, kind: params.kind };
+        let answered = self.judge(&params, id, target.fail(id.0, how)).await;
         if answered.is_some() {
-            self.crew.violation(format!("call {:x} was to fail and did not", id.0));
+            self.shared.violation(format!("call {:x} was to fail and did not", id.0));
         }
         Some(())
     }
 
-    async fn nap(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn nap(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         let long = self.rng.u32(..20);
-        self.judge(way, id, target.nap(id.0, long)).await
+        self.judge(params, id, target.nap(id.0, long)).await
     }
 
-    async fn inward(&mut self, way: &Way) -> Option<()> {
-        let (target, id, inner) = (self.target(way).await?, self.crew.id(), self.crew.id());
-        self.note(way, inner, Outcome::Begun, None);
-        let answered = self.judge(way, id, target.inward(id.0, inner.0)).await;
-        let outcome = if answered.is_some() { Outcome::DynamicReply } else { Outcome::Unknown };
-        self.note(way, inner, outcome, None);
+    async fn inward(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id, inner) = (self.target(params).await?, self.shared.id(), self.shared.id());
+        self.note(params, inner, Outcome::Begun, None);
+        let answered = self.judge(params, id, target.inward(id.0, inner.0)).await;
+        let outcome = if answered.is_some() { Outcome::Answered } else { Outcome::Unknown };
+        self.note(params, inner, outcome, None);
         answered
     }
 
     /// Makes several calls before the first is awaited.
-    async fn deferred(&mut self, way: &Way) -> Option<()> {
-        let target = self.target(way).await?;
-        let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.crew.id()).collect();
+    async fn deferred(&mut self, params: &CallParams) -> Option<()> {
+        let target = self.target(params).await?;
+        let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.shared.id()).collect();
         let calls: Vec<_> = ids
             .iter()
             .map(|id| {
-                self.note(way, *id, Outcome::Begun, None);
+                self.note(params, *id, Outcome::Begun, None);
                 (*id, target.ping(id.0).deferred())
             })
             .collect();
         let mut all = Some(());
         // In reverse order.
         for (id, call) in calls.into_iter().rev() {
-            all = self.judge(way, id, call).await.and(all);
+            all = self.judge(params, id, call).await.and(all);
         }
         all
     }
 
-    async fn handler(&mut self, way: &Way) -> Option<()> {
+    async fn handler(&mut self, params: &CallParams) -> Option<()> {
         // A handler's call cannot be dropped.
-        let waits = if matches!(way.waits, Waits::Drops(_)) { Waits::Long } else { way.waits };
-        let way = Way { line: Arc::clone(&way.line), waits, kind: way.kind };
-        let slim: SlimRef = self.named(&way, SLIM).await?;
-        let id = self.crew.id();
+        let waits = if matches!(params.waits, WaitMode::Drops(_)) { WaitMode::Long } else { params.waits };
+        let params = CallParams { line: Arc::clone(&params.line), waits, kind: params.kind };
+        let slim: SlimRef = self.named(&params, SLIM).await?;
+        let id = self.shared.id();
         let (handler, answer) = Handler::new();
         let call = async {
             slim.sendc_bump(&handler, id.0)?;
@@ -452,12 +456,12 @@ impl Caller {
             };
             answer.await.unwrap_or_else(|_| Err(gone()))
         };
-        let came = self.judge(&way, id, call).await?;
+        let came = self.judge(&params, id, call).await?;
         self.compare("the reply of a handler", id, &came, &id.0.wrapping_add(1))
     }
 
-    async fn by_name(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
+    async fn by_name(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
         let longs = TypeCode::sequence(&TypeCode::LONG, 0);
         let sent: Vec<i32> = (0..self.len(8) as i32).collect();
         let request = dynamic::Request::new(&target, "echo_longs")
@@ -465,38 +469,38 @@ impl Caller {
             .and_then(|request| request.input("value", sent.clone()))
             .ok()?
             .returns(longs);
-        let answered = self.judge(way, id, request.invoke()).await?;
+        let answered = self.judge(params, id, request.invoke()).await?;
         self.compare("a call by name", id, &answered.get::<Vec<i32>>().ok(), &Some(sent))
     }
 
-    async fn served_by_name(&mut self, way: &Way) -> Option<()> {
-        let slim: SlimRef = self.named(way, DYNAMIC).await?;
-        let id = self.crew.id();
-        let came = self.judge(way, id, slim.bump(id.0)).await?;
+    async fn served_by_name(&mut self, params: &CallParams) -> Option<()> {
+        let slim: SlimRef = self.named(params, DYNAMIC).await?;
+        let id = self.shared.id();
+        let came = self.judge(params, id, slim.bump(id.0)).await?;
         self.compare("an object served by name", id, &came, &id.0.wrapping_add(1))
     }
 
     /// Makes calls to an object that is created, called, deactivated, and called again.
-    async fn made(&mut self, way: &Way) -> Option<()> {
-        let (target, id) = (self.target(way).await?, self.crew.id());
-        let text = self.judge(way, id, target.make(id.0)).await?;
-        let made: TargetRef = self.resolved(way, &text).await?;
-        let id = self.crew.id();
-        self.judge(way, id, made.ping(id.0)).await?;
-        let id = self.crew.id();
-        self.judge(way, id, made.unmake(id.0)).await?;
-        let id = self.crew.id();
-        if self.judge(way, id, made.ping(id.0)).await.is_some() {
-            self.crew.violation(format!("call {:x} was answered by an object that had ended", id.0));
+    async fn made(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.id());
+        let text = self.judge(params, id, target.make(id.0)).await?;
+        let made: TargetRef = self.resolved(params, &text).await?;
+        let id = self.shared.id();
+        self.judge(params, id, made.ping(id.0)).await?;
+        let id = self.shared.id();
+        self.judge(params, id, made.unmake(id.0)).await?;
+        let id = self.shared.id();
+        if self.judge(params, id, made.ping(id.0)).await.is_some() {
+            self.shared.violation(format!("call {:x} was answered by an object that had ended", id.0));
         }
         Some(())
     }
 
     async fn renew(&mut self, place: usize) -> Option<()> {
-        match self.crew.renew(place).await {
-            Ok(Some(line)) => self.crew.give_up(&line, self.rng.bool()).await,
+        match self.shared.renew(place).await {
+            Ok(Some(line)) => self.shared.give_up(&line, self.rng.bool()).await,
             Ok(None) => {}
-            Err(error) => self.crew.violation(format!("an ORB can not be built: {error}")),
+            Err(error) => self.shared.violation(format!("an ORB can not be built: {error}")),
         }
         Some(())
     }
@@ -506,18 +510,18 @@ fn ascii(place: usize) -> String {
     format!("text {place}")
 }
 
-type Bumped = Result<u64, SystemException>;
+type BumpResult = Result<u64, SystemException>;
 
 /// Receives the outcome of one call.
-struct Handler(Mutex<Option<oneshot::Sender<Bumped>>>);
+struct Handler(Mutex<Option<oneshot::Sender<BumpResult>>>);
 
 impl Handler {
-    fn new() -> (Arc<Handler>, oneshot::Receiver<Bumped>) {
+    fn new() -> (Arc<Handler>, oneshot::Receiver<BumpResult>) {
         let (sender, receiver) = oneshot::channel();
         (Arc::new(Handler(Mutex::new(Some(sender)))), receiver)
     }
 
-    fn tell(&self, outcome: Bumped) {
+    fn complete(&self, outcome: BumpResult) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
             let _ = sender.send(outcome);
@@ -527,10 +531,10 @@ impl Handler {
 
 impl AmiSlimHandler for Handler {
     async fn bump(&self, result: u64) {
-        self.tell(Ok(result));
+        self.complete(Ok(result));
     }
 
     async fn bump_excep(&self, exception: SystemException) {
-        self.tell(Err(exception));
+        self.complete(Err(exception));
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use zorb::SystemExceptionKind;
 
 use super::calls::KINDS;
-use super::records::{Id, Outcome, RAW, Record};
+use super::record_file::{Id, Outcome, RAW, Record};
 
 /// Maximum number of violations of one kind that are reported per round.
 const TOLD: usize = 5;
@@ -60,12 +60,12 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         *executed.entry(*id).or_default() += 1;
     }
     let mut calls: HashMap<Id, Record> = HashMap::new();
-    let mut wrong = Wrong::default();
+    let mut wrong = Violations::default();
     for record in round.records {
         match calls.get(&record.id) {
             Some(known) if record.outcome == Outcome::Begun && known.outcome == Outcome::Begun => {}
             Some(known) if known.outcome != Outcome::Begun => {
-                wrong.tell("told twice", || described(record, "its caller was told twice how it ended"));
+                wrong.add("told twice", || described(record, "its caller was told twice how it ended"));
             }
             _ => {
                 calls.insert(record.id, *record);
@@ -79,7 +79,7 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         counts.calls += 1;
         counts.executions += u64::from(times);
         *match record.outcome {
-            Outcome::DynamicReply | Outcome::Yes => &mut counts.answered,
+            Outcome::Answered | Outcome::Yes => &mut counts.answered,
             Outcome::No => &mut counts.not_executed,
             Outcome::Maybe => &mut counts.maybe,
             Outcome::Begun | Outcome::Unknown | Outcome::Hung => &mut counts.unknown,
@@ -87,16 +87,16 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         let allowed = record.outcome.executions();
         if !allowed.contains(&times) {
             let told = format!("{:?} and executed {times} times", record.outcome);
-            wrong.tell(&told, || described(record, &told));
+            wrong.add(&told, || described(record, &told));
         }
         if record.outcome == Outcome::Hung {
-            wrong.tell("hung", || described(record, "it hung, long after its deadline"));
+            wrong.add("hung", || described(record, "it hung, long after its deadline"));
         }
         if record.outcome == Outcome::Begun && !round.killed.contains(&record.id.client()) {
-            wrong.tell("not told", || described(record, "its caller was never told how it ended"));
+            wrong.add("not told", || described(record, "its caller was never told how it ended"));
         }
         if record.outcome == Outcome::Maybe && record.owed && round.is_calm {
-            wrong.tell("not answered", || {
+            wrong.add("not answered", || {
                 described(record, "it was not answered, and no server was killed or stopped")
             });
         }
@@ -104,15 +104,15 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
     for (id, times) in &executed {
         if id.client() == RAW {
             if *times > 1 {
-                wrong.tell("raw", || format!("call {:x} of a raw socket was executed {times} times", id.0));
+                wrong.add("raw", || format!("call {:x} of a raw socket was executed {times} times", id.0));
             }
         } else if !calls.contains_key(id) {
-            wrong.tell("unknown", || format!("call {:x} was executed and never sent in this round", id.0));
+            wrong.add("unknown", || format!("call {:x} was executed and never sent in this round", id.0));
         }
     }
     let mut all = Counts::default();
     by_kind.values().for_each(|counts| all.add(counts));
-    (all, by_kind, wrong.told())
+    (all, by_kind, wrong.into_texts())
 }
 
 fn kind(record: &Record) -> &'static str {
@@ -129,10 +129,10 @@ fn described(record: &Record, what: &str) -> String {
 
 /// Violations, with a limited number of each kind.
 #[derive(Default)]
-struct Wrong(BTreeMap<String, (usize, Vec<String>)>);
+struct Violations(BTreeMap<String, (usize, Vec<String>)>);
 
-impl Wrong {
-    fn tell(&mut self, what: &str, text: impl FnOnce() -> String) {
+impl Violations {
+    fn add(&mut self, what: &str, text: impl FnOnce() -> String) {
         let (times, texts) = self.0.entry(what.to_owned()).or_default();
         *times += 1;
         if texts.len() < TOLD {
@@ -140,16 +140,16 @@ impl Wrong {
         }
     }
 
-    fn told(self) -> Vec<String> {
-        let mut told = Vec::new();
+    fn into_texts(self) -> Vec<String> {
+        let mut all = Vec::new();
         for (times, texts) in self.0.into_values() {
             let more = times - texts.len();
-            told.extend(texts);
+            all.extend(texts);
             if more > 0 {
-                told.push(format!("and {more} more of that kind"));
+                all.push(format!("and {more} more of that kind"));
             }
         }
-        told
+        all
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
         let id = Id::new(1, 0);
         let times = [&[][..], &[id], &[id, id]];
         for (outcome, allowed) in [
-            (Outcome::DynamicReply, [false, true, false]),
+            (Outcome::Answered, [false, true, false]),
             (Outcome::Yes, [false, true, false]),
             (Outcome::No, [true, false, false]),
             (Outcome::Maybe, [true, true, false]),

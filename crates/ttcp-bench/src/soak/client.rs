@@ -16,9 +16,9 @@ use zorb::wire::Version;
 use zorb::{Limits, Orb};
 
 use super::calls::{self, Caller};
-use super::records::{Id, Notes};
+use super::record_file::{Id, RecordFile};
 use super::state::State;
-use super::{Order, orders, say};
+use super::{Order, receive_orders, send_report};
 use crate::cli::Transport;
 
 /// Number of tasks that make calls concurrently.
@@ -54,7 +54,7 @@ pub struct SoakClientArgs {
 
 /// The report of a client that has become quiet.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct ClientReport {
     /// Results that it should not have received.
     pub(super) violations: Vec<String>,
     /// ORBs that it created, each with a connection of its own.
@@ -70,23 +70,23 @@ pub(super) struct Told {
 /// # Errors
 /// The record file does not exist, or the references are invalid.
 pub fn soak_client(args: &SoakClientArgs) -> anyhow::Result<()> {
-    let orders = orders()?;
+    let orders = receive_orders()?;
     super::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args.clone(), orders)).await? })
 }
 
 async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let references: Vec<(String, String)> =
         serde_json::from_str(&args.references).context("these are no references")?;
-    let crew = Arc::new(Crew {
+    let shared = Arc::new(SharedState {
         number: args.number,
         next: AtomicU32::new(0),
-        notes: Notes::open(&args.notes)?,
+        notes: RecordFile::open(&args.notes)?,
         patience: Duration::from_secs(args.patience),
         kinds: calls::KINDS.map(|(kind, often)| if is_wanted(&args.only, kind) { often } else { 0 }),
         references: references.into_iter().collect(),
         transport: args.transport,
         lines: std::array::from_fn(|_| Mutex::default()),
-        told: Mutex::default(),
+        report: Mutex::default(),
         ending: AtomicBool::new(false),
         fallbacks: AtomicU64::new(0),
     });
@@ -95,31 +95,31 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     while let Some(order) = orders.recv().await {
         match order {
             Order::Go => {
-                crew.ending.store(false, Ordering::Relaxed);
+                shared.ending.store(false, Ordering::Relaxed);
                 for kind in 0..LINES {
-                    crew.renew(kind).await?;
+                    shared.renew(kind).await?;
                 }
                 for _ in 0..CALLERS {
-                    let caller = Caller { crew: Arc::clone(&crew), rng: Rng::with_seed(seeds.u64(..)) };
+                    let caller = Caller { shared: Arc::clone(&shared), rng: Rng::with_seed(seeds.u64(..)) };
                     callers.spawn(calls::call_until_the_end(caller));
                 }
             }
             Order::Quiet => {
-                crew.ending.store(true, Ordering::Relaxed);
+                shared.ending.store(true, Ordering::Relaxed);
                 while let Some(ended) = callers.join_next().await {
                     if let Err(error) = ended {
-                        crew.violation(format!("a caller ended: {error}"));
+                        shared.violation(format!("a caller ended: {error}"));
                     }
                 }
                 for kind in 0..LINES {
-                    crew.end(kind).await;
+                    shared.end(kind).await;
                 }
-                say("QUIET", &std::mem::take(&mut *crew.told()))?;
+                send_report("QUIET", &std::mem::take(&mut *shared.report()))?;
             }
             Order::State => {
                 let mut state = State::of_this_process()?;
-                state.fallbacks = crew.fallbacks.load(Ordering::Relaxed);
-                say("STATE", &state)?;
+                state.fallbacks = shared.fallbacks.load(Ordering::Relaxed);
+                send_report("STATE", &state)?;
             }
             Order::End => break,
             Order::Sweep => {}
@@ -136,28 +136,28 @@ pub(super) fn is_wanted(only: &[String], kind: &str) -> bool {
 pub(super) const LINES: usize = 4;
 
 /// State shared by the callers of a process.
-pub(super) struct Crew {
+pub(super) struct SharedState {
     number: u16,
     next: AtomicU32,
-    notes: Notes,
+    notes: RecordFile,
     patience: Duration,
     kinds: [u32; calls::KINDS.len()],
     references: BTreeMap<String, String>,
     transport: Transport,
-    lines: [Mutex<Option<Arc<Line>>>; LINES],
-    told: Mutex<Told>,
+    lines: [Mutex<Option<Arc<OrbConnection>>>; LINES],
+    report: Mutex<ClientReport>,
     ending: AtomicBool,
     fallbacks: AtomicU64,
 }
 
 /// An ORB with its connection.
-pub(super) struct Line {
+pub(super) struct OrbConnection {
     /// `None` after it was given up.
     orb: Mutex<Option<Orb>>,
     given_up: AtomicBool,
 }
 
-impl Line {
+impl OrbConnection {
     /// Returns the ORB, if it was not given up.
     pub(super) fn orb(&self) -> Option<Orb> {
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -175,14 +175,14 @@ impl Line {
     }
 }
 
-impl Crew {
+impl SharedState {
     /// Returns the id of a new call.
     pub(super) fn id(&self) -> Id {
         Id::new(self.number, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Returns the record file.
-    pub(super) fn notes(&self) -> &Notes {
+    pub(super) fn notes(&self) -> &RecordFile {
         &self.notes
     }
 
@@ -208,14 +208,14 @@ impl Crew {
 
     /// Reports a violation.
     pub(super) fn violation(&self, text: String) {
-        let mut told = self.told();
-        if told.violations.len() < TOLD {
-            told.violations.push(text);
+        let mut report = self.report();
+        if report.violations.len() < TOLD {
+            report.violations.push(text);
         }
     }
 
     /// Returns one of the ORBs.
-    pub(super) fn line(&self, kind: usize) -> Option<Arc<Line>> {
+    pub(super) fn line(&self, kind: usize) -> Option<Arc<OrbConnection>> {
         self.slot(kind)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -223,7 +223,7 @@ impl Crew {
     ///
     /// # Errors
     /// The new ORB cannot be built.
-    pub(super) async fn renew(&self, kind: usize) -> anyhow::Result<Option<Arc<Line>>> {
+    pub(super) async fn renew(&self, kind: usize) -> anyhow::Result<Option<Arc<OrbConnection>>> {
         let mut limits = Limits::default();
         limits.linger_timeout = Duration::from_secs(10);
         let builder = Orb::builder().transport(self.transport.into()).limits(limits).timeout(self.patience);
@@ -234,21 +234,21 @@ impl Crew {
             _ => builder,
         };
         let orb = builder.build().await?;
-        self.told().orbs += 1;
-        let line = Arc::new(Line { orb: Mutex::new(Some(orb)), given_up: AtomicBool::new(false) });
+        self.report().orbs += 1;
+        let line = Arc::new(OrbConnection { orb: Mutex::new(Some(orb)), given_up: AtomicBool::new(false) });
         let slot = self.slot(kind).context("there is no such line")?;
         Ok(slot.lock().unwrap_or_else(PoisonError::into_inner).replace(line))
     }
 
     /// Gives an ORB up: orderly, or by aborting its calls.
-    pub(super) async fn give_up(&self, line: &Line, in_peace: bool) {
+    pub(super) async fn give_up(&self, line: &OrbConnection, in_peace: bool) {
         let Some(orb) = line.take() else { return };
         let stats = orb.stats();
         self.fallbacks.fetch_add(orb.transport_stats().fallbacks, Ordering::Relaxed);
         {
-            let mut told = self.told();
-            told.strays += stats.strays;
-            told.cancels += stats.cancels_out;
+            let mut report = self.report();
+            report.strays += stats.strays;
+            report.cancels += stats.cancels_out;
         }
         if in_peace {
             orb.shutdown().await;
@@ -264,11 +264,11 @@ impl Crew {
         }
     }
 
-    fn slot(&self, kind: usize) -> Option<&Mutex<Option<Arc<Line>>>> {
+    fn slot(&self, kind: usize) -> Option<&Mutex<Option<Arc<OrbConnection>>>> {
         self.lines.get(kind)
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn report(&self) -> std::sync::MutexGuard<'_, ClientReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::contract::TARGET;
-use super::records::{Id, RAW};
+use super::record_file::{Id, RAW};
 
 /// Timeout of such a peer.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const THREADS: u64 = 2;
 
 /// The kinds of misbehaviour, in the order of `RawPeers::counts`.
-const DEEDS: [&str; 7] = [
+const MISBEHAVIOURS: [&str; 7] = [
     "garbage",
     "cut messages",
     "flipped bits",
@@ -35,7 +35,7 @@ const DEEDS: [&str; 7] = [
 pub(super) struct RawPeers {
     gate: Arc<RwLock<()>>,
     ending: Arc<AtomicBool>,
-    counts: Arc<[AtomicU64; DEEDS.len()]>,
+    counts: Arc<[AtomicU64; MISBEHAVIOURS.len()]>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -60,7 +60,7 @@ impl RawPeers {
                 while !ending.load(Ordering::Relaxed) {
                     {
                         let _allowed = gate.read().unwrap_or_else(PoisonError::into_inner);
-                        let deed = rng.usize(..DEEDS.len());
+                        let deed = rng.usize(..MISBEHAVIOURS.len());
                         let id = || Id::new(RAW, place.fetch_add(1, Ordering::Relaxed) as u32);
                         // Errors are expected: the server may be down, or close the connection.
                         if misbehave(deed, &id, address, &mut rng).is_ok()
@@ -90,7 +90,7 @@ impl RawPeers {
     /// Returns how often each misbehaviour was performed so far.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
-        DEEDS.into_iter().zip(counts)
+        MISBEHAVIOURS.into_iter().zip(counts)
     }
 }
 

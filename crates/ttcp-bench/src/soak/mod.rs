@@ -21,7 +21,7 @@ mod check;
 mod client;
 mod contract;
 mod faults;
-mod records;
+mod record_file;
 mod report;
 mod rounds;
 mod servant;
@@ -35,7 +35,7 @@ pub use rounds::{SoakArgs, soak};
 pub use server::{SoakServerArgs, soak_server};
 
 use crate::cli::Transport;
-use crate::harness::child::{self, say};
+use crate::harness::child::{self, send_report};
 
 /// An order to a child, one word per line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,10 @@ impl Order {
 ///
 /// # Errors
 /// The thread cannot be started.
-fn orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
-    child::orders(|line| Order::ALL.into_iter().find(|(word, _)| *word == line).map(|(_, order)| order))
+fn receive_orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
+    child::receive_orders(|line| {
+        Order::ALL.into_iter().find(|(word, _)| *word == line).map(|(_, order)| order)
+    })
 }
 
 /// Returns a runtime in which the requested transport is used without falling back.

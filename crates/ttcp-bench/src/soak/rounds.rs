@@ -15,9 +15,9 @@ use fastrand::Rng;
 
 use super::calls;
 use super::check::{self, Round};
-use super::client::{Told, is_wanted};
+use super::client::{ClientReport, is_wanted};
 use super::faults::RawPeers;
-use super::records::{Notes, Record};
+use super::record_file::{Record, RecordFile};
 use super::report::Report;
 use super::servant::Sabotage;
 use super::state::State;
@@ -64,7 +64,7 @@ pub struct SoakArgs {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(calls::KINDS.map(|(kind, _)| kind)))]
     pub only: Vec<String>,
     /// Only rounds of these kinds
-    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(Kind::ALL.map(Kind::name)))]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(RoundKind::ALL.map(RoundKind::name)))]
     pub rounds: Vec<String>,
     /// End with the first round in which something is wrong
     #[arg(long)]
@@ -79,7 +79,7 @@ pub struct SoakArgs {
 
 impl SoakArgs {
     /// Returns whether there are rounds of that kind.
-    fn has(&self, kind: Kind) -> bool {
+    fn has(&self, kind: RoundKind) -> bool {
         self.rounds.is_empty() || self.rounds.iter().any(|name| name == kind.name())
     }
 }
@@ -95,10 +95,10 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     }
     let begun = Instant::now();
     let time = Duration::from_secs(args.seconds.unwrap_or(args.minutes * 60));
-    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| args.has(*kind)).collect();
+    let kinds: Vec<RoundKind> = RoundKind::ALL.into_iter().filter(|kind| args.has(*kind)).collect();
     let length = (time / kinds.len() as u32).min(ROUND);
     let mut soak = Soak::begin(args, interrupted)?;
-    soak.round(Kind::Warm, WARM)?;
+    soak.round(RoundKind::Warm, WARM)?;
     let end = Instant::now() + time;
     for kind in kinds.iter().copied().cycle() {
         let left = end.saturating_duration_since(Instant::now());
@@ -132,7 +132,7 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
 
 /// The faults of a round, in addition to the calls and the misbehaving peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RoundKind {
     /// None. The resources at its end are the reference.
     Warm,
     /// None.
@@ -145,22 +145,22 @@ enum Kind {
     Kills,
 }
 
-impl Kind {
-    const ALL: [Kind; 4] = [Kind::Calm, Kind::Stops, Kind::Restarts, Kind::Kills];
+impl RoundKind {
+    const ALL: [RoundKind; 4] = [RoundKind::Calm, RoundKind::Stops, RoundKind::Restarts, RoundKind::Kills];
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Warm => "warming up",
-            Kind::Calm => "calm",
-            Kind::Stops => "stops",
-            Kind::Restarts => "restarts",
-            Kind::Kills => "kills",
+            RoundKind::Warm => "warming up",
+            RoundKind::Calm => "calm",
+            RoundKind::Stops => "stops",
+            RoundKind::Restarts => "restarts",
+            RoundKind::Kills => "kills",
         }
     }
 
     /// Returns whether the server must answer each call that its caller awaits.
     fn is_calm(self) -> bool {
-        matches!(self, Kind::Warm | Kind::Calm | Kind::Restarts)
+        matches!(self, RoundKind::Warm | RoundKind::Calm | RoundKind::Restarts)
     }
 }
 
@@ -168,7 +168,7 @@ impl Kind {
 struct Client {
     number: u16,
     child: Child,
-    notes: Notes,
+    notes: RecordFile,
 }
 
 /// A running soak.
@@ -177,7 +177,7 @@ struct Soak {
     rng: Rng,
     interrupted: Arc<AtomicBool>,
     address: SocketAddr,
-    server_notes: Notes,
+    server_notes: RecordFile,
     server: Child,
     references: String,
     clients: Vec<Client>,
@@ -197,7 +197,7 @@ impl Soak {
         let mut rng = Rng::with_seed(seed);
         let port = port(&mut rng)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let server_notes = Notes::new()?;
+        let server_notes = RecordFile::new()?;
         let (server, references) = start_server(args, port, &server_notes)?;
         let report = Report {
             transport: args.transport.to_string(),
@@ -230,7 +230,7 @@ impl Soak {
     }
 
     fn start_client(&mut self) -> anyhow::Result<Client> {
-        let notes = Notes::new()?;
+        let notes = RecordFile::new()?;
         let number = self.started;
         self.started += 1;
         let arguments = [
@@ -270,10 +270,10 @@ impl Soak {
 
     /// Runs a round: traffic for `length`, and until at least one fault of its kind has been injected; then
     /// quiet, then the checks.
-    fn round(&mut self, kind: Kind, length: Duration) -> anyhow::Result<()> {
+    fn round(&mut self, kind: RoundKind, length: Duration) -> anyhow::Result<()> {
         self.strikes = 0;
         for client in &mut self.clients {
-            client.child.order("go");
+            client.child.send_order("go");
         }
         let end = Instant::now() + length;
         while !self.is_over() && (Instant::now() < end || self.strikes == 0) {
@@ -300,22 +300,22 @@ impl Soak {
     }
 
     /// Injects one fault of the round: in the server and in a client in turn.
-    fn strike(&mut self, kind: Kind) -> anyhow::Result<()> {
+    fn strike(&mut self, kind: RoundKind) -> anyhow::Result<()> {
         self.strikes += 1;
         let client = self.strikes.is_multiple_of(2).then(|| self.rng.usize(..self.clients.len()));
         match kind {
-            Kind::Warm | Kind::Calm => {}
-            Kind::Stops => {
+            RoundKind::Warm | RoundKind::Calm => {}
+            RoundKind::Stops => {
                 let stopped = Duration::from_millis(self.rng.u64(20..1_000));
                 let whom = client.and_then(|place| self.clients.get(place));
                 let child = whom.map_or(&self.server, |client| &client.child);
-                child.stop();
+                child.suspend();
                 std::thread::sleep(stopped);
-                child.go_on();
+                child.resume();
                 self.fault(if client.is_some() { "client stopped" } else { "server stopped" });
             }
-            Kind::Restarts => self.end_in_order()?,
-            Kind::Kills => {
+            RoundKind::Restarts => self.end_in_order()?,
+            RoundKind::Kills => {
                 if let Some(whom) = client
                     && let Some(client) = self.clients.get_mut(whom)
                 {
@@ -323,7 +323,7 @@ impl Soak {
                     self.killed.insert(client.number);
                     self.gather(whom)?;
                     let mut client = self.start_client()?;
-                    client.child.order("go");
+                    client.child.send_order("go");
                     if let Some(place) = self.clients.get_mut(whom) {
                         *place = client;
                     }
@@ -352,8 +352,8 @@ impl Soak {
         let gate = self.raw.gate();
         let paused = RawPeers::pause(&gate);
         let begun = Instant::now();
-        self.server.order("end");
-        let ended = self.server.hear::<(usize, usize)>("ENDED", PATIENCE * 2);
+        self.server.send_order("end");
+        let ended = self.server.receive::<(usize, usize)>("ENDED", PATIENCE * 2);
         self.report.longest_end = self.report.longest_end.max(begun.elapsed().as_secs_f64());
         match ended {
             Ok((_, 0)) => {}
@@ -377,19 +377,19 @@ impl Soak {
     }
 
     /// Ends all calls and checks the remaining resources.
-    fn quiet(&mut self, kind: Kind) -> anyhow::Result<()> {
+    fn quiet(&mut self, kind: RoundKind) -> anyhow::Result<()> {
         let gate = self.raw.gate();
         let paused = RawPeers::pause(&gate);
         let patience = Duration::from_secs(self.args.patience);
         let time = patience + LAST_CALLS;
         for client in &mut self.clients {
-            client.child.order("quiet");
+            client.child.send_order("quiet");
         }
         let mut hanging = Vec::new();
         for place in 0..self.clients.len() {
             let Some(client) = self.clients.get_mut(place) else { continue };
             let number = client.number;
-            match client.child.hear::<Told>("QUIET", time) {
+            match client.child.receive::<ClientReport>("QUIET", time) {
                 Ok(told) => {
                     self.report.orbs += told.orbs;
                     self.report.strays += told.strays;
@@ -404,7 +404,7 @@ impl Soak {
                 }
             }
         }
-        self.server.order("sweep");
+        self.server.send_order("sweep");
         let server = settle(&mut self.server, self.start.map(|(server, _)| server), patience);
         let server = self.settled("the server", server);
         let mut last = None;
@@ -458,7 +458,7 @@ impl Soak {
     }
 
     /// Compares calls and executions.
-    fn compare(&mut self, kind: Kind) -> anyhow::Result<()> {
+    fn compare(&mut self, kind: RoundKind) -> anyhow::Result<()> {
         let mut records = std::mem::take(&mut self.left);
         for client in &mut self.clients {
             records.extend(client.notes.take_records()?);
@@ -483,13 +483,13 @@ impl Soak {
     fn end(mut self) -> Report {
         self.report.interrupted = self.is_over();
         for client in &mut self.clients {
-            client.child.order("end");
+            client.child.send_order("end");
             if let Err(error) = client.child.wait(PATIENCE) {
                 let text = format!("client {} did not end: {error:#}", client.number);
                 self.report.violations.push(text);
             }
         }
-        self.server.order("end");
+        self.server.send_order("end");
         if let Err(error) = self.server.wait(PATIENCE * 2) {
             self.report.violations.push(format!("the server did not end: {error:#}"));
         }
@@ -509,8 +509,8 @@ fn settle(child: &mut Child, start: Option<State>, time: Duration) -> anyhow::Re
     let end = Instant::now() + time;
     let mut before = None;
     loop {
-        child.order("state");
-        let state: State = child.hear("STATE", PATIENCE)?;
+        child.send_order("state");
+        let state: State = child.receive("STATE", PATIENCE)?;
         let wrong = surplus(&state, start.as_ref());
         // At the start, the only reference is its previous state.
         let steady = start.is_some() || before.is_some_and(|before| same(&before, &state));
@@ -547,7 +547,7 @@ fn surplus(state: &State, start: Option<&State>) -> Vec<String> {
 }
 
 /// Starts a server at the port, and returns it with its references.
-fn start_server(args: &SoakArgs, port: u16, notes: &Notes) -> anyhow::Result<(Child, String)> {
+fn start_server(args: &SoakArgs, port: u16, notes: &RecordFile) -> anyhow::Result<(Child, String)> {
     let mut arguments = vec!["soak-server".to_owned(), "--port".to_owned(), port.to_string()];
     arguments.extend(["--transport".to_owned(), args.transport.to_string()]);
     arguments.extend(["--notes".to_owned(), notes.path().display().to_string()]);
@@ -557,8 +557,8 @@ fn start_server(args: &SoakArgs, port: u16, notes: &Notes) -> anyhow::Result<(Ch
         arguments.extend(["--sabotage".to_owned(), name.get_name().to_owned()]);
     }
     let mut child = Child::start(&arguments)?;
-    let references: serde_json::Value = child.hear("READY", PATIENCE).context("the server does not start")?;
-    Ok((child, references.to_string()))
+    let references = child.receive::<serde_json::Value>("READY", PATIENCE);
+    Ok((child, references.context("the server does not start")?.to_string()))
 }
 
 /// Returns a port below those that the system assigns, so that no client gets it by chance while the server

@@ -13,7 +13,7 @@ use zorb::{ByteSource, ByteStream, MinorCode, ObjectId, Poa, Servant};
 use super::contract::{
     Choice, Record, Refused, SlimServant, TargetRef, TargetServant, checksum, octets, target,
 };
-use super::records::{Id, Notes};
+use super::record_file::{Id, RecordFile};
 
 /// The message of intended panics, those of `fail`.
 pub(super) const PANIC: &str = "a servant of the soak panics";
@@ -40,8 +40,8 @@ pub enum Sabotage {
 }
 
 /// State shared by all objects of a server.
-pub(super) struct Shared {
-    notes: Notes,
+pub(super) struct ServerState {
+    notes: RecordFile,
     sabotage: Option<Sabotage>,
     calls: AtomicU64,
     busy: AtomicU64,
@@ -53,17 +53,17 @@ pub(super) struct Shared {
 pub(super) const MADE: &str = "made";
 
 /// A running execution of a call.
-struct Busy<'s>(&'s Shared);
+struct ExecutionGuard<'s>(&'s ServerState);
 
-impl Drop for Busy<'_> {
+impl Drop for ExecutionGuard<'_> {
     fn drop(&mut self) {
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Shared {
-    pub(super) fn new(notes: Notes, sabotage: Option<Sabotage>) -> Shared {
-        Shared {
+impl ServerState {
+    pub(super) fn new(notes: RecordFile, sabotage: Option<Sabotage>) -> ServerState {
+        ServerState {
             notes,
             sabotage,
             calls: AtomicU64::new(0),
@@ -91,14 +91,14 @@ impl Shared {
     }
 
     /// Records that the call is executed, before anything else is done for it.
-    async fn begin(&self, id: u64) -> Result<Busy<'_>, SystemException> {
+    async fn begin(&self, id: u64) -> Result<ExecutionGuard<'_>, SystemException> {
         let id = Id(id);
         if !id.is_sound() {
             let no = CompletionStatus::No;
             return Err(SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, no));
         }
         self.busy.fetch_add(1, Ordering::Relaxed);
-        let busy = Busy(self);
+        let busy = ExecutionGuard(self);
         self.note(id)?;
         if self.calls.fetch_add(1, Ordering::Relaxed) % SELDOM == SELDOM - 1 {
             match self.sabotage {
@@ -134,7 +134,7 @@ impl Shared {
 
 /// An object of the soak.
 #[derive(Clone)]
-pub(super) struct Target(pub(super) Arc<Shared>);
+pub(super) struct Target(pub(super) Arc<ServerState>);
 
 impl TargetServant for Target {
     async fn ping(&self, id: u64) -> Result<(), SystemException> {
@@ -278,16 +278,16 @@ impl TargetServant for Target {
 }
 
 /// Incarnates objects when they are called.
-pub(super) struct Maker(pub(super) Target);
+pub(super) struct Activator(pub(super) Target);
 
-impl ServantActivator for Maker {
+impl ServantActivator for Activator {
     async fn incarnate(&self, _: &ObjectId, _: &Poa) -> Result<Servant, Refusal> {
         Ok(Servant::of::<TargetRef, _>(self.0.clone()))
     }
 }
 
 /// The servant whose replies are received by handlers.
-pub(super) struct Slim(pub(super) Arc<Shared>);
+pub(super) struct Slim(pub(super) Arc<ServerState>);
 
 impl SlimServant for Slim {
     async fn bump(&self, id: u64) -> Result<u64, SystemException> {

@@ -12,10 +12,10 @@ use zorb::poa::ForwardRequest;
 use zorb::{Limits, ObjectId, Orb, Poa, Reference, Servant, TcKind, TypeCode};
 
 use super::contract::{DYNAMIC, MOVED, OBJECTS, SLIM, SlimRef, TARGET, TargetRef};
-use super::records::Notes;
-use super::servant::{MADE, Maker, PANIC, Sabotage, Shared, Slim, Target};
+use super::record_file::RecordFile;
+use super::servant::{Activator, MADE, PANIC, Sabotage, ServerState, Slim, Target};
 use super::state::State;
-use super::{Order, orders, say};
+use super::{Order, receive_orders, send_report};
 use crate::cli::Transport;
 
 /// Maximum number of connections, which may all come from one address.
@@ -48,7 +48,7 @@ pub struct SoakServerArgs {
 /// The port is in use, or the record file does not exist.
 pub fn soak_server(args: &SoakServerArgs) -> anyhow::Result<()> {
     quiet_panics();
-    let orders = orders()?;
+    let orders = receive_orders()?;
     super::runtime(args.transport)?.block_on(async {
         // Runs as a task of the runtime rather than as its root future, as servers usually do.
         tokio::spawn(serve(args.clone(), orders)).await?
@@ -81,7 +81,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
         .start_paused()
         .build()
         .await?;
-    let shared = Arc::new(Shared::new(Notes::open(&args.notes)?, args.sabotage));
+    let shared = Arc::new(ServerState::new(RecordFile::open(&args.notes)?, args.sabotage));
     let target = Target(Arc::clone(&shared));
     let root = orb.root_poa();
     let there: TargetRef = orb.activate_named(TARGET, target.clone())?;
@@ -90,8 +90,12 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     let dynamic = Servant::dynamic(interface(), Slim(Arc::clone(&shared)));
     let dynamic = orb.activation().named(DYNAMIC).activate_erased(dynamic)?;
     let coming = root.child("coming").user_ids().persistent().own_manager().create()?;
-    let incarnated =
-        root.child("incarnated").user_ids().persistent().servant_activator(Maker(target.clone())).create()?;
+    let incarnated = root
+        .child("incarnated")
+        .user_ids()
+        .persistent()
+        .servant_activator(Activator(target.clone()))
+        .create()?;
     let made = root.child(MADE).user_ids().persistent().create()?;
     let mut references = vec![
         (TARGET.to_owned(), there.to_string()),
@@ -111,7 +115,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     }
     orb.resume();
     let changing = tokio::spawn(change(coming, incarnated, target.clone()));
-    say("READY", &references)?;
+    send_report("READY", &references)?;
     while let Some(order) = orders.recv().await {
         match order {
             Order::Sweep => {
@@ -120,7 +124,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
             Order::State => {
                 let mut state = State::of_this_process()?.with(&orb);
                 state.busy = shared.busy();
-                say("STATE", &state)?;
+                send_report("STATE", &state)?;
             }
             Order::End => break,
             Order::Go | Order::Quiet => {}
@@ -128,7 +132,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     }
     changing.abort();
     let report = orb.shutdown().await;
-    say("ENDED", &(report.connections, report.cut))
+    send_report("ENDED", &(report.connections, report.cut))
 }
 
 /// Returns the interface of the object that is served by operation name.

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 pub use parse::{parse_bytes, parse_operations, parse_size};
-pub use series::{Kind, MAX_MESSAGES, Mode, SeriesOptions};
+pub use series::{CallMode, MAX_MESSAGES, MessageKind, SeriesOptions};
 
 use crate::reference::Object;
 

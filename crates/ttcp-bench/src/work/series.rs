@@ -11,7 +11,7 @@ pub const MAX_MESSAGES: u32 = 1_000;
 /// What messages hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum MessageKind {
     /// Bytes, as sockets send them
     #[default]
     Octets,
@@ -31,38 +31,45 @@ pub enum Kind {
     Any,
 }
 
-impl Kind {
+impl MessageKind {
     /// The typed kinds, in the order of the tables.
-    pub const TYPED: [Kind; 7] =
-        [Kind::Short, Kind::Long, Kind::Float, Kind::Double, Kind::Record, Kind::NaRecord, Kind::Any];
+    pub const TYPED: [MessageKind; 7] = [
+        MessageKind::Short,
+        MessageKind::Long,
+        MessageKind::Float,
+        MessageKind::Double,
+        MessageKind::Record,
+        MessageKind::NaRecord,
+        MessageKind::Any,
+    ];
 
     /// Returns the number of elements in a unit of 32 bytes.
     pub const fn a_unit(self) -> u32 {
         match self {
-            Kind::Octets => 32,
-            Kind::Short => 16,
-            Kind::Long | Kind::Float => 8,
-            Kind::Double => 4,
-            Kind::Record | Kind::NaRecord | Kind::Any => 1,
+            MessageKind::Octets => 32,
+            MessageKind::Short => 16,
+            MessageKind::Long | MessageKind::Float => 8,
+            MessageKind::Double => 4,
+            MessageKind::Record | MessageKind::NaRecord | MessageKind::Any => 1,
         }
     }
 
     /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Octets => "octets",
-            Kind::Short => "short",
-            Kind::Long => "long",
-            Kind::Float => "float",
-            Kind::Double => "double",
-            Kind::Record => "record",
-            Kind::NaRecord => "na-record",
-            Kind::Any => "any",
+            MessageKind::Octets => "octets",
+            MessageKind::Short => "short",
+            MessageKind::Long => "long",
+            MessageKind::Float => "float",
+            MessageKind::Double => "double",
+            MessageKind::Record => "record",
+            MessageKind::NaRecord => "na-record",
+            MessageKind::Any => "any",
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for MessageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -71,7 +78,7 @@ impl fmt::Display for Kind {
 /// Whether a message is answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum CallMode {
     /// Call-and-return
     #[default]
     Call,
@@ -79,17 +86,17 @@ pub enum Mode {
     Oneway,
 }
 
-impl Mode {
+impl CallMode {
     /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            Mode::Call => "call",
-            Mode::Oneway => "oneway",
+            CallMode::Call => "call",
+            CallMode::Oneway => "oneway",
         }
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for CallMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -99,11 +106,11 @@ impl fmt::Display for Mode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct SeriesOptions {
     /// What the messages hold (series)
-    #[arg(long, value_enum, value_name = "KIND", default_value_t = Kind::Octets)]
-    pub kind: Kind,
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = MessageKind::Octets)]
+    pub kind: MessageKind,
     /// Whether they are answered (series)
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Call)]
-    pub mode: Mode,
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = CallMode::Call)]
+    pub mode: CallMode,
     /// Units of 32 bytes of a message (series)
     #[arg(long, value_name = "UNITS", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub units: u32,

@@ -49,7 +49,7 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
         };
         let report = report.with_context(|| format!("calling {url}"))?;
         for orb in &orbs {
-            super::say_fallback(orb);
+            super::report_fallback(orb);
             orb.shutdown().await;
         }
         Ok(report)

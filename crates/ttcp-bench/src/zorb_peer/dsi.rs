@@ -25,15 +25,15 @@ pub(super) fn servant(object: Object, check: bool, calls: &Arc<Calls>) -> Option
         Object::Wide => (wide(), |_, _| Ok(0)),
         _ => return None,
     };
-    let named = Named { bytes: AtomicU64::new(0), structs, check, calls: calls.clone() };
+    let named = DynamicTtcp { bytes: AtomicU64::new(0), structs, check, calls: calls.clone() };
     Some(Servant::dynamic(Arc::new(interface), named))
 }
 
 /// Extracts the structs of a request from their any, by their type, and returns the number of user bytes.
-type Structs = fn(&Named, &ServerRequest) -> Result<usize, SystemException>;
+type Structs = fn(&DynamicTtcp, &ServerRequest) -> Result<usize, SystemException>;
 
 /// Counts the user bytes that arrive, and returns echoes unchanged.
-struct Named {
+struct DynamicTtcp {
     bytes: AtomicU64,
     structs: Structs,
     /// Whether each element is compared with what clients send.
@@ -41,7 +41,7 @@ struct Named {
     calls: Arc<Calls>,
 }
 
-impl Named {
+impl DynamicTtcp {
     /// Returns the number of user bytes of elements of size `each`.
     fn count<T: integrity::Element>(&self, items: &[T], each: usize) -> usize {
         if self.check {
@@ -51,7 +51,7 @@ impl Named {
     }
 }
 
-impl DynServant for Named {
+impl DynServant for DynamicTtcp {
     async fn invoke(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let bytes = match request.operation() {
             "sendOctetSeq" => self.count(&request.get::<Bytes>("s")?, 1),

@@ -15,9 +15,9 @@ pub(super) trait Element: Sized {
 /// client then fails, and the message on stderr is included in the results.
 pub(super) fn demand<T: Element>(items: &[T]) {
     if let Some(i) = stranger(items) {
-        let told = crate::test_loops::differs(std::any::type_name::<T>(), i, items.len());
-        eprintln!("ttcp: {told}");
-        std::process::exit(crate::test_loops::DIFFERS);
+        let message = crate::test_loops::format_mismatch(std::any::type_name::<T>(), i, items.len());
+        eprintln!("ttcp: {message}");
+        std::process::exit(crate::test_loops::EXIT_MISMATCH);
     }
 }
 

@@ -12,7 +12,7 @@ use super::client::orb;
 use super::idl::{BinStruct, TtcpRef, TtcpServant};
 use crate::cli::{ClientArgs, Invocation, ServerArgs};
 use crate::many_clients;
-use crate::many_objects::{self, Draws, Serving, octets_for};
+use crate::many_objects::{self, Draws, Serving, bytes_for};
 use crate::reference::{self, Address};
 use crate::report::Report;
 use crate::test_loops;
@@ -26,14 +26,14 @@ pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Serva
     if objects == 0 {
         return Ok(());
     }
-    let mut called = many_objects::called(objects).into_iter().peekable();
+    let mut called = many_objects::called_objects(objects).into_iter().peekable();
     let mut references = Vec::new();
     let poa = orb.root_poa().child("objects");
     let poa = match args.many.serving {
         Serving::Map => poa.create()?,
         Serving::Ids => poa.user_ids().create()?,
         Serving::Default => {
-            let servant = Servant::of::<TtcpRef, _>(ForAll::default());
+            let servant = Servant::of::<TtcpRef, _>(DefaultServant::default());
             poa.user_ids().default_servant(servant).without_map().create()?
         }
     };
@@ -69,13 +69,13 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
     for url in reference::references(ior)? {
         all.push(orb.resolve(&url).await.with_context(|| format!("calling {url}"))?);
     }
-    for (place, object) in all.iter().enumerate() {
-        let octets = (0..octets_for(place) as usize).map(test_loops::pattern).collect::<Bytes>();
+    for (index, object) in all.iter().enumerate() {
+        let octets = (0..bytes_for(index) as usize).map(test_loops::pattern).collect::<Bytes>();
         object.send_octet_seq(octets).await?;
     }
-    for (place, object) in all.iter().enumerate() {
-        let (got, sent) = (object.sync().await?, octets_for(place));
-        ensure!(got == sent, "object {place} of those called confirms {got} octets of {sent}: it is another");
+    for (index, object) in all.iter().enumerate() {
+        let (got, sent) = (object.sync().await?, bytes_for(index));
+        ensure!(got == sent, "object {index} of those called confirms {got} octets of {sent}: it is another");
     }
     let mut draws = Draws::default();
     let count = all.len() as u64;
@@ -85,7 +85,7 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
         async { anyhow::Ok(object?.ping().await?) }
     };
     let report = test_loops::latency(NAME, &args.work, call).await?.of_objects(all.len());
-    super::say_fallback(orb);
+    super::report_fallback(orb);
     orb.shutdown().await;
     Ok(report)
 }
@@ -101,13 +101,13 @@ pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
     );
     let url = args.ior.url(args.work.object())?;
     let shared = args.clone();
-    many_clients::clients(NAME, &args.work, move |place| {
+    many_clients::clients(NAME, &args.work, move |slot| {
         let (args, url) = (shared.clone(), url.clone());
         super::block_on(args.orb.runtime, async move {
             let orb = orb(&args).await?;
             let ttcp: TtcpRef = orb.resolve(&url).await.with_context(|| format!("calling {url}"))?;
             let echo = |octets: Vec<u8>| ttcp.echo_octets(Bytes::from(octets));
-            let samples = place.take(echo, || ttcp.ping()).await?;
+            let samples = slot.run(echo, || ttcp.ping()).await?;
             orb.shutdown().await;
             Ok(samples)
         })
@@ -116,11 +116,11 @@ pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
 
 /// One servant for all objects: it counts the bytes of each object.
 #[derive(Debug, Default)]
-struct ForAll {
+struct DefaultServant {
     bytes: Mutex<HashMap<ObjectId, u64>>,
 }
 
-impl ForAll {
+impl DefaultServant {
     fn add<T>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         *bytes.entry(zorb::request().object_id().into()).or_default() += (items.len() * each) as u64;
@@ -128,7 +128,7 @@ impl ForAll {
     }
 }
 
-impl TtcpServant for ForAll {
+impl TtcpServant for DefaultServant {
     async fn send_short_seq(&self, s: Seq<i16>) -> Result<(), SystemException> {
         self.add(&s, 2)
     }

@@ -51,7 +51,7 @@ fn limits() -> zorb::Limits {
 }
 
 /// Reports a fallback from io_uring to the user.
-fn say_fallback(orb: &zorb::Orb) {
+fn report_fallback(orb: &zorb::Orb) {
     if orb.transport_stats().fallbacks > 0 {
         eprintln!(
             "ttcp: no io_uring (feature `uring`, Linux; --transport uring needs --runtime current): epoll was used"

@@ -56,12 +56,12 @@ impl Timed {
 
     fn stop(&self) -> Result<(), SystemException> {
         let flood = std::mem::take(&mut *self.flood.lock().unwrap_or_else(PoisonError::into_inner));
-        eprintln!("{}", told(&flood, flood.started.elapsed().as_secs_f64()));
+        eprintln!("{}", format_flood(&flood, flood.started.elapsed().as_secs_f64()));
         Ok(())
     }
 }
 
-fn told(flood: &Flood, seconds: f64) -> String {
+fn format_flood(flood: &Flood, seconds: f64) -> String {
     let rate = flood.bytes as f64 * 8.0 / seconds / 1e6;
     format!("ttcp: {} bytes in {seconds:.6} s, {rate:.1} Mbit/s, {} calls", flood.bytes, flood.calls)
 }
@@ -109,6 +109,6 @@ mod tests {
     #[test]
     fn the_rate_is_of_user_bits() {
         let flood = Flood { bytes: 64 << 20, calls: 512, ..Flood::default() };
-        assert_eq!(told(&flood, 0.5), "ttcp: 67108864 bytes in 0.500000 s, 1073.7 Mbit/s, 512 calls");
+        assert_eq!(format_flood(&flood, 0.5), "ttcp: 67108864 bytes in 0.500000 s, 1073.7 Mbit/s, 512 calls");
     }
 }

@@ -7,8 +7,8 @@ use zorb::prelude::*;
 
 use super::idl::{self, AlignedRecord, PaddedRecord, SeriesRef, SeriesServant};
 use crate::cli::Runtime;
-use crate::series::{self, Arrival, Arrivals, Calls, Notes, SeriesLine, now};
-use crate::work::{Kind, Mode, Work};
+use crate::series::{self, Arrival, ArrivalLog, Arrivals, Calls, SeriesLine, now};
+use crate::work::{CallMode, MessageKind, Work};
 
 /// Runs the test on the object that `url` names.
 ///
@@ -24,14 +24,14 @@ pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> 
         }};
     }
     match work.series.kind {
-        Kind::Octets => anyhow::bail!("an ORB takes a --kind with a type, not octets"),
-        Kind::Short => of!((0..n).map(short).collect::<Seq<_>>()),
-        Kind::Long => of!((0..n).map(long).collect::<Seq<_>>()),
-        Kind::Float => of!((0..n).map(float).collect::<Seq<_>>()),
-        Kind::Double => of!((0..n).map(double).collect::<Seq<_>>()),
-        Kind::Record => of!((0..n).map(aligned).collect::<Vec<_>>()),
-        Kind::NaRecord => of!((0..n).map(padded).collect::<Vec<_>>()),
-        Kind::Any => of!(InAny((0..n).map(aligned).collect())),
+        MessageKind::Octets => anyhow::bail!("an ORB takes a --kind with a type, not octets"),
+        MessageKind::Short => of!((0..n).map(short).collect::<Seq<_>>()),
+        MessageKind::Long => of!((0..n).map(long).collect::<Seq<_>>()),
+        MessageKind::Float => of!((0..n).map(float).collect::<Seq<_>>()),
+        MessageKind::Double => of!((0..n).map(double).collect::<Seq<_>>()),
+        MessageKind::Record => of!((0..n).map(aligned).collect::<Vec<_>>()),
+        MessageKind::NaRecord => of!((0..n).map(padded).collect::<Vec<_>>()),
+        MessageKind::Any => of!(InAny((0..n).map(aligned).collect())),
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> 
 struct Stub<T> {
     series: SeriesRef,
     runtime: Runtime,
-    mode: Mode,
+    mode: CallMode,
     elements: T,
 }
 
@@ -98,8 +98,8 @@ impl<T: Message + Sync> Calls for Stub<T> {
 
     async fn message(&self, sent: u64, number: u32) -> anyhow::Result<Option<u64>> {
         Ok(match self.mode {
-            Mode::Call => Some(self.elements.call(&self.series, sent, number).await?),
-            Mode::Oneway => {
+            CallMode::Call => Some(self.elements.call(&self.series, sent, number).await?),
+            CallMode::Oneway => {
                 self.elements.send(&self.series, sent, number).await?;
                 None
             }
@@ -123,20 +123,20 @@ impl<T: Message + Sync> Calls for Stub<T> {
 /// The servant.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    notes: Mutex<Notes>,
+    notes: Mutex<ArrivalLog>,
 }
 
 impl Series {
     /// Records a received message, whose elements must be those of the pattern.
     fn take<T: PartialEq>(&self, sent: u64, number: u32, s: &[T], pattern: fn(usize) -> T) -> u64 {
         let arrived = now();
-        self.notes().note(Arrival { sent, arrived, number }, |elements| {
+        self.notes().record(Arrival { sent, arrived, number }, |elements| {
             s.len() == elements && s.iter().enumerate().all(|(i, element)| *element == pattern(i))
         });
         arrived
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn notes(&self) -> MutexGuard<'_, ArrivalLog> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn objects() -> impl Iterator<Item = Object> {
 
 /// Returns the servant of one of [`objects`], which counts its calls there; `None` for others.
 pub(super) fn servant(object: Object, calls: &Arc<Calls>, way: OperationDemux) -> Option<Servant> {
-    let counted = Counted(calls.clone());
+    let counted = CallCounter(calls.clone());
     Some(match object {
         Object::Wide => Servant::of::<WideRef, _>(counted),
         Object::WideOneway => Servant::of::<WideOnewayRef, _>(counted),
@@ -46,11 +46,11 @@ pub(super) fn servant(object: Object, calls: &Arc<Calls>, way: OperationDemux) -
 }
 
 /// Counts the calls of all its operations.
-struct Counted(Arc<Calls>);
+struct CallCounter(Arc<Calls>);
 
 macro_rules! count {
     ($servant:ident $($other:ident)*; $last:ident) => {
-        impl $servant for Counted {
+        impl $servant for CallCounter {
             $(async fn $other(&self) -> Result<(), SystemException> {
                 self.0.count(false);
                 Ok(())
@@ -84,7 +84,7 @@ macro_rules! hundred {
 hundred!(count WideServant);
 hundred!(count WideOnewayServant);
 
-impl TallyServant for Counted {
+impl TallyServant for CallCounter {
     async fn take(&self) -> Result<(u64, u64), SystemException> {
         Ok(self.0.take())
     }

@@ -127,7 +127,7 @@ fn zorb_finds_what_was_changed() {
 }
 
 #[test]
-fn rivals_find_what_was_changed() {
+fn external_peers_find_what_was_changed() {
     let dir = tempfile::tempdir().unwrap();
     let folder = Path::new(PROGRAM).parent().unwrap().parent().unwrap().join("ttcp-peers");
     let all: [(&str, &str, &[&str]); 3] =

@@ -152,7 +152,7 @@ fn all_experiments_run_into_one_directory() {
 }
 
 #[test]
-fn rivals_that_are_built_are_measured_like_the_others() {
+fn external_peers_that_are_built_are_measured_like_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let out = run(dir.path(), &["peers", "build", "c"]);
     let stderr = text(&out.stderr);

@@ -45,7 +45,7 @@ fn each_part_has_all_its_cells() {
         for name in ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "turn_us", "open_secs"] {
             assert!(figure(sample, name) > 0.0, "{name}: {sample}");
         }
-        // A thread for each held connection, the accepting thread, and the lifeline's thread.
+        // A thread for each held connection, the accepting thread, and the thread that watches stdin.
         let threads = figure(sample, "threads");
         assert!(if peer == "raw" { threads == 29.0 + 2.0 } else { threads < 10.0 }, "{peer}: {threads}");
     }

@@ -23,7 +23,7 @@ const EXAMPLE: usize = 300;
 /// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome<'a> {
-    DynamicReply,
+    Answered,
     /// A user exception, by its repository id.
     Raised(String),
     /// A failure, counted by its exception and minor code.
@@ -36,7 +36,7 @@ pub(super) enum Outcome<'a> {
 impl<'a> Outcome<'a> {
     pub(super) fn of(outcome: &'a Result<(), DynamicException>) -> Self {
         match outcome {
-            Ok(()) => Self::DynamicReply,
+            Ok(()) => Self::Answered,
             Err(DynamicException::System(exception)) => {
                 let name = exception.kind.name();
                 let kind = match exception.minor {
@@ -81,7 +81,7 @@ impl Figures {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1);
         self.with(|counts| {
             match outcome {
-                Outcome::DynamicReply => counts.answered += 1,
+                Outcome::Answered => counts.answered += 1,
                 Outcome::Raised(id) => count(&mut counts.raised, id, String::new),
                 Outcome::Failed { kind, exception } => {
                     return count(&mut counts.failed, kind, || {
@@ -140,14 +140,14 @@ mod tests {
     #[test]
     fn outcomes_are_counted_by_kind_and_latencies_are_those_of_answers() {
         let one = Figures::new();
-        one.record(&Outcome::DynamicReply, Duration::from_millis(1));
+        one.record(&Outcome::Answered, Duration::from_millis(1));
         one.record(&Outcome::Raised("IDL:Broke:1.0".to_owned()), Duration::from_millis(3));
         let exception =
             |minor| SystemException::new(SystemExceptionKind::Transient, minor, CompletionStatus::No);
         let overloaded = Err(exception(minor::TRANSIENT_OVERLOADED).because("too much").into());
         one.record(&Outcome::of(&overloaded), Duration::from_secs(1));
         let other = Figures::new();
-        other.record(&Outcome::DynamicReply, Duration::from_millis(2));
+        other.record(&Outcome::Answered, Duration::from_millis(2));
         other.record(&Outcome::of(&overloaded), Duration::from_secs(1));
         other.record(&Outcome::of(&Err(exception(MinorCode::NONE).into())), Duration::from_secs(1));
         let mut all = Figures::new();

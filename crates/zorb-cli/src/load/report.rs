@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_answers() {
-        let outcomes: Vec<_> = (1..=1000).map(|ms| (Outcome::DynamicReply, ms)).collect();
+        let outcomes: Vec<_> = (1..=1000).map(|ms| (Outcome::Answered, ms)).collect();
         let report = report(&outcomes);
         let latency = report.latency_us.as_ref().unwrap();
         for (found, ms) in [

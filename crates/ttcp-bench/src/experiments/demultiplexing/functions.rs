@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::store::{Cell, Data, Outcome};
 use super::super::{Figures, Step};
-use super::{CALLS_AN_ITERATION, Measured, NAME};
+use super::{CALLS_AN_ITERATION, NAME, StrategyPeer};
 use crate::figures::{Column, Section, Table, shown};
 use crate::harness::peers::{Failure, Site};
 use crate::profiler::Profile;
@@ -49,7 +49,7 @@ pub(super) fn is_here(cell: &Cell) -> bool {
 
 /// Returns the measurements: two-way calls of `operations` operations. Empty, with a message, where callgrind
 /// does not work.
-pub(super) fn steps(peers: &[Measured], operations: &[u32], quick: bool) -> Vec<Step> {
+pub(super) fn steps(peers: &[StrategyPeer], operations: &[u32], quick: bool) -> Vec<Step> {
     if let Err(why) = found() {
         eprintln!("ttcp: {NAME} goes without callgrind, and so without the server's functions: {why}");
         return Vec::new();
@@ -98,9 +98,9 @@ fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
         let _ = std::fs::remove_file(&file);
         let more = ["--iterations".to_owned(), iterations.to_string()];
         let client = step.client.iter().cloned().chain(more).collect();
-        at.children.allow(Some(GRACE));
-        let performed = peer.perform(&step.server, client, at);
-        at.children.allow(None);
+        at.children.set_grace(Some(GRACE));
+        let performed = peer.run_once(&step.server, client, at);
+        at.children.set_grace(None);
         let line = performed?.line;
         Ok((line, callgrind.read(&file).map_err(failed)?.profile))
     };

@@ -9,16 +9,16 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::contenders::Contender;
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::Cell;
-use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, of_line};
 use crate::harness::{BuiltIn, Peer};
 use crate::work::{CALLS_AN_ITERATION, OPERATIONS, parse_operations};
 use crate::zorb_peer::HAS_THOUSAND;
 
 const NAME: &str = "demultiplexing";
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     covers: &[
         "sigcomm96.t4",
@@ -183,30 +183,30 @@ fn cell(operations: u32, call: &str, iterations: u32) -> Cell {
 }
 
 /// A participant.
-struct Measured {
+struct StrategyPeer {
     peer: Peer,
     /// The strategy of zorb; `None` for other peers.
     strategy: Option<Strategy>,
 }
 
 /// Returns the participants; zorb is replaced by zorb with each strategy.
-fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<Measured> {
+fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<StrategyPeer> {
     let mut peers = Vec::new();
     for contender in contenders {
         if contender.peer.name != Strategy::Perfect.peer() {
-            peers.push(Measured { peer: contender.peer.clone(), strategy: None });
+            peers.push(StrategyPeer { peer: contender.peer.clone(), strategy: None });
             continue;
         }
         for strategy in Strategy::ALL.into_iter().filter(|strategy| strategies.contains(strategy)) {
             let mut peer = Peer { name: strategy.peer().to_owned(), ..contender.peer.clone() };
             peer.server.extend(strategy.server().map(String::from));
-            peers.push(Measured { peer, strategy: Some(strategy) });
+            peers.push(StrategyPeer { peer, strategy: Some(strategy) });
         }
     }
     peers
 }
 
-impl Measured {
+impl StrategyPeer {
     /// Returns whether it has an interface with `operations` operations.
     fn has(&self, operations: u32) -> bool {
         operations <= 100 || HAS_THOUSAND || self.strategy.is_none()
@@ -225,8 +225,8 @@ impl Measured {
 }
 
 /// Returns the figures of a line if the server counted all of its calls and no others.
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
-    let of = |name: &str| of_line(said.line, name);
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let of = |name: &str| of_line(output.line, name);
     let calls = of("iterations")? * f64::from(CALLS_AN_ITERATION);
     let counted = of("counted")?;
     if (counted - calls).abs() > 0.5 {
@@ -241,7 +241,7 @@ fn figures(said: &Said<'_>) -> Result<Figures, String> {
     ]
     .map(|(name, figure)| (name.to_owned(), figure))
     .into();
-    if said.line.get("lookup_ns").is_some() {
+    if output.line.get("lookup_ns").is_some() {
         figures.insert("lookup_ns".to_owned(), of("lookup_ns")?);
     }
     Ok(figures)
@@ -259,7 +259,7 @@ mod tests {
     fn only_what_the_server_counted_whole_has_figures() {
         let of = |counted: u64| {
             let line = json!({ "iterations": 2, "counted": counted, "secs": 0.004, "counted_secs": 0.005, "lookup_ns": 7.5 });
-            figures(&Said { line: &line, dir: Path::new("/none") })
+            figures(&ClientOutput { line: &line, dir: Path::new("/none") })
         };
         let good = of(200).unwrap();
         assert!((good["call_us"] - 20.0).abs() < 1e-9 && (good["counted_call_us"] - 25.0).abs() < 1e-9);
@@ -268,7 +268,7 @@ mod tests {
             assert_eq!(of(counted).unwrap_err(), format!("the server counted {told} of 200 calls"));
         }
         let line = json!({ "iterations": 2, "secs": 1.0, "counted_secs": 1.0 });
-        let error = figures(&Said { line: &line, dir: Path::new("/none") }).unwrap_err();
+        let error = figures(&ClientOutput { line: &line, dir: Path::new("/none") }).unwrap_err();
         assert_eq!(error, "it has no counted", "a client that does not ask has no result");
     }
 

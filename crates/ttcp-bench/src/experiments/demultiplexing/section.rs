@@ -13,7 +13,7 @@ const BASELINE: Strategy = Strategy::Linear;
 const WITH_WARM_UP: f64 = 1.1;
 
 pub(super) fn section(data: &Data) -> Section {
-    let seen = Seen::of(data);
+    let samples = StrategySamples::of(data);
     let mut section = Section::new(NAME, "Demultiplexing: finding one of very many operations");
     section.text(
         "One client calls the last operation of an interface of 100 or 1,000, a hundred times an iteration, one call after the other: \
@@ -24,19 +24,19 @@ pub(super) fn section(data: &Data) -> Section {
          all of them stands beside.",
     );
     for (call, published) in [("twoway", "sigcomm96.t7"), ("oneway", "sigcomm96.t9")] {
-        chart(&seen, &mut section, call, published);
+        chart(&samples, &mut section, call, published);
     }
-    for operations in &seen.operations {
+    for operations in &samples.operations {
         // The published interfaces have a hundred operations.
         let is_published = *operations == 100;
         for (call, times, gains) in
             [("twoway", "sigcomm96.t7", "sigcomm96.t8"), ("oneway", "sigcomm96.t9", "sigcomm96.t10")]
         {
-            section.table(client_times(&seen, *operations, call, is_published.then_some(times)));
-            section.table(improvement(&seen, *operations, call, is_published.then_some(gains)));
+            section.table(client_times(&samples, *operations, call, is_published.then_some(times)));
+            section.table(improvement(&samples, *operations, call, is_published.then_some(gains)));
         }
     }
-    server(&seen, &mut section);
+    server(&samples, &mut section);
     functions::tables(data, &mut section);
     for (id, what) in [
         ("sigcomm96.t4", "Published: time in the dispatcher of an ORB that compares names one by one"),
@@ -56,15 +56,15 @@ pub(super) fn section(data: &Data) -> Section {
 }
 
 /// The samples of this experiment.
-struct Seen<'d> {
+struct StrategySamples<'d> {
     data: &'d Data,
     peers: Vec<&'d str>,
     operations: Vec<u32>,
     iterations: Vec<u32>,
 }
 
-impl<'d> Seen<'d> {
-    fn of(data: &'d Data) -> Seen<'d> {
+impl<'d> StrategySamples<'d> {
+    fn of(data: &'d Data) -> StrategySamples<'d> {
         let all = |setting: &str| {
             let mut all: Vec<u32> = data
                 .of(NAME)
@@ -77,7 +77,12 @@ impl<'d> Seen<'d> {
             all.dedup();
             all
         };
-        Seen { data, peers: data.peers(NAME), operations: all("operations"), iterations: all("iterations") }
+        StrategySamples {
+            data,
+            peers: data.peers(NAME),
+            operations: all("operations"),
+            iterations: all("iterations"),
+        }
     }
 
     fn figure(&self, peer: &str, cell: &Cell, name: &str) -> Option<f64> {
@@ -122,15 +127,18 @@ fn about(peer: &str) -> &str {
     own.map_or("-", Strategy::about)
 }
 
-fn chart(seen: &Seen<'_>, section: &mut Section, call: &str, id: &str) {
-    let Some(operations) = seen.operations.first().copied() else { return };
+fn chart(samples: &StrategySamples<'_>, section: &mut Section, call: &str, id: &str) {
+    let Some(operations) = samples.operations.first().copied() else { return };
     let line = |peer: &&str| {
         let point = |iterations: &u32| {
-            Some((f64::from(*iterations), seen.figure(peer, &cell(operations, call, *iterations), "secs")?))
+            Some((
+                f64::from(*iterations),
+                samples.figure(peer, &cell(operations, call, *iterations), "secs")?,
+            ))
         };
-        Series::measured(*peer, seen.iterations.iter().filter_map(point).collect())
+        Series::measured(*peer, samples.iterations.iter().filter_map(point).collect())
     };
-    let mut series: Vec<Series> = seen.peers.iter().map(line).collect();
+    let mut series: Vec<Series> = samples.peers.iter().map(line).collect();
     if let Some(table) = Published::of(id).filter(|_| operations == 100) {
         series.extend(table.rows.iter().map(|row| {
             let points = ITERATIONS.iter().filter_map(|iterations| {
@@ -149,10 +157,15 @@ fn chart(seen: &Seen<'_>, section: &mut Section, call: &str, id: &str) {
 }
 
 /// Latencies of the client, as in tables 7 and 9. The published ones follow below, in separate columns.
-fn client_times(seen: &Seen<'_>, operations: u32, call: &str, published: Option<&str>) -> Table {
+fn client_times(
+    samples: &StrategySamples<'_>,
+    operations: u32,
+    call: &str,
+    published: Option<&str>,
+) -> Table {
     let is_oneway = CALLS.contains(&(call, true));
     let mut columns = vec![Column::words("version"), Column::words("operations are found")];
-    for iterations in &seen.iterations {
+    for iterations in &samples.iterations {
         columns.push(Column::figures(format!("{iterations} iterations, s")));
     }
     columns.push(Column::figures("a call, us"));
@@ -160,15 +173,17 @@ fn client_times(seen: &Seen<'_>, operations: u32, call: &str, published: Option<
         columns.push(Column::figures("until it is counted, us"));
     }
     let row = |peer: &&str| {
-        let at = |iterations: &u32, name: &str| seen.figure(peer, &cell(operations, call, *iterations), name);
-        let most = |name: &str| seen.iterations.last().and_then(|iterations| at(iterations, name));
+        let at =
+            |iterations: &u32, name: &str| samples.figure(peer, &cell(operations, call, *iterations), name);
+        let most = |name: &str| samples.iterations.last().and_then(|iterations| at(iterations, name));
         let mut row = vec![(*peer).to_owned(), about(peer).to_owned()];
-        row.extend(seen.iterations.iter().map(|iterations| shown(at(iterations, "secs"))));
+        row.extend(samples.iterations.iter().map(|iterations| shown(at(iterations, "secs"))));
         row.push(shown(most("call_us")));
         row.extend(is_oneway.then(|| shown(most("counted_call_us"))));
         row
     };
-    let rows = seen.peers.iter().map(row).filter(|row| row.iter().skip(2).any(|cell| cell != "-")).collect();
+    let rows =
+        samples.peers.iter().map(row).filter(|row| row.iter().skip(2).any(|cell| cell != "-")).collect();
     let caption = format!(
         "Time of the client for {call} calls of the last of {operations} operations: medians of the rounds. A call: of the most iterations."
     );
@@ -176,24 +191,25 @@ fn client_times(seen: &Seen<'_>, operations: u32, call: &str, published: Option<
 }
 
 /// Improvements over the linear search, as in tables 8 and 10.
-fn improvement(seen: &Seen<'_>, operations: u32, call: &str, published: Option<&str>) -> Table {
+fn improvement(samples: &StrategySamples<'_>, operations: u32, call: &str, published: Option<&str>) -> Table {
     let mut columns = vec![Column::words("version"), Column::words("operations are found")];
-    for iterations in &seen.iterations {
+    for iterations in &samples.iterations {
         columns.push(Column::figures(format!("{iterations} iterations, %")));
     }
     let gain = |strategy: Strategy, iterations: u32| {
         let cell = cell(operations, call, iterations);
-        seen.gain(strategy.peer(), &cell, |sample| sample.figure("counted_secs"))
+        samples.gain(strategy.peer(), &cell, |sample| sample.figure("counted_secs"))
     };
     let row = |strategy: Strategy| {
-        let gains = seen.iterations.iter().map(|iterations| percent(gain(strategy, *iterations)));
+        let gains = samples.iterations.iter().map(|iterations| percent(gain(strategy, *iterations)));
         [strategy.peer().to_owned(), strategy.about().to_owned()].into_iter().chain(gains).collect()
     };
     let caption = format!(
         "Improvement of {call} calls over {}, {operations} operations: percent less time at the client until all are counted, medians of the rounds.",
         BASELINE.peer()
     );
-    let rows = seen.better().map(row).filter(|row: &Vec<String>| row.iter().skip(2).any(|cell| cell != "-"));
+    let rows =
+        samples.better().map(row).filter(|row: &Vec<String>| row.iter().skip(2).any(|cell| cell != "-"));
     with_published(Table { caption, columns, rows: rows.collect() }, published, "version", "pct")
 }
 
@@ -220,16 +236,16 @@ fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) ->
 }
 
 /// Adds the processor time of the server.
-fn server(seen: &Seen<'_>, section: &mut Section) {
+fn server(samples: &StrategySamples<'_>, section: &mut Section) {
     section.text(
         "At the server: processor time of the whole process, in the kernel too, for the counted calls, and what zorb's own look-up of the name takes by \
          itself, again and again within the server, which finds it in the processor's caches: the mean of 10,000. What a look-up takes more or less is in the server's time; what \
          else is in it moves by more.",
     );
-    for operations in &seen.operations {
+    for operations in &samples.operations {
         for (call, _) in CALLS {
             let mut columns = vec![Column::words("version")];
-            for iterations in &seen.iterations {
+            for iterations in &samples.iterations {
                 columns.push(Column::figures(format!("{iterations} iterations, ms")));
             }
             columns.push(Column::figures("a call, us"));
@@ -237,23 +253,23 @@ fn server(seen: &Seen<'_>, section: &mut Section) {
             columns.push(Column::figures("look-up by itself, ns"));
             let row = |peer: &&str| {
                 let at = |iterations: u32| {
-                    let by_round = seen.by_round(peer, &cell(*operations, call, iterations), server_ms);
+                    let by_round = samples.by_round(peer, &cell(*operations, call, iterations), server_ms);
                     median(&by_round.into_iter().map(|(_, ms)| ms).collect::<Vec<_>>())
                 };
-                let most = seen.iterations.last().copied().unwrap_or_default();
+                let most = samples.iterations.last().copied().unwrap_or_default();
                 let cell = cell(*operations, call, most);
                 let calls = f64::from(most) * f64::from(crate::work::CALLS_AN_ITERATION);
-                let gain = (seen.better().any(|strategy| strategy.peer() == *peer))
-                    .then(|| seen.gain(peer, &cell, server_ms))
+                let gain = (samples.better().any(|strategy| strategy.peer() == *peer))
+                    .then(|| samples.gain(peer, &cell, server_ms))
                     .flatten();
                 let mut row = vec![(*peer).to_owned()];
-                row.extend(seen.iterations.iter().map(|iterations| shown(at(*iterations))));
+                row.extend(samples.iterations.iter().map(|iterations| shown(at(*iterations))));
                 row.push(shown(at(most).map(|ms| ms / calls * 1e3)));
                 row.push(percent(gain));
-                row.push(shown(seen.figure(peer, &cell, "lookup_ns")));
+                row.push(shown(samples.figure(peer, &cell, "lookup_ns")));
                 row
             };
-            let rows = seen.peers.iter().map(row).filter(|row| row.iter().skip(1).any(|cell| cell != "-"));
+            let rows = samples.peers.iter().map(row).filter(|row| row.iter().skip(1).any(|cell| cell != "-"));
             let caption = format!(
                 "Processor time of the server for {call} calls of the last of {operations} operations: medians of the rounds."
             );

@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::contenders::Contender;
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::Cell;
-use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, of_line};
 use crate::harness::{BuiltIn, Peer};
 use crate::ladder;
 use crate::ladder::case::{Case, Kind as Element, Order};
@@ -20,7 +20,7 @@ use crate::work::parse_bytes;
 
 const NAME: &str = "ladder";
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     covers: &[
         "iiop98.t1",
@@ -166,21 +166,21 @@ fn peer(step: ladder::Step) -> Peer {
     }
 }
 
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
-    if said.line.get("code_bytes").is_some() {
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    if output.line.get("code_bytes").is_some() {
         return ["code_bytes", "functions"]
             .into_iter()
-            .map(|name| Ok((name.to_owned(), of_line(said.line, name)?)))
+            .map(|name| Ok((name.to_owned(), of_line(output.line, name)?)))
             .collect();
     }
-    if let Some(digest) = said.line.get("digest").and_then(Value::as_str) {
-        same_octets(said.line, digest)?;
+    if let Some(digest) = output.line.get("digest").and_then(Value::as_str) {
+        same_octets(output.line, digest)?;
     }
     let mut figures: Figures = ["mbit_s", "secs", "bytes", "checked", "elements"]
         .into_iter()
-        .map(|name| Ok((name.to_owned(), of_line(said.line, name)?)))
+        .map(|name| Ok((name.to_owned(), of_line(output.line, name)?)))
         .collect::<Result<_, String>>()?;
-    if let Some(calls) = said.line.get("calls").and_then(Value::as_object) {
+    if let Some(calls) = output.line.get("calls").and_then(Value::as_object) {
         let elements = figures.get("elements").copied().unwrap_or(1.0);
         let mut all = 0.0;
         for (routine, calls) in calls {

@@ -11,7 +11,7 @@ use crate::literature::Published;
 use crate::statistics::median;
 
 pub(super) fn section(data: &Data) -> Section {
-    let seen = Seen::of(data);
+    let samples = LadderSamples::of(data);
     let mut section =
         Section::new(NAME, "The optimisation ladder: from an interpreter of type codes to stubs");
     section.text(format!(
@@ -26,20 +26,20 @@ pub(super) fn section(data: &Data) -> Section {
     ));
     for side in Side::ALL {
         for order in Order::ALL {
-            seen.rates(&mut section, side, order);
+            samples.rates(&mut section, side, order);
         }
     }
-    seen.factors(&mut section);
-    seen.code(&mut section);
+    samples.factors(&mut section);
+    samples.code(&mut section);
     for side in Side::ALL {
-        seen.calls(&mut section, side);
+        samples.calls(&mut section, side);
     }
     reference::published(&mut section);
     section
 }
 
 /// The samples of this experiment.
-struct Seen<'d> {
+struct LadderSamples<'d> {
     data: &'d Data,
     steps: Vec<Step>,
     /// Other ORBs.
@@ -47,12 +47,12 @@ struct Seen<'d> {
     kinds: Vec<Kind>,
 }
 
-impl<'d> Seen<'d> {
-    fn of(data: &'d Data) -> Seen<'d> {
+impl<'d> LadderSamples<'d> {
+    fn of(data: &'d Data) -> LadderSamples<'d> {
         let peers = data.peers(NAME);
         let steps = [Step::Raw].into_iter().chain(Step::ALL);
         let has = |kind: &Kind| data.of(NAME).any(|sample| sample.cell.word("type") == Some(&word(kind)));
-        Seen {
+        LadderSamples {
             data,
             others: peers
                 .iter()
@@ -222,7 +222,7 @@ impl<'d> Seen<'d> {
                 for step in &counted {
                     // A counted step that does not list the routine does not call it.
                     let figure = each(*step, &name).or_else(|| each(*step, "calls").map(|_| 0.0));
-                    row.push(told(figure));
+                    row.push(format_count(figure));
                     match (side, step) {
                         (Side::Receiver, Step::Inlined) => {
                             row.push(published("iiop98.t2", *kind, routine).unwrap_or("-").to_owned());
@@ -237,7 +237,7 @@ impl<'d> Seen<'d> {
             }
             let mut row = vec![kind.name().to_owned(), "all of these".to_owned()];
             for step in &counted {
-                row.push(told(each(*step, "calls")));
+                row.push(format_count(each(*step, "calls")));
                 if side == Side::Receiver && matches!(step, Step::Inlined | Step::Merged) {
                     row.push("-".to_owned());
                 }
@@ -255,7 +255,7 @@ impl<'d> Seen<'d> {
 }
 
 /// Formats with four decimal places, as published. A few calls for a whole sequence are not shown as zero.
-fn told(figure: Option<f64>) -> String {
+fn format_count(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),
         Some(0.0) => "0".to_owned(),

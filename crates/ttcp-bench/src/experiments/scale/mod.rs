@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::contenders::Contender;
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::Cell;
-use super::{CommonArgs, Figures, Kind, Plan, Step, of_line};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, of_line};
 use crate::harness::{BuiltIn, Peer};
 use crate::system;
 
@@ -21,7 +21,7 @@ pub use hold::{HoldArgs, hold};
 
 const NAME: &str = "scale";
 
-pub(crate) const KIND: Kind = Kind { name: NAME, covers: &[], section: section::section };
+pub(crate) const EXPERIMENT: Experiment = Experiment { name: NAME, covers: &[], section: section::section };
 
 const OBJECTS: [u32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
 const OBJECTS_QUICK: [u32; 2] = [1, 1_000];
@@ -36,13 +36,13 @@ const CROWD_QUICK: [u32; 1] = [40];
 const OTHER_FILES: u64 = 100;
 
 /// A server configuration: the peer that it belongs to, its name, and the server's options.
-type Way = (&'static str, &'static str, &'static [&'static str]);
+type Variant = (&'static str, &'static str, &'static [&'static str]);
 
 /// Computes the figures of a measurement.
-type Read = fn(&Said<'_>) -> Result<Figures, String>;
+type FigureReader = fn(&ClientOutput<'_>) -> Result<Figures, String>;
 
 /// The participants of the part with many objects.
-const OF_OBJECTS: &[Way] = &[
+const OF_OBJECTS: &[Variant] = &[
     ("zorb", "zorb", &[]),
     ("zorb", "zorb-ids", &["--serving", "ids"]),
     ("zorb", "zorb-default-servant", &["--serving", "default"]),
@@ -53,7 +53,7 @@ const OF_OBJECTS: &[Way] = &[
 ];
 
 /// The participants of the part with many connections, besides those of `--peer`.
-const OF_CONNECTIONS: &[Way] = &[
+const OF_CONNECTIONS: &[Variant] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
     ("zorb", "zorb", &[]),
@@ -63,7 +63,7 @@ const OF_CONNECTIONS: &[Way] = &[
 ];
 
 /// The participants of the parts with many clients.
-const OF_CLIENTS: &[Way] = &[
+const OF_CLIENTS: &[Variant] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
     ("zorb", "zorb", &[]),
@@ -103,7 +103,7 @@ impl Part {
         Cell::default().with(self.setting(), u64::from(count))
     }
 
-    fn ways(self) -> &'static [Way] {
+    fn variants(self) -> &'static [Variant] {
         match self {
             Part::Objects => OF_OBJECTS,
             Part::Connections | Part::Crowd => OF_CONNECTIONS,
@@ -200,7 +200,7 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
 /// Returns the participants and the options of their servers.
 fn taking(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {
     let mut taking = Vec::new();
-    for (of, name, server) in part.ways() {
+    for (of, name, server) in part.variants() {
         let Some(contender) = contenders.iter().find(|one| one.peer.name == *of) else { continue };
         let peer = Peer { name: (*name).to_owned(), ..contender.peer.clone() };
         taking.push((peer, server.iter().map(|word| (*word).to_owned()).collect()));
@@ -216,7 +216,7 @@ fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]
     let calls = |full: u32, quick: u32| args.n.unwrap_or(if args.common.quick { quick } else { full });
     let words = |test: &str, n: u32| vec![test.to_owned(), "--n".to_owned(), n.to_string()];
     let (mut peer, mut server) = (peer.clone(), server.to_vec());
-    let (client, figures): (_, Read) = match part {
+    let (client, figures): (_, FigureReader) = match part {
         Part::Objects => {
             server.extend(["--objects".to_owned(), count.to_string()]);
             peer.client = held(0, peer.client);
@@ -260,44 +260,44 @@ fn held(connections: u32, client: Vec<String>) -> Vec<String> {
     held
 }
 
-fn times(said: &Said<'_>) -> Result<Figures, String> {
-    let time = |name: &str| Ok((name.to_owned(), of_line(said.line, name)?));
+fn times(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let time = |name: &str| Ok((name.to_owned(), of_line(output.line, name)?));
     ["p50_us", "p99_us", "mean_us", "max_us"].into_iter().map(time).collect()
 }
 
 /// Returns the latencies and what was found beside the client.
-fn beside(said: &Said<'_>, names: &[&str]) -> Result<Figures, String> {
-    let mut figures = times(said)?;
-    let found = said.line.get("beside").ok_or("it has nothing of its server")?;
+fn beside(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
+    let mut figures = times(output)?;
+    let found = output.line.get("beside").ok_or("it has nothing of its server")?;
     for name in names {
         figures.insert((*name).to_owned(), of_line(found, name)?);
     }
     Ok(figures)
 }
 
-fn figures_of_objects(said: &Said<'_>) -> Result<Figures, String> {
-    of_line(said.line, "objects")?;
-    beside(said, &["memory_bytes"])
+fn figures_of_objects(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    of_line(output.line, "objects")?;
+    beside(output, &["memory_bytes"])
 }
 
-fn figures_of_connections(said: &Said<'_>) -> Result<Figures, String> {
-    let held = said.line.get("beside").is_some_and(|found| found.get("turn_us").is_some());
+fn figures_of_connections(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let held = output.line.get("beside").is_some_and(|found| found.get("turn_us").is_some());
     let names = ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "threads", "open_secs", "turn_us"];
-    beside(said, if held { &names } else { &names[..1] })
+    beside(output, if held { &names } else { &names[..1] })
 }
 
-fn figures_of_clients(said: &Said<'_>) -> Result<Figures, String> {
-    let mut figures = times(said)?;
+fn figures_of_clients(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let mut figures = times(output)?;
     for name in ["calls_s", "secs"] {
-        figures.insert(name.to_owned(), of_line(said.line, name)?);
+        figures.insert(name.to_owned(), of_line(output.line, name)?);
     }
     Ok(figures)
 }
 
-fn figures_of_crowd(said: &Said<'_>) -> Result<Figures, String> {
-    let mut figures = times(said)?;
+fn figures_of_crowd(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let mut figures = times(output)?;
     for name in ["memory_bytes", "all_memory_bytes"] {
-        figures.insert(name.to_owned(), of_line(said.line, name)?);
+        figures.insert(name.to_owned(), of_line(output.line, name)?);
     }
     Ok(figures)
 }
@@ -324,7 +324,7 @@ mod tests {
         plan(&args, &contenders::contenders(&args.common, &built_in).unwrap())
     }
 
-    fn told(step: &Step) -> String {
+    fn format_step(step: &Step) -> String {
         let words = |words: &[String]| words.join(" ");
         format!("{} {}: {} | {}", step.peer.name, step.cell.name(), words(&step.server), words(&step.client))
     }
@@ -334,7 +334,7 @@ mod tests {
         let plan = plan_of(
             "x --peers raw,zorb,zorb-copying --objects 7 --connections 3 --clients 2 --crowd 9 --n 5 --peer a=s::c",
         );
-        let all: Vec<String> = plan.steps.iter().map(told).collect();
+        let all: Vec<String> = plan.steps.iter().map(format_step).collect();
         assert_eq!(
             all,
             [

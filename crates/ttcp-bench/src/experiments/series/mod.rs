@@ -1,9 +1,9 @@
 //! Call-and-return and one-way series: messages of every kind and size, one in each frame, each recorded
 //! individually.
 
-mod beside;
+mod comparison;
 mod section;
-mod seen;
+mod summary;
 
 use std::process::ExitCode;
 
@@ -12,18 +12,18 @@ use clap::Args;
 use serde_json::Value;
 
 use super::contenders::Contender;
-use super::driver::Said;
+use super::driver::ClientOutput;
 use super::store::Cell;
 use super::{CommonArgs, Figures, Plan, Step, of_line};
 use crate::harness::{BuiltIn, Peer};
 use crate::literature::Published;
 use crate::priority::{NICER, PrioritiseArgs, Priority, REAL_TIME};
 use crate::statistics::{Summary, outliers};
-use crate::work::{Kind, MAX_MESSAGES, Mode};
+use crate::work::{CallMode, MAX_MESSAGES, MessageKind};
 
 const NAME: &str = "series";
 
-pub(crate) const KIND: super::Kind = super::Kind {
+pub(crate) const EXPERIMENT: super::Experiment = super::Experiment {
     name: NAME,
     covers: &[
         "rtorb00.f1",
@@ -68,7 +68,7 @@ pub struct SeriesArgs {
     /// Kinds of messages; sockets also send plain bytes (default: short, long, float, double, record,
     /// na-record, any)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KINDS")]
-    pub kinds: Option<Vec<Kind>>,
+    pub kinds: Option<Vec<MessageKind>>,
     /// Units of 32 bytes of the messages, which have 16 more (default: 4, 75, 150, 225 and so on to 750)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub units: Option<Vec<u32>>,
@@ -154,7 +154,7 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
     let program = program.to_string_lossy();
     let of_user = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
     let part = |name: &str, kind| match kind {
-        Kind::Octets => SOCKETS.contains(&name),
+        MessageKind::Octets => SOCKETS.contains(&name),
         _ => ORBS.contains(&name) || of_user(name),
     };
     let no_part = |name: &&String| !SOCKETS.contains(&name.as_str()) && !ORBS.contains(&name.as_str());
@@ -162,11 +162,17 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
         let (sockets, orbs) = (SOCKETS.join(", "), ORBS.join(", "));
         eprintln!("ttcp: {NAME} is not for {name}, only: {sockets}, {orbs}, and those of --peer");
     }
-    let mut kinds = vec![Kind::Octets];
-    kinds.extend(args.kinds.as_deref().unwrap_or(&Kind::TYPED).iter().filter(|kind| **kind != Kind::Octets));
+    let mut kinds = vec![MessageKind::Octets];
+    kinds.extend(
+        args.kinds
+            .as_deref()
+            .unwrap_or(&MessageKind::TYPED)
+            .iter()
+            .filter(|kind| **kind != MessageKind::Octets),
+    );
     let mut steps = Vec::new();
     for units in args.units() {
-        for mode in [Mode::Call, Mode::Oneway] {
+        for mode in [CallMode::Call, CallMode::Oneway] {
             for kind in &kinds {
                 let cell = Cell::default()
                     .with("kind", kind.name())
@@ -225,8 +231,8 @@ fn times(line: &Value, name: &str) -> Result<Vec<f64>, String> {
     list.iter().map(time).collect::<Option<_>>().ok_or_else(|| format!("a time of its {name} is none"))
 }
 
-fn figures(said: &Said<'_>) -> Result<Figures, String> {
-    let line = said.line;
+fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
+    let line = output.line;
     let n = of_line(line, "n")?;
     of_line(line, "checked")?;
     let (took, late) = (times(line, "time_ns")?, times(line, "latency_ns")?);
@@ -280,7 +286,7 @@ mod tests {
             "n": 4, "checked": 3, "arrived": 4,
             "time_ns": [50_000, 10_000, 12_000, 14_000], "latency_ns": [40_000, 5_000, 6_000, 7_000],
         });
-        let figures_of = |line: &Value| figures(&Said { line, dir: Path::new("/none") });
+        let figures_of = |line: &Value| figures(&ClientOutput { line, dir: Path::new("/none") });
         let figures = figures_of(&line).unwrap();
         assert_eq!((figures["mean_us"], figures["mean_without_first_us"]), (21.5, 12.0));
         assert_eq!((figures["first_us"], figures["deviation_without_first_us"]), (50.0, 2.0));

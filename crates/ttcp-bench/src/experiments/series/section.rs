@@ -1,14 +1,15 @@
 //! The section of the report: figures like those of the literature, tables, trend lines, outliers.
 
-use super::beside;
-use super::seen::{Outlier, Seen, size};
+use super::comparison;
+use super::summary::{Outlier, SettingSummary, size};
 use super::{FRAME, NAME, SOCKETS};
 use crate::experiments::store::Data;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
-use crate::work::{Kind, Mode};
+use crate::work::{CallMode, MessageKind};
 
 /// The kinds of the figures, like those of most figures of the literature.
-const DRAWN: [Kind; 4] = [Kind::Float, Kind::Record, Kind::NaRecord, Kind::Any];
+const DRAWN: [MessageKind; 4] =
+    [MessageKind::Float, MessageKind::Record, MessageKind::NaRecord, MessageKind::Any];
 /// Number of outliers that are listed individually.
 const SHOWN: usize = 40;
 
@@ -17,53 +18,71 @@ const SLOW: &str = "jacorb";
 
 /// A figure of the literature: its id, its title, and whether it includes the series that are far above the
 /// others.
-pub(super) struct Drawn {
+pub(super) struct PublishedFigure {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    mode: Mode,
+    mode: CallMode,
     figure: &'static str,
     all: bool,
 }
 
 /// All figures, in the literature's order.
-pub(super) const FIGURES: [Drawn; 9] = [
-    drawn("rtorb00.f1", "Time of a call-and-return operation, mean", Mode::Call, "mean_us", true),
-    drawn(
+pub(super) const FIGURES: [PublishedFigure; 9] = [
+    figure("rtorb00.f1", "Time of a call-and-return operation, mean", CallMode::Call, "mean_us", true),
+    figure(
         "rtorb00.f3",
         "Time of a call-and-return operation, mean, selected series",
-        Mode::Call,
+        CallMode::Call,
         "mean_us",
         false,
     ),
-    drawn(
+    figure(
         "rtorb00.f4",
         "Time of a call-and-return operation, standard deviation",
-        Mode::Call,
+        CallMode::Call,
         "deviation_us",
         true,
     ),
-    drawn("rtorb00.f6", "Time of a one-way operation, mean", Mode::Oneway, "mean_us", true),
-    drawn("rtorb00.f8", "Time of a one-way operation, mean, selected series", Mode::Oneway, "mean_us", false),
-    drawn("rtorb00.f10", "From client to server in call-and-return, mean", Mode::Call, "latency_us", true),
-    drawn("rtorb00.f11", "From client to server one-way, mean", Mode::Oneway, "latency_us", true),
-    drawn(
+    figure("rtorb00.f6", "Time of a one-way operation, mean", CallMode::Oneway, "mean_us", true),
+    figure(
+        "rtorb00.f8",
+        "Time of a one-way operation, mean, selected series",
+        CallMode::Oneway,
+        "mean_us",
+        false,
+    ),
+    figure(
+        "rtorb00.f10",
+        "From client to server in call-and-return, mean",
+        CallMode::Call,
+        "latency_us",
+        true,
+    ),
+    figure("rtorb00.f11", "From client to server one-way, mean", CallMode::Oneway, "latency_us", true),
+    figure(
         "rtorb00.f13",
         "From client to server in call-and-return, standard deviation",
-        Mode::Call,
+        CallMode::Call,
         "latency_deviation_us",
         true,
     ),
-    drawn(
+    figure(
         "rtorb00.f14",
         "From client to server one-way, standard deviation",
-        Mode::Oneway,
+        CallMode::Oneway,
         "latency_deviation_us",
         true,
     ),
 ];
 
-const fn drawn(id: &'static str, title: &'static str, mode: Mode, figure: &'static str, all: bool) -> Drawn {
-    Drawn { id, title, mode, figure, all }
+const fn figure(
+    id: &'static str,
+    title: &'static str,
+    mode: CallMode,
+    figure: &'static str,
+    all: bool,
+) -> PublishedFigure {
+    PublishedFigure { id, title, mode, figure, all }
 }
 
 pub(super) fn section(data: &Data) -> Section {
@@ -78,59 +97,59 @@ pub(super) fn section(data: &Data) -> Section {
          byte, and all that were sent have arrived. Nothing else goes before: the first messages find cold caches, and JacORB's \
          virtual machine interprets.",
     );
-    let all = Seen::all(data);
-    for seen in &all {
-        of_setting(seen, &mut section);
+    let all = SettingSummary::all(data);
+    for summary in &all {
+        of_setting(summary, &mut section);
     }
-    beside::published(&mut section);
+    comparison::published(&mut section);
     section
 }
 
-fn of_setting(seen: &Seen<'_>, section: &mut Section) {
-    let priority = match seen.setting.priority {
+fn of_setting(summary: &SettingSummary<'_>, section: &mut Section) {
+    let priority = match summary.setting.priority {
         "nice" => "the server's nice value is 5 above the client's",
         "fifo" => "client and server have priorities of real time (SCHED_FIFO), 20 and 10",
         _ => "client and server have the same priority",
     };
-    let frame = match seen.setting.frame {
+    let frame = match summary.setting.frame {
         frame if frame == u64::from(FRAME) => format!("Frames of {frame} ms, as the published series"),
         frame => format!("Frames of {frame} ms (the published series: {FRAME}, as ttcp series by itself)"),
     };
     section.text(format!(
         "{frame}; {}; {priority}.",
-        match seen.setting.load {
+        match summary.setting.load {
             "load" => "a process burns a core at the lowest priority",
             _ => "no load beside",
         }
     ));
     for figure in &FIGURES {
-        section.chart(chart(seen, figure));
+        section.chart(chart(summary, figure));
     }
-    for mode in [Mode::Call, Mode::Oneway] {
-        for kind in &seen.kinds {
-            section.table(of_kind(seen, mode, *kind));
+    for mode in [CallMode::Call, CallMode::Oneway] {
+        for kind in &summary.kinds {
+            section.table(of_kind(summary, mode, *kind));
         }
     }
-    for mode in [Mode::Call, Mode::Oneway] {
-        section.table(beside::trends(seen, mode));
+    for mode in [CallMode::Call, CallMode::Oneway] {
+        section.table(comparison::trends(summary, mode));
     }
-    far_out(seen, section);
+    far_out(summary, section);
 }
 
 /// Returns the measured counterpart of a figure of the literature.
-fn chart(seen: &Seen<'_>, figure: &Drawn) -> Chart {
+fn chart(summary: &SettingSummary<'_>, figure: &PublishedFigure) -> Chart {
     let milliseconds = |peer: &str, kind| {
-        let points = seen.points(peer, kind, figure.mode, figure.figure);
+        let points = summary.points(peer, kind, figure.mode, figure.figure);
         points.into_iter().map(|(size, micros)| (size, micros / 1e3)).collect::<Vec<_>>()
     };
     let mut series = Vec::new();
-    for peer in seen.peers.iter().filter(|peer| figure.all || **peer != SLOW) {
+    for peer in summary.peers.iter().filter(|peer| figure.all || **peer != SLOW) {
         if SOCKETS.contains(peer) {
-            series.push(Series::measured(*peer, milliseconds(peer, Kind::Octets)));
+            series.push(Series::measured(*peer, milliseconds(peer, MessageKind::Octets)));
             continue;
         }
-        let kinds = DRAWN.iter().filter(|kind| seen.kinds.contains(kind));
-        for kind in kinds.filter(|kind| figure.all || **kind != Kind::Any) {
+        let kinds = DRAWN.iter().filter(|kind| summary.kinds.contains(kind));
+        for kind in kinds.filter(|kind| figure.all || **kind != MessageKind::Any) {
             series.push(Series::measured(format!("{peer} {kind}"), milliseconds(peer, *kind)));
         }
     }
@@ -139,7 +158,7 @@ fn chart(seen: &Seen<'_>, figure: &Drawn) -> Chart {
         caption: format!(
             "{}: frames of {} ms{}.",
             figure.title,
-            seen.setting.frame,
+            summary.setting.frame,
             if figure.all { "" } else { ", without anys and JacORB" }
         ),
         x: Axis::new("message, bytes", Scale::Linear),
@@ -149,17 +168,17 @@ fn chart(seen: &Seen<'_>, figure: &Drawn) -> Chart {
 }
 
 /// Returns a table of every size of a kind in a mode.
-fn of_kind(seen: &Seen<'_>, mode: Mode, kind: Kind) -> Table {
+fn of_kind(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -> Table {
     let mut columns = vec![Column::figures("message, bytes")];
-    for peer in &seen.peers {
+    for peer in &summary.peers {
         columns.push(Column::figures(format!("{peer}: time, us")));
         columns.push(Column::figures("without the first, us"));
         columns.push(Column::figures("to the server, us"));
     }
     let row = |units: &u64| {
         let mut row = vec![size(*units).to_string()];
-        for peer in &seen.peers {
-            let figure = |name: &str| seen.figure(peer, kind, mode, *units, name);
+        for peer in &summary.peers {
+            let figure = |name: &str| summary.figure(peer, kind, mode, *units, name);
             let pairs = [
                 ("mean_us", "deviation_us"),
                 ("mean_without_first_us", "deviation_without_first_us"),
@@ -176,17 +195,17 @@ fn of_kind(seen: &Seen<'_>, mode: Mode, kind: Kind) -> Table {
         "{}, {kind}: mean and standard deviation of a message's time, the same without the first message, and from client to server.",
         named(mode)
     );
-    Table { caption, columns, rows: seen.units.iter().map(row).collect() }
+    Table { caption, columns, rows: summary.units.iter().map(row).collect() }
 }
 
 /// Adds the number of outliers, and the largest ones.
-fn far_out(seen: &Seen<'_>, section: &mut Section) {
+fn far_out(summary: &SettingSummary<'_>, section: &mut Section) {
     let mut columns = vec![Column::words("peer"), Column::words("mode")];
     columns.extend(["messages", "outliers", "of them the first", "percent"].map(Column::figures));
     let (mut rows, mut farthest) = (Vec::new(), Vec::new());
-    for peer in &seen.peers {
-        for mode in [Mode::Call, Mode::Oneway] {
-            let (messages, far) = seen.outliers(peer, mode);
+    for peer in &summary.peers {
+        for mode in [CallMode::Call, CallMode::Oneway] {
+            let (messages, far) = summary.outliers(peer, mode);
             let first = far.iter().filter(|outlier| outlier.number == 1).count();
             let percent = 100.0 * far.len() as f64 / messages.max(1) as f64;
             let counts = [messages, far.len(), first].map(|count| count.to_string());
@@ -228,9 +247,9 @@ fn far_out(seen: &Seen<'_>, section: &mut Section) {
 }
 
 /// Returns the mode's name in headings.
-pub(super) fn named(mode: Mode) -> &'static str {
+pub(super) fn named(mode: CallMode) -> &'static str {
     match mode {
-        Mode::Call => "Call-and-return",
-        Mode::Oneway => "One-way",
+        CallMode::Call => "Call-and-return",
+        CallMode::Oneway => "One-way",
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::super::of_line;
 use super::super::store::Outcome;
 use super::super::{Figures, Step};
-use super::{Found, Side};
-use crate::harness::peers::{Failure, Performed, Site};
+use super::{Profilers, Side};
+use crate::harness::peers::{ClientRun, Failure, Site};
 use crate::profiler::Profile;
 use crate::profiler::callgrind::{Callgrind, Chain, Execution};
 use crate::profiler::groups::{End, Group};
@@ -48,7 +48,7 @@ const ATTEMPTS: u32 = 5;
 
 /// Samples a side with perf: milliseconds on a processor during the measured part of the flood.
 pub(super) fn by_perf(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
-    let perf = Found::of_here().perf.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
+    let perf = Profilers::get().perf.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
     let file = at.dir.join(FILE);
     let around = perf.around(&file.to_string_lossy());
     for _ in 0..ATTEMPTS {
@@ -75,7 +75,7 @@ pub(super) fn by_perf(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure
 /// messages, without start and end of the program.
 pub(super) fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
     let callgrind =
-        *Found::of_here().callgrind.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
+        *Profilers::get().callgrind.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
     let payload = payload(step);
     let wanted = (cell_bytes(step, "total") / payload as f64).round().max(1.0) as u64;
     let many = (SHORT..).find(|many| messages(*many) >= messages(SHORT) + wanted).unwrap_or(SHORT + wanted);
@@ -111,7 +111,7 @@ pub(super) fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Fa
 
 fn outcome(
     figures: Figures,
-    performed: Performed,
+    performed: ClientRun,
     functions: Vec<Function>,
     chain: Option<Vec<String>>,
 ) -> Outcome {
@@ -138,7 +138,7 @@ fn around_side(
     at: &mut Site<'_>,
     around: &[String],
     more: &[String],
-) -> Result<Performed, Failure> {
+) -> Result<ClientRun, Failure> {
     let _ = std::fs::remove_file(at.dir.join(FILE));
     let mut peer = step.peer.clone();
     match side(step) {
@@ -146,9 +146,9 @@ fn around_side(
         Side::Receiver => drop(peer.server.splice(0..0, around.iter().cloned())),
     }
     let client = step.client.iter().chain(more).cloned().collect();
-    at.children.allow(Some(GRACE));
-    let performed = peer.perform(&step.server, client, at);
-    at.children.allow(None);
+    at.children.set_grace(Some(GRACE));
+    let performed = peer.run_once(&step.server, client, at);
+    at.children.set_grace(None);
     performed
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::contenders::Contender;
 use super::store::Cell;
-use super::{CommonArgs, Figures, Kind, Plan, Step, integrity};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, integrity};
 use crate::harness::BuiltIn;
 use crate::profiler::callgrind::Callgrind;
 use crate::profiler::perf::Perf;
@@ -19,7 +19,7 @@ use crate::work::{Element, parse_bytes, parse_size};
 
 const NAME: &str = "whitebox";
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: NAME,
     covers: &[
         "sigcomm96.t2",
@@ -105,15 +105,15 @@ const PERF: &str = "perf";
 const CALLGRIND: &str = "callgrind";
 
 /// The profilers, or the reasons why they are unavailable.
-struct Found {
+struct Profilers {
     perf: Result<Perf, String>,
     callgrind: Result<Callgrind, String>,
 }
 
-impl Found {
-    fn of_here() -> &'static Found {
-        static FOUND: OnceLock<Found> = OnceLock::new();
-        FOUND.get_or_init(|| Found { perf: Perf::find(), callgrind: Callgrind::find() })
+impl Profilers {
+    fn get() -> &'static Profilers {
+        static PROFILERS: OnceLock<Profilers> = OnceLock::new();
+        PROFILERS.get_or_init(|| Profilers { perf: Perf::find(), callgrind: Callgrind::find() })
     }
 
     /// Returns the names of those that work, and reports the others.
@@ -156,7 +156,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
             checks.extend(integrity::check(&peer, cell, flood(sent, args.size, Some(compared))));
         }
     }
-    for by in Found::of_here().names() {
+    for by in Profilers::get().names() {
         for element in types {
             for side in Side::ALL {
                 let cell = Cell::default()

@@ -20,7 +20,7 @@ const OF_PROFILES: &[&str] =
 
 /// The results of both profilers for a side of a peer.
 #[derive(Default)]
-struct Sight {
+struct SideProfile {
     /// By names: milliseconds and share of perf, calls, instructions and share of callgrind.
     functions: BTreeMap<String, Row>,
     /// Milliseconds in all, and the number of samples.
@@ -38,10 +38,10 @@ struct Row {
     calls: f64,
 }
 
-impl Sight {
+impl SideProfile {
     /// Returns the mean of all samples of the cell.
-    fn of(data: &Data, peer: &str, element: &str, side: Side) -> Option<Sight> {
-        let mut sight = Sight::default();
+    fn of(data: &Data, peer: &str, element: &str, side: Side) -> Option<SideProfile> {
+        let mut profile = SideProfile::default();
         for by in [PERF, CALLGRIND] {
             let samples: Vec<&Sample> = data
                 .of(NAME)
@@ -50,10 +50,10 @@ impl Sight {
                 .filter(|s| matches!(s.outcome, Outcome::Figures { .. }))
                 .collect();
             for sample in &samples {
-                sight.add(sample, by, 1.0 / samples.len() as f64);
+                profile.add(sample, by, 1.0 / samples.len() as f64);
             }
         }
-        (sight.all_ms.is_some() || sight.all_instructions.is_some()).then_some(sight)
+        (profile.all_ms.is_some() || profile.all_instructions.is_some()).then_some(profile)
     }
 
     fn add(&mut self, sample: &Sample, by: &str, weight: f64) {
@@ -121,52 +121,52 @@ impl Sight {
 }
 
 /// All samples, in the order of the report.
-struct Seen<'d> {
-    sights: Vec<(&'d str, &'d str, Side, Sight)>,
+struct ProfileSamples<'d> {
+    profiles: Vec<(&'d str, &'d str, Side, SideProfile)>,
 }
 
-impl<'d> Seen<'d> {
-    fn of(data: &'d Data) -> Seen<'d> {
+impl<'d> ProfileSamples<'d> {
+    fn of(data: &'d Data) -> ProfileSamples<'d> {
         let mut types: Vec<&str> = Vec::new();
         for element in data.of(NAME).filter_map(|sample| sample.cell.word("type")) {
             if !types.contains(&element) {
                 types.push(element);
             }
         }
-        let mut sights = Vec::new();
+        let mut profiles = Vec::new();
         for element in types {
             for side in Side::ALL {
                 for peer in data.peers(NAME) {
-                    if let Some(sight) = Sight::of(data, peer, element, side) {
-                        sights.push((element, peer, side, sight));
+                    if let Some(profile) = SideProfile::of(data, peer, element, side) {
+                        profiles.push((element, peer, side, profile));
                     }
                 }
             }
         }
-        Seen { sights }
+        ProfileSamples { profiles }
     }
 
-    fn of_side(&self, side: Side) -> impl Iterator<Item = (&'d str, &'d str, &Sight)> {
-        self.sights
+    fn of_side(&self, side: Side) -> impl Iterator<Item = (&'d str, &'d str, &SideProfile)> {
+        self.profiles
             .iter()
             .filter(move |(_, _, of, _)| *of == side)
-            .map(|(element, peer, _, sight)| (*element, *peer, sight))
+            .map(|(element, peer, _, profile)| (*element, *peer, profile))
     }
 
-    fn any(&self, of: impl Fn(&Sight) -> bool) -> bool {
-        self.sights.iter().any(|(_, _, _, sight)| of(sight))
+    fn any(&self, of: impl Fn(&SideProfile) -> bool) -> bool {
+        self.profiles.iter().any(|(_, _, _, profile)| of(profile))
     }
 }
 
 pub(super) fn section(data: &Data) -> Section {
-    let seen = Seen::of(data);
+    let samples = ProfileSamples::of(data);
     let mut section = Section::new(NAME, "Whitebox: where the time of a flood goes");
     let told = |name| {
         let numbers: BTreeSet<u64> = data.of(NAME).filter_map(|sample| sample.cell.number(name)).collect();
         let told: Vec<String> = numbers.into_iter().map(bytes).collect();
         if told.is_empty() { "-".to_owned() } else { told.join(", ") }
     };
-    if seen.sights.is_empty() {
+    if samples.profiles.is_empty() {
         section.text("There was no profiler: nothing is profiled.");
     }
     section.text(format!(
@@ -187,34 +187,34 @@ pub(super) fn section(data: &Data) -> Section {
          code, and short names may stand for much. Functions are grouped by patterns of their names; what none names is told in a column of \
          its own. JacORB has no part here, for its machine code is made at run time and neither profiler can name it.",
     );
-    if !seen.any(|sight| sight.all_ms.is_some()) {
+    if !samples.any(|profile| profile.all_ms.is_some()) {
         section.text("perf was not there: the shares are those of instructions outside the kernel.");
     }
-    if !seen.any(|sight| sight.all_instructions.is_some()) {
+    if !samples.any(|profile| profile.all_instructions.is_some()) {
         section.text("callgrind was not there: there are no calls of functions and no chains.");
     }
-    section.text(integrity::told(data, NAME));
+    section.text(integrity::format_checks(data, NAME));
     for side in Side::ALL {
-        groups(&seen, side, &mut section);
+        groups(&samples, side, &mut section);
     }
     for side in Side::ALL {
-        functions(&seen, side, &mut section);
+        functions(&samples, side, &mut section);
     }
-    chains(&seen, &mut section);
+    chains(&samples, &mut section);
     published(&mut section);
     section
 }
 
-fn groups(seen: &Seen<'_>, side: Side, section: &mut Section) {
-    let with_time = seen.any(|sight| sight.all_ms.is_some());
+fn groups(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
+    let with_time = samples.any(|profile| profile.all_ms.is_some());
     let of_what = if with_time { "the time on a processor" } else { "the instructions" };
     let mut columns = vec![Column::words("type"), Column::words("peer")];
     columns.extend(["CPU, ms", "samples"].map(Column::figures));
     columns.extend(Group::SHOWN.map(|group| Column::figures(format!("{group}, %"))));
     columns.push(Column::figures("of other, without a pattern, %"));
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
-    for (element, peer, sight) in seen.of_side(side) {
-        let shares = sight.shares();
+    for (element, peer, profile) in samples.of_side(side) {
+        let shares = profile.shares();
         let of = |group: Group| {
             shares
                 .iter()
@@ -223,8 +223,8 @@ fn groups(seen: &Seen<'_>, side: Side, section: &mut Section) {
                 .fold(0.0, |sum, share| sum + share)
         };
         let mut row = vec![element.to_owned(), peer.to_owned()];
-        row.push(shown(sight.all_ms.map(|(ms, _)| ms)));
-        row.push(sight.all_ms.map_or_else(|| "-".to_owned(), |(_, samples)| format!("{samples:.0}")));
+        row.push(shown(profile.all_ms.map(|(ms, _)| ms)));
+        row.push(profile.all_ms.map_or_else(|| "-".to_owned(), |(_, samples)| format!("{samples:.0}")));
         row.extend(Group::SHOWN.map(|group| percent(Some(of(group)))));
         row.push(percent(Some(shares.get(&Group::Unnamed).copied().unwrap_or_default())));
         rows.push(row);
@@ -240,7 +240,7 @@ fn groups(seen: &Seen<'_>, side: Side, section: &mut Section) {
     section.table(Table { caption, columns, rows });
 }
 
-fn functions(seen: &Seen<'_>, side: Side, section: &mut Section) {
+fn functions(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
     let mut columns =
         vec![Column::words("type"), Column::words("peer"), Column::words("function"), Column::words("group")];
     let titles = [
@@ -252,8 +252,8 @@ fn functions(seen: &Seen<'_>, side: Side, section: &mut Section) {
     ];
     columns.extend(titles.map(Column::figures));
     let mut rows = Vec::new();
-    for (element, peer, sight) in seen.of_side(side) {
-        for (name, row) in sight.of_note() {
+    for (element, peer, profile) in samples.of_side(side) {
+        for (name, row) in profile.of_note() {
             let calls = if row.system_calls > 0.0 { row.system_calls } else { row.calls };
             rows.push(vec![
                 element.to_owned(),
@@ -261,10 +261,10 @@ fn functions(seen: &Seen<'_>, side: Side, section: &mut Section) {
                 name.to_owned(),
                 Group::of(name).shown().to_string(),
                 shown(row.ms),
-                percent(sight.ms_share(row)),
+                percent(profile.ms_share(row)),
                 if calls > 0.0 { format!("{calls:.0}") } else { "-".to_owned() },
                 shown(row.instructions.map(|instructions| instructions / 1e3)),
-                percent(sight.instruction_share(row)),
+                percent(profile.instruction_share(row)),
             ]);
         }
     }
@@ -276,7 +276,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1}"))
 }
 
-fn chains(seen: &Seen<'_>, section: &mut Section) {
+fn chains(samples: &ProfileSamples<'_>, section: &mut Section) {
     let columns = vec![
         Column::words("type"),
         Column::words("peer"),
@@ -286,8 +286,8 @@ fn chains(seen: &Seen<'_>, section: &mut Section) {
     ];
     let mut rows = Vec::new();
     for (side, name) in [(Side::Sender, "stub to write"), (Side::Receiver, "read to servant")] {
-        for (element, peer, sight) in seen.of_side(side) {
-            let Some(chain) = &sight.chain else { continue };
+        for (element, peer, profile) in samples.of_side(side) {
+            let Some(chain) = &profile.chain else { continue };
             let functions = chain.iter().map(|function| short(function)).collect::<Vec<_>>().join(" > ");
             rows.push(vec![element.into(), peer.into(), name.into(), chain.len().to_string(), functions]);
         }

@@ -13,7 +13,7 @@ pub mod visits;
 
 pub use super::base::*;
 pub use cdr::Cdr;
-pub use code::{Known, TypeCode};
+pub use code::{StoredTypeCode, TypeCode};
 pub use visits::{Visit, decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};
 
 /// Returns a fault at the place where it is detected.

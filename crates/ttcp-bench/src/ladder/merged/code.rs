@@ -6,7 +6,7 @@ use super::{Cdr, Fault, Routine, Tally};
 
 /// A stored type code and its layout.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct StoredTypeCode {
     kind: u32,
     parameters: Vec<u8>,
     layout: Layout,
@@ -36,7 +36,7 @@ pub struct TypeCode<'a> {
     pub layout: &'a Layout,
 }
 
-impl Known {
+impl StoredTypeCode {
     /// Reads a type code in this machine's byte order.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub mod traverse;
 pub use super::base::*;
 pub use super::inlined::rare;
 pub use cdr::Cdr;
-pub use code::{Known, TypeCode};
+pub use code::{StoredTypeCode, TypeCode};
 pub use traverse::{copy, decode, encode, free};
 
 /// Whether the traversal also reads values.

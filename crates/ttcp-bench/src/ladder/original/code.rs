@@ -4,12 +4,12 @@ use super::{Cdr, Fault, Routine, Tally};
 
 /// A stored type code.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct StoredTypeCode {
     kind: u32,
     parameters: Vec<u8>,
 }
 
-impl Known {
+impl StoredTypeCode {
     /// Reads a type code in this machine's byte order.
     ///
     /// # Errors

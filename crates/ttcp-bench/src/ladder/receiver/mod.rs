@@ -14,7 +14,7 @@ pub mod traverse;
 
 pub use super::base::*;
 pub use cdr::Cdr;
-pub use code::{Known, TypeCode};
+pub use code::{StoredTypeCode, TypeCode};
 pub use decode::{decode, one_by_one as decode_scalars};
 pub use traverse::{copy, encode, free};
 

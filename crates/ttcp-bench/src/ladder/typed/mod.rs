@@ -17,7 +17,7 @@ pub mod traverse;
 
 pub use super::base::*;
 pub use cdr::Cdr;
-pub use code::{Known, TypeCode};
+pub use code::{StoredTypeCode, TypeCode};
 pub use decode::decode;
 pub use encode::encode;
 pub use sequences::{decode_scalars, encode_scalars};

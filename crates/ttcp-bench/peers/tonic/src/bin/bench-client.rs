@@ -14,10 +14,10 @@ use tonic::{Response, Status};
 use tonic_peer::ttcp_client::TtcpClient;
 use tonic_peer::wide_client::WideClient;
 use tonic_peer::*;
-use ttcp_bench::work::{Element as Kind, Test, Work};
-use ttcp_bench::test_loops;
 use ttcp_bench::raw::RawClientArgs;
 use ttcp_bench::report::Report;
+use ttcp_bench::test_loops;
+use ttcp_bench::work::{Element as Kind, Test, Work};
 
 /// Messages that wait for the connection.
 const WAITING: usize = 16;

@@ -11,8 +11,8 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 use tonic_peer::ttcp_server::{Ttcp, TtcpServer};
 use tonic_peer::wide_server::{Wide, WideServer};
 use tonic_peer::*;
-use ttcp_bench::test_loops::{DIFFERS, differs};
 use ttcp_bench::raw::RawServerArgs;
+use ttcp_bench::test_loops::{EXIT_MISMATCH, format_mismatch};
 
 #[derive(Parser)]
 struct Cli {
@@ -31,8 +31,8 @@ impl Sink {
     fn demand<T: Element>(&self, items: &[T]) {
         let wrong = || items.iter().enumerate().find(|(i, item)| **item != T::at(*i));
         if let Some((i, _)) = self.check.then(wrong).flatten() {
-            eprintln!("bench-server: {}", differs(std::any::type_name::<T>(), i, items.len()));
-            std::process::exit(DIFFERS);
+            eprintln!("bench-server: {}", format_mismatch(std::any::type_name::<T>(), i, items.len()));
+            std::process::exit(EXIT_MISMATCH);
         }
     }
 }

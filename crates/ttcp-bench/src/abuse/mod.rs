@@ -1,4 +1,4 @@
-//! `ttcp assault`: the service that a well-behaved client gets from a server under attack.
+//! `ttcp abuse`: the service that a well-behaved client gets from a server under attack.
 //!
 //! | module | contents |
 //! |---|---|
@@ -24,16 +24,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-pub use attackers::{AssaultAttackersArgs, assault_attackers};
-pub use client::{AssaultClientArgs, assault_client};
-pub use phases::assault;
-pub use server::{AssaultServerArgs, Sabotage, assault_server};
+pub use attackers::{AbuseAttackersArgs, abuse_attackers};
+pub use client::{AbuseClientArgs, abuse_client};
+pub use phases::abuse;
+pub use server::{AbuseServerArgs, Sabotage, abuse_server};
 
 use crate::cli::Transport;
 
-/// Options of `ttcp assault`.
+/// Options of `ttcp abuse`.
 #[derive(Debug, Clone, Args)]
-pub struct AssaultArgs {
+pub struct AbuseArgs {
     /// Seconds of each phase (default: 20; --quick: 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: Option<u64>,
@@ -74,7 +74,7 @@ pub struct AssaultArgs {
     pub json: Option<PathBuf>,
 }
 
-impl AssaultArgs {
+impl AbuseArgs {
     /// Returns the requested amount, or the default of a full or quick run.
     fn or<T>(&self, wanted: Option<T>, full: T, quick: T) -> T {
         wanted.unwrap_or(if self.quick { quick } else { full })

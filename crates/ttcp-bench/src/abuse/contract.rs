@@ -2,10 +2,10 @@
 
 #[allow(missing_docs)]
 mod idl {
-    zorb::idl!("idl/assault.idl");
+    zorb::idl!("idl/abuse.idl");
 }
 
-pub(super) use idl::assault::{TargetRef, TargetServant};
+pub(super) use idl::abuse::{TargetRef, TargetServant};
 
 /// The name of the object as a plain key.
 pub(super) const TARGET: &str = "target";

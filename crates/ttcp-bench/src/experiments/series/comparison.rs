@@ -2,10 +2,10 @@
 
 use super::SOCKETS;
 use super::section::{FIGURES, named};
-use super::seen::Seen;
+use super::summary::SettingSummary;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, published_table, shown};
 use crate::literature::Published;
-use crate::work::{Kind, Mode};
+use crate::work::{CallMode, MessageKind};
 
 /// The published trend lines, which the text has in six tables.
 const LINES: [&str; 6] = ["rtorb00.t1", "rtorb00.t2", "rtorb00.t3", "rtorb00.t4", "rtorb00.t5", "rtorb00.t6"];
@@ -13,7 +13,7 @@ const REFIT: &str = "rtorb00.refit";
 
 /// Returns the trend lines of the mean times of each kind, next to those of the sockets and the published
 /// ones.
-pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
+pub(super) fn trends(summary: &SettingSummary<'_>, mode: CallMode) -> Table {
     let mut columns = vec![Column::words("system"), Column::words("type")];
     columns.extend(
         [
@@ -34,13 +34,13 @@ pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
     let none = |columns| std::iter::repeat_n("-".to_owned(), columns);
     // A ratio to a line without a slope is meaningless.
     let ratio = |own: f64, sockets: f64| (sockets > 0.0).then(|| own / sockets);
-    let sockets = seen.trend(SOCKETS[0], Kind::Octets, mode, "mean_us");
+    let sockets = summary.trend(SOCKETS[0], MessageKind::Octets, mode, "mean_us");
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for peer in &seen.peers {
-        let kinds = if SOCKETS.contains(peer) { &[Kind::Octets] } else { seen.kinds.as_slice() };
+    for peer in &summary.peers {
+        let kinds = if SOCKETS.contains(peer) { &[MessageKind::Octets] } else { summary.kinds.as_slice() };
         for kind in kinds {
-            let line = seen.trend(peer, *kind, mode, "mean_us");
-            let of_medians = seen.trend(peer, *kind, mode, "p50_us");
+            let line = summary.trend(peer, *kind, mode, "mean_us");
+            let of_medians = summary.trend(peer, *kind, mode, "p50_us");
             let beside = line.zip(sockets);
             let figures = [
                 shown(line.map(|line| line.slope * 1e3)),
@@ -57,7 +57,7 @@ pub(super) fn trends(seen: &Seen<'_>, mode: Mode) -> Table {
         }
     }
     if let Some(refit) = Published::of(REFIT) {
-        let short = if mode == Mode::Call { "CR" } else { "OW" };
+        let short = if mode == CallMode::Call { "CR" } else { "OW" };
         let line = |row: &[&'static str]| {
             let number = |name| refit.number(row, name).map(|milliseconds| milliseconds * 1e3);
             Some((number("refit_slope_ms_per_byte")? * 1e3, number("refit_intercept_ms")?))

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::attackers::{Attack, Front};
+use super::attackers::{Attack, AttackState};
 use super::contract::TARGET;
 use crate::giop;
 
@@ -60,20 +60,20 @@ pub(super) async fn once(
     number: u32,
     turn: u32,
     stream: &mut TcpStream,
-    front: &Front,
+    state: &AttackState,
 ) -> io::Result<()> {
     match attack {
-        Attack::Slowloris => slow(number, stream, front).await,
-        Attack::Bombs if number.is_multiple_of(8) => promise(stream, front).await,
-        Attack::Bombs => bomb(turn, stream, front).await,
-        Attack::Cancels => cancels(number, stream, front).await,
-        Attack::Connects => connect(turn, stream, front).await,
+        Attack::Slowloris => slow(number, stream, state).await,
+        Attack::Bombs if number.is_multiple_of(8) => promise(stream, state).await,
+        Attack::Bombs => bomb(turn, stream, state).await,
+        Attack::Cancels => cancels(number, stream, state).await,
+        Attack::Connects => connect(turn, stream, state).await,
     }
 }
 
 /// Stalls in one of four ways: within a header, within a message, within the header after a valid request, or
 /// without sending anything.
-async fn slow(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
+async fn slow(number: u32, stream: &mut TcpStream, state: &AttackState) -> io::Result<()> {
     let message = request(LARGE);
     let small = request(1);
     let (at_once, slowly): (&[u8], &[u8]) = match number % 4 {
@@ -82,10 +82,10 @@ async fn slow(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<
         2 => (&small, message.get(..11).unwrap_or_default()),
         _ => (&[], &[]),
     };
-    send(stream, at_once, 1, front).await?;
+    send(stream, at_once, 1, state).await?;
     for octet in slowly {
-        front.pace.turn().await;
-        send(stream, &[*octet], 0, front).await?;
+        state.pace.turn().await;
+        send(stream, &[*octet], 0, state).await?;
         // Discards replies, and detects the end of the connection.
         let mut answer = [0; 256];
         match stream.try_read(&mut answer) {
@@ -99,15 +99,15 @@ async fn slow(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<
 }
 
 /// Declares a message of the largest allowed size and sends its first part.
-async fn promise(stream: &mut TcpStream, front: &Front) -> io::Result<()> {
+async fn promise(stream: &mut TcpStream, state: &AttackState) -> io::Result<()> {
     let mut message = request(1 << 20);
     put(&mut message, SIZE, ALLOWED);
-    send(stream, &message, 1, front).await?;
+    send(stream, &message, 1, state).await?;
     timeout(LONG_FUSE, until_the_end(stream)).await.unwrap_or(Ok(()))
 }
 
 /// Sends a header or a length in a message that declares bytes which never come.
-async fn bomb(turn: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
+async fn bomb(turn: u32, stream: &mut TcpStream, state: &AttackState) -> io::Result<()> {
     let most = u32::MAX - 16;
     let mut message = request(4);
     match turn % 7 {
@@ -136,7 +136,7 @@ async fn bomb(turn: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()
         // Not GIOP.
         _ => message = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
     }
-    send(stream, &message, 1, front).await?;
+    send(stream, &message, 1, state).await?;
     timeout(FUSE, until_the_end(stream)).await.unwrap_or(Ok(()))
 }
 
@@ -150,14 +150,14 @@ fn open_message(id: u32) -> Vec<u8> {
 
 /// Sends CancelRequests for calls that were never made, and LocateRequests for objects that do not exist.
 /// Half of the peers read the answers.
-async fn cancels(number: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
+async fn cancels(number: u32, stream: &mut TcpStream, state: &AttackState) -> io::Result<()> {
     let cancel = b"GIOP\x01\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x07";
     let locate = b"GIOP\x01\x00\x00\x03\x00\x00\x00\x0c\x00\x00\x00\x07\x00\x00\x00\x04none";
     let burst = [cancel.as_slice(), locate.as_slice()].concat().repeat(BURST / 2);
     let mut answers = vec![0; 16 << 10];
     loop {
-        front.pace.turn().await;
-        send(stream, &burst, BURST, front).await?;
+        state.pace.turn().await;
+        send(stream, &burst, BURST, state).await?;
         while number.is_multiple_of(2) {
             match stream.try_read(&mut answers) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -171,11 +171,11 @@ async fn cancels(number: u32, stream: &mut TcpStream, front: &Front) -> io::Resu
 
 /// Opens a connection that is closed at once, one that is held briefly, or one that sends a message which no
 /// ORB sends.
-async fn connect(turn: u32, stream: &mut TcpStream, front: &Front) -> io::Result<()> {
+async fn connect(turn: u32, stream: &mut TcpStream, state: &AttackState) -> io::Result<()> {
     match turn % 3 {
         0 => return Ok(()),
         1 => {}
-        _ => send(stream, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00", 1, front).await?,
+        _ => send(stream, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00", 1, state).await?,
     }
     timeout(HELD, until_the_end(stream)).await.unwrap_or(Ok(()))
 }
@@ -192,9 +192,9 @@ fn put(message: &mut [u8], place: usize, number: u32) {
     }
 }
 
-async fn send(stream: &mut TcpStream, octets: &[u8], messages: usize, front: &Front) -> io::Result<()> {
+async fn send(stream: &mut TcpStream, octets: &[u8], messages: usize, state: &AttackState) -> io::Result<()> {
     stream.write_all(octets).await?;
-    front.meeting.sent(messages, octets.len());
+    state.counters.sent(messages, octets.len());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The phases of an assault, and its criteria.
+//! The phases of an abuse test, and its criteria.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use super::AssaultArgs;
-use super::attackers::{Attack, Met};
-use super::client::Measured;
-use super::report::{Held, Phase, Report};
-use super::server::{CONNECTIONS, Counted, LATE, Sabotage};
+use super::AbuseArgs;
+use super::attackers::{Attack, AttackCounts};
+use super::client::ServiceFigures;
+use super::report::{Phase, Report, ResourceUsage};
+use super::server::{CONNECTIONS, INITIAL_DELAY, Sabotage, ServerCounters};
 use crate::harness::INTERRUPTED;
 use crate::harness::child::Child;
 use crate::harness::environment::Environment;
@@ -30,16 +30,16 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Interval at which the server's state is read, long enough not to affect the 99th percentile of the calls.
 const LOOK: Duration = Duration::from_secs(1);
 /// Largest delay of a server with an injected fault. The client's timeout is longer.
-const LATEST: Duration = Duration::from_secs(5);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 /// How long to wait for output of a child before the user's interrupt is checked.
 const SLICE: Duration = Duration::from_millis(100);
 /// Duration of the calls before the first phase, milliseconds: they establish the connection and its buffers.
 const WARM: u64 = 500;
 /// Memory that attackers may cost, bytes: the pool of receive buffers, and an allowance for each of their
 /// connections.
-const MEMORY: u64 = 384 << 20;
+const MAX_MEMORY_GROWTH: u64 = 384 << 20;
 /// Connections of an idle server: those of the well-behaved client, and of one new client.
-const QUIET: u64 = 2;
+const IDLE_CONNECTIONS: u64 = 2;
 
 /// The phases, in order.
 const PHASES: [(&str, &[Attack]); 7] = [
@@ -57,7 +57,7 @@ const PHASES: [(&str, &[Attack]); 7] = [
 ///
 /// # Errors
 /// It cannot begin, a process ends, or the result cannot be written.
-pub fn assault(args: &AssaultArgs) -> anyhow::Result<ExitCode> {
+pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
@@ -79,18 +79,18 @@ pub fn assault(args: &AssaultArgs) -> anyhow::Result<ExitCode> {
         interrupted: false,
         violations: Vec::new(),
     };
-    let mut assault = Assault::begin(args, interrupted, report)?;
+    let mut test = AbuseTest::begin(args, interrupted, report)?;
     let mut progress = Progress::new(PHASES.len() as u64);
     for (name, attacks) in PHASES {
         progress.begin(name);
-        let Some(outcome) = assault.phase(name, attacks)? else { break };
+        let Some(outcome) = test.phase(name, attacks)? else { break };
         progress.end(name, &outcome);
-        if args.first && !assault.report.violations.is_empty() {
+        if args.first && !test.report.violations.is_empty() {
             break;
         }
     }
     progress.finish();
-    let report = assault.end();
+    let report = test.end();
     print!("{}", report.text());
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report)?;
@@ -103,110 +103,110 @@ pub fn assault(args: &AssaultArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A running assault.
-struct Assault {
+/// A running abuse test.
+struct AbuseTest {
     seconds: u64,
     interrupted: Arc<AtomicBool>,
     server: Child,
     client: Child,
     attackers: Child,
     /// The server's resources before the first phase.
-    start: Held,
+    start: ResourceUsage,
     sabotage: Option<Sabotage>,
     report: Report,
 }
 
-impl Assault {
-    fn begin(args: &AssaultArgs, interrupted: Arc<AtomicBool>, report: Report) -> anyhow::Result<Assault> {
+impl AbuseTest {
+    fn begin(args: &AbuseArgs, interrupted: Arc<AtomicBool>, report: Report) -> anyhow::Result<AbuseTest> {
         let transport = ["--transport".to_owned(), report.transport.clone()];
-        let mut words = vec!["assault-server".to_owned()];
+        let mut words = vec!["abuse-server".to_owned()];
         words.extend(transport.clone());
         if let Some(sabotage) = args.sabotage {
             let name = sabotage.to_possible_value().context("a sabotage without a name")?;
             words.extend(["--sabotage".to_owned(), name.get_name().to_owned()]);
         }
         let mut server = Child::start(&words)?;
-        let address: String = server.hear("READY", PATIENCE).context("the server does not start")?;
+        let address: String = server.receive("READY", PATIENCE).context("the server does not start")?;
         let start = |command: &str, options: &[(&str, String)], more: &[String]| {
             let mut words = vec![command.to_owned(), "--server".to_owned(), address.clone()];
             words.extend(options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]));
             words.extend_from_slice(more);
             let mut child = Child::start(&words)?;
-            child.hear::<()>("READY", PATIENCE).with_context(|| format!("{command} does not start"))?;
+            child.receive::<()>("READY", PATIENCE).with_context(|| format!("{command} does not start"))?;
             anyhow::Ok(child)
         };
         let calls = [("--calls", report.calls_s.to_string())];
-        let mut client = start("assault-client", &calls, &transport)?;
+        let mut client = start("abuse-client", &calls, &transport)?;
         let attackers = [
             ("--addresses", report.addresses.to_string()),
             ("--peers", report.peers.to_string()),
             ("--rate", report.rate.to_string()),
         ];
-        let attackers = start("assault-attackers", &attackers, &[])?;
-        client.order(&format!("measure {WARM}"));
-        client.hear::<Measured>("MEASURED", PATIENCE).context("the first calls")?;
-        let mut assault = Assault {
+        let attackers = start("abuse-attackers", &attackers, &[])?;
+        client.send_order(&format!("measure {WARM}"));
+        client.receive::<ServiceFigures>("MEASURED", PATIENCE).context("the first calls")?;
+        let mut test = AbuseTest {
             seconds: args.or(args.seconds, 20, 1),
             interrupted,
             server,
             client,
             attackers,
-            start: Held::default(),
+            start: ResourceUsage::default(),
             sabotage: args.sabotage,
             report,
         };
-        let counted = assault.counted()?;
-        assault.start = assault.held(&counted)?;
+        let counted = test.counters()?;
+        test.start = test.usage(&counted)?;
         if counted.fallbacks > 0 {
             eprintln!("ttcp: no io_uring (feature `uring`, Linux): epoll is used");
         }
-        Ok(assault)
+        Ok(test)
     }
 
-    fn is_over(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
     /// Runs a phase and returns a short summary; `None` if the user ended it.
     fn phase(&mut self, name: &'static str, attacks: &[Attack]) -> anyhow::Result<Option<String>> {
-        let before = self.counted()?;
+        let before = self.counters()?;
         let (server_s, attackers_s) = (of_process(self.server.pid()), of_process(self.attackers.pid()));
         let begun = Instant::now();
-        self.attackers.order(&format!("attack {}", serde_json::to_string(attacks)?));
+        self.attackers.send_order(&format!("attack {}", serde_json::to_string(attacks)?));
         // Only a server under attack is measured: earlier calls would improve the result.
         let deadline = Instant::now() + PATIENCE;
-        while self.attackers.try_hear::<()>("UNDER_WAY", SLICE).context("the attackers")?.is_none() {
-            if self.is_over() {
+        while self.attackers.try_receive::<()>("UNDER_WAY", SLICE).context("the attackers")?.is_none() {
+            if self.is_interrupted() {
                 return Ok(None);
             }
             anyhow::ensure!(Instant::now() < deadline, "the attackers do not get to work");
         }
-        let seen = self.counted()?;
-        let mut most = self.held(&seen)?;
-        self.client.order(&format!("measure {}", self.seconds * 1_000));
+        let seen = self.counters()?;
+        let mut most = self.usage(&seen)?;
+        self.client.send_order(&format!("measure {}", self.seconds * 1_000));
         let deadline = Instant::now() + Duration::from_secs(self.seconds) + PATIENCE;
-        let client: Measured = loop {
+        let client: ServiceFigures = loop {
             let time = LOOK.min(Duration::from_millis(self.seconds * 250));
             // In short slices, so that the user can interrupt it.
-            if let Some(measured) = self.client.try_hear("MEASURED", time).context("the client")? {
+            if let Some(measured) = self.client.try_receive("MEASURED", time).context("the client")? {
                 break measured;
             }
-            if self.is_over() {
+            if self.is_interrupted() {
                 return Ok(None);
             }
             anyhow::ensure!(Instant::now() < deadline, "the client does not end its calls");
-            let counted = self.counted()?;
-            most = most.or_more(self.held(&counted)?);
+            let counted = self.counters()?;
+            most = most.max(self.usage(&counted)?);
         };
         let seconds = begun.elapsed().as_secs_f64();
-        let counted = self.counted()?;
-        most = most.or_more(self.held(&counted)?);
+        let counted = self.counters()?;
+        most = most.max(self.usage(&counted)?);
         let used = |pid, before: Option<Duration>| Some((of_process(pid)? - before?).as_secs_f64());
         let (server_s, attackers_s) =
             (used(self.server.pid(), server_s), used(self.attackers.pid(), attackers_s));
-        self.attackers.order("rest");
-        let attackers: BTreeMap<Attack, Met> =
-            self.attackers.hear("MET", PATIENCE).context("the attackers")?;
+        self.attackers.send_order("rest");
+        let attackers: BTreeMap<Attack, AttackCounts> =
+            self.attackers.receive("COUNTS", PATIENCE).context("the attackers")?;
         let p99 = |phase: &Phase| phase.client.p99_us;
         let ratio = client.p99_us / self.report.phases.first().map_or(client.p99_us, p99).max(0.001);
         let phase = Phase {
@@ -220,7 +220,7 @@ impl Assault {
             attackers_s,
             attackers,
         };
-        self.judge(&phase);
+        self.check(&phase);
         let outcome = format!(
             "{} of {} calls answered, p99 {:.0} us, {ratio:.2} x before",
             phase.client.answered, phase.client.calls, phase.client.p99_us
@@ -228,14 +228,14 @@ impl Assault {
         if self.sabotage == Some(Sabotage::Slow) && self.report.phases.is_empty() {
             // Relative to this machine's own latency.
             let late = Duration::from_secs_f64(phase.client.p99_us / 1e6 * self.report.most * 2.0);
-            self.server.order(&format!("late {}", late.clamp(LATE, LATEST).as_millis()));
+            self.server.send_order(&format!("late {}", late.clamp(INITIAL_DELAY, MAX_DELAY).as_millis()));
         }
         self.report.phases.push(phase);
-        self.calm_down(name)?;
+        self.wait_until_idle(name)?;
         Ok(Some(outcome))
     }
 
-    fn judge(&mut self, phase: &Phase) {
+    fn check(&mut self, phase: &Phase) {
         let Phase { name, client, ratio, most, .. } = phase;
         let violations = &mut self.report.violations;
         if client.answered < client.calls || client.calls == 0 {
@@ -245,17 +245,17 @@ impl Assault {
             violations.push(format!("{name}: p99 was {ratio:.2} times that before"));
         }
         let memory = most.memory.saturating_sub(self.start.memory);
-        if memory > MEMORY {
+        if memory > MAX_MEMORY_GROWTH {
             violations.push(format!("{name}: the server took {} MiB more than at first", memory >> 20));
         }
     }
 
     /// Waits until the server has released all resources of the attackers.
-    fn calm_down(&mut self, name: &str) -> anyhow::Result<()> {
+    fn wait_until_idle(&mut self, name: &str) -> anyhow::Result<()> {
         let end = Instant::now() + PATIENCE;
         loop {
-            let connections = self.counted()?.connections;
-            if connections <= QUIET || self.is_over() {
+            let connections = self.counters()?.connections;
+            if connections <= IDLE_CONNECTIONS || self.is_interrupted() {
                 return Ok(());
             }
             if Instant::now() > end {
@@ -267,14 +267,14 @@ impl Assault {
         }
     }
 
-    fn counted(&mut self) -> anyhow::Result<Counted> {
-        self.server.order("state");
-        self.server.hear("STATE", PATIENCE).context("the server")
+    fn counters(&mut self) -> anyhow::Result<ServerCounters> {
+        self.server.send_order("state");
+        self.server.receive("STATE", PATIENCE).context("the server")
     }
 
-    fn held(&self, counted: &Counted) -> anyhow::Result<Held> {
+    fn usage(&self, counted: &ServerCounters) -> anyhow::Result<ResourceUsage> {
         let pid = u32::try_from(self.server.pid().as_raw_nonzero().get())?;
-        Ok(Held {
+        Ok(ResourceUsage {
             connections: counted.connections,
             memory: system::resident(pid)?,
             files: system::files(pid)?,
@@ -283,11 +283,11 @@ impl Assault {
 
     /// Shuts the server down, and the other processes with it.
     fn end(mut self) -> Report {
-        self.report.interrupted = self.is_over();
+        self.report.interrupted = self.is_interrupted();
         if !self.report.interrupted {
             drop(self.attackers);
             drop(self.client);
-            self.server.order("end");
+            self.server.send_order("end");
             if let Err(error) = self.server.wait(PATIENCE) {
                 self.report.violations.push(format!("the server did not end: {error:#}"));
             }

@@ -1,4 +1,4 @@
-//! `ttcp assault-client`: the well-behaved client. It calls at a fixed rate, regardless of the outcome of
+//! `ttcp abuse-client`: the well-behaved client. It calls at a fixed rate, regardless of the outcome of
 //! earlier calls.
 
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use zorb::prelude::*;
 
 use super::contract::{TARGET, TargetRef};
 use crate::cli::Transport;
-use crate::harness::child::{orders, say};
+use crate::harness::child::{receive_orders, send_report};
 
 /// Size of an argument in bytes. Each call has a different argument.
 const OCTETS: usize = 32;
@@ -24,11 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Interval between new clients, long enough not to affect the 99th percentile of the calls.
 const NEWCOMERS: Duration = Duration::from_millis(500);
 /// How many different failures are reported at most.
-const TOLD: usize = 5;
+const MAX_FAILURES: usize = 5;
 
-/// Options of `ttcp assault-client`.
+/// Options of `ttcp abuse-client`.
 #[derive(Debug, Clone, Args)]
-pub struct AssaultClientArgs {
+pub struct AbuseClientArgs {
     /// How connections are read and written
     #[arg(long, value_enum)]
     pub transport: Transport,
@@ -45,7 +45,7 @@ pub struct AssaultClientArgs {
 /// Times are microseconds from the moment at which a call was scheduled, even if it was made later. A client
 /// that measured from the actual start would hide the delays of a slow server.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Measured {
+pub(super) struct ServiceFigures {
     /// Calls that were scheduled. All of them were made.
     pub(super) calls: u64,
     /// Calls that were answered with what was sent.
@@ -72,8 +72,8 @@ pub(super) struct Measured {
 ///
 /// # Errors
 /// The server is not reachable at the start.
-pub fn assault_client(args: &AssaultClientArgs) -> anyhow::Result<()> {
-    let orders = orders(|line| {
+pub fn abuse_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
+    let orders = receive_orders(|line| {
         let (word, time) = line.split_once(' ')?;
         (word == "measure").then_some(())?;
         time.parse().ok().map(Duration::from_millis)
@@ -84,11 +84,11 @@ pub fn assault_client(args: &AssaultClientArgs) -> anyhow::Result<()> {
     runtime.block_on(async { tokio::spawn(serve(args, orders)).await? })
 }
 
-async fn serve(args: AssaultClientArgs, mut orders: mpsc::UnboundedReceiver<Duration>) -> anyhow::Result<()> {
+async fn serve(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Duration>) -> anyhow::Result<()> {
     let orb = orb(&args).await?;
     let target = target(&orb, &args).await?;
     target.echo(Bytes::from_static(b"first")).await.context("the first call")?;
-    say("READY", &())?;
+    send_report("READY", &())?;
     while let Some(time) = orders.recv().await {
         let newcomers = tokio::spawn(newcomers(args.clone(), time));
         let mut measured = measure(&target, args.calls, time).await?;
@@ -96,24 +96,24 @@ async fn serve(args: AssaultClientArgs, mut orders: mpsc::UnboundedReceiver<Dura
         (measured.newcomers, measured.turned_away) = (came, failures.len() as u64);
         failures.truncate(1);
         measured.failures.append(&mut failures);
-        say("MEASURED", &measured)?;
+        send_report("MEASURED", &measured)?;
     }
     Ok(())
 }
 
-async fn orb(args: &AssaultClientArgs) -> anyhow::Result<Orb> {
+async fn orb(args: &AbuseClientArgs) -> anyhow::Result<Orb> {
     Ok(Orb::builder().transport(args.transport.into()).timeout(PATIENCE).build().await?)
 }
 
-async fn target(orb: &Orb, args: &AssaultClientArgs) -> anyhow::Result<TargetRef> {
+async fn target(orb: &Orb, args: &AbuseClientArgs) -> anyhow::Result<TargetRef> {
     Ok(orb.resolve(&format!("corbaloc::{}/{TARGET}", args.server)).await?)
 }
 
 /// Makes all calls of `time`, each at its scheduled moment, and awaits their ends.
-async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Result<Measured> {
+async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Result<ServiceFigures> {
     let mut moments = moments(rate, time)?;
     let mut times = Histogram::<u64>::new_with_bounds(1_000, 100_000_000_000, 3)?;
-    let mut measured = Measured::default();
+    let mut measured = ServiceFigures::default();
     let mut calls = JoinSet::new();
     let mut over = false;
     while !over || !calls.is_empty() {
@@ -142,7 +142,7 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
                     Err(error) => error.to_string(),
                 };
                 measured.failed += 1;
-                if measured.failures.len() < TOLD {
+                if measured.failures.len() < MAX_FAILURES {
                     measured.failures.push(failure);
                 }
             }
@@ -174,7 +174,7 @@ fn moments(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver
 }
 
 /// Runs new clients one after the other. Returns their number and the failures.
-async fn newcomers(args: AssaultClientArgs, time: Duration) -> (u64, Vec<String>) {
+async fn newcomers(args: AbuseClientArgs, time: Duration) -> (u64, Vec<String>) {
     let end = Instant::now() + time;
     let (mut came, mut failures) = (0, Vec::new());
     let mut pace = tokio::time::interval(NEWCOMERS);
@@ -190,7 +190,7 @@ async fn newcomers(args: AssaultClientArgs, time: Duration) -> (u64, Vec<String>
     (came, failures)
 }
 
-async fn newcomer(args: &AssaultClientArgs) -> anyhow::Result<()> {
+async fn newcomer(args: &AbuseClientArgs) -> anyhow::Result<()> {
     let orb = orb(args).await?;
     let called = async {
         let target = target(&orb, args).await?;

@@ -1,4 +1,4 @@
-//! `ttcp assault` from a user's view: a second of each attack, servers with injected faults, and no processes
+//! `ttcp abuse` from a user's view: a second of each attack, servers with injected faults, and no processes
 //! left. Measured times are not checked.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
@@ -16,11 +16,10 @@ fn ttcp(arguments: &[&str]) -> Command {
     command
 }
 
-fn assault(arguments: &[&str]) -> (Output, Value) {
+fn abuse(arguments: &[&str]) -> (Output, Value) {
     let dir = tempfile::tempdir().unwrap();
     let json = dir.path().join("result.json");
-    let out =
-        ttcp(&["assault", "--quick", "--json", json.to_str().unwrap()]).args(arguments).output().unwrap();
+    let out = ttcp(&["abuse", "--quick", "--json", json.to_str().unwrap()]).args(arguments).output().unwrap();
     let text = fs::read_to_string(&json).unwrap_or_else(|e| panic!("{e}: {}", said(&out)));
     (out, serde_json::from_str(&text).unwrap())
 }
@@ -41,7 +40,7 @@ fn number(value: &Value, names: &[&str]) -> u64 {
 
 #[test]
 fn a_client_is_answered_whatever_others_do() {
-    let (out, result) = assault(&["--most", "1000000", "--peers", "300"]);
+    let (out, result) = abuse(&["--most", "1000000", "--peers", "300"]);
     assert!(out.status.success() && said(&out).contains("\nHELD: "), "{}", said(&out));
     let names: Vec<_> = result["phases"].as_array().unwrap().iter().map(|phase| &phase["name"]).collect();
     let all =
@@ -88,7 +87,7 @@ fn a_client_is_answered_whatever_others_do() {
 fn attackers_of_one_address_get_as_many_connections_as_one_may_have() {
     let arguments =
         ["--addresses", "1", "--peers", "300", "--most", "1000000", "--transport", "uring-threads"];
-    let (out, result) = assault(&arguments);
+    let (out, result) = abuse(&arguments);
     assert!(out.status.success(), "{}", said(&out));
     let slow = phase(&result, "slowloris");
     assert!(number(slow, &["server", "limits", "max_connections_per_address"]) > 0, "{slow}");
@@ -103,7 +102,7 @@ fn attackers_of_one_address_get_as_many_connections_as_one_may_have() {
 #[test]
 fn a_server_that_errs_is_found() {
     for (sabotage, told) in [("refuse", " calls were answered"), ("slow", " times that before")] {
-        let (out, result) = assault(&["--first", "--sabotage", sabotage]);
+        let (out, result) = abuse(&["--first", "--sabotage", sabotage]);
         assert_eq!(out.status.code(), Some(1), "{sabotage}: {}", said(&out));
         assert!(said(&out).contains("\nNOT HELD: "), "{sabotage}: {}", said(&out));
         let violations = result["violations"].as_array().unwrap();
@@ -118,17 +117,17 @@ fn a_server_that_errs_is_found() {
 }
 
 #[test]
-fn an_interrupted_assault_tells_what_it_found_so_far_and_leaves_nothing() {
-    let mut assault = ttcp(&["assault", "--quick", "--seconds", "2"]);
-    let mut assault = assault.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut progress = BufReader::new(assault.stderr.take().unwrap()).lines();
+fn an_interrupted_abuse_test_reports_its_findings_and_leaves_nothing() {
+    let mut abuse = ttcp(&["abuse", "--quick", "--seconds", "2"]);
+    let mut abuse = abuse.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut progress = BufReader::new(abuse.stderr.take().unwrap()).lines();
     let first = progress.by_ref().map(Result::unwrap).find(|line| line.starts_with("[1/7 ")).unwrap();
     assert!(first.contains("before: 200 of 200 calls answered"), "{first}");
-    let own = Pid::from_child(&assault);
+    let own = Pid::from_child(&abuse);
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", own.as_raw_nonzero())).unwrap();
     assert_eq!(children.split_whitespace().count(), 3, "{children}");
     kill_process(own, Signal::INT).unwrap();
-    let out = assault.wait_with_output().unwrap();
+    let out = abuse.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(130), "{}", said(&out));
     assert!(said(&out).contains("interrupted: this is not all of it"), "{}", said(&out));
     for pid in children.split_whitespace() {

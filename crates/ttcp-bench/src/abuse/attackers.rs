@@ -1,4 +1,4 @@
-//! `ttcp assault-attackers`: the process that runs the attacks against a server.
+//! `ttcp abuse-attackers`: the process that runs the attacks against a server.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::attacks;
-use crate::harness::child::{orders, say};
+use crate::harness::child::{receive_orders, send_report};
 
 /// Timeout for establishing a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,11 +24,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Polling interval while attacks start.
 const LOOK: Duration = Duration::from_millis(5);
 /// Maximum delay that a late pace makes up for.
-const MADE_GOOD: Duration = Duration::from_millis(20);
+const MAX_CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Options of `ttcp assault-attackers`.
+/// Options of `ttcp abuse-attackers`.
 #[derive(Debug, Clone, Args)]
-pub struct AssaultAttackersArgs {
+pub struct AbuseAttackersArgs {
     /// Address of the attacked server
     #[arg(long)]
     pub server: SocketAddr,
@@ -73,7 +73,7 @@ impl Attack {
 
 /// What attackers did and how the server reacted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Met {
+pub(super) struct AttackCounts {
     /// Connections that they opened.
     pub(super) opened: u64,
     /// Connections that they could not open.
@@ -86,9 +86,9 @@ pub(super) struct Met {
     pub(super) octets: u64,
 }
 
-/// Atomic counters of [`Met`], updated during an attack.
+/// Atomic counters of [`AttackCounts`], updated during an attack.
 #[derive(Debug, Default)]
-pub(super) struct Meeting {
+pub(super) struct AttackCounters {
     opened: AtomicU64,
     refused: AtomicU64,
     cut: AtomicU64,
@@ -96,7 +96,7 @@ pub(super) struct Meeting {
     octets: AtomicU64,
 }
 
-impl Meeting {
+impl AttackCounters {
     /// Counts what was sent.
     pub(super) fn sent(&self, messages: usize, octets: usize) {
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
@@ -104,15 +104,15 @@ impl Meeting {
     }
 
     /// Returns whether every peer has tried to connect and has sent the first messages of the attack.
-    fn is_under_way(&self, attack: Attack, peers: u32) -> bool {
-        let met = self.read();
-        met.opened + met.refused >= u64::from(peers)
-            && met.messages >= attacks::opening_messages(attack, peers)
+    fn has_begun(&self, attack: Attack, peers: u32) -> bool {
+        let counts = self.read();
+        counts.opened + counts.refused >= u64::from(peers)
+            && counts.messages >= attacks::opening_messages(attack, peers)
     }
 
-    fn read(&self) -> Met {
+    fn read(&self) -> AttackCounts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Met {
+        AttackCounts {
             opened: of(&self.opened),
             refused: of(&self.refused),
             cut: of(&self.cut),
@@ -147,21 +147,21 @@ impl Pace {
     /// Reserves the next turn and returns its time.
     fn take(&self, now: Instant) -> Instant {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = (*next).max(now.checked_sub(MADE_GOOD).unwrap_or(now));
+        let turn = (*next).max(now.checked_sub(MAX_CATCH_UP).unwrap_or(now));
         *next = turn + self.between;
         turn
     }
 }
 
 /// State shared by the peers of an attack.
-pub(super) struct Front {
+pub(super) struct AttackState {
     pub(super) pace: Pace,
-    pub(super) meeting: Meeting,
+    pub(super) counters: AttackCounters,
     server: SocketAddr,
     addresses: u8,
 }
 
-impl Front {
+impl AttackState {
     /// Opens a connection for peer `number`. It is reset when dropped, so that none stays in TIME_WAIT.
     async fn open(&self, number: u32) -> Option<TcpStream> {
         let host = 2 + (number % u32::from(self.addresses.max(1))) as u8;
@@ -175,7 +175,7 @@ impl Front {
             std::io::Result::Ok(stream)
         };
         let stream = timeout(PATIENCE, connect).await.ok().and_then(Result::ok);
-        let count = if stream.is_some() { &self.meeting.opened } else { &self.meeting.refused };
+        let count = if stream.is_some() { &self.counters.opened } else { &self.counters.refused };
         count.fetch_add(1, Ordering::Relaxed);
         stream
     }
@@ -185,10 +185,10 @@ impl Front {
 ///
 /// # Errors
 /// Its threads cannot be started.
-pub fn assault_attackers(args: &AssaultAttackersArgs) -> anyhow::Result<()> {
+pub fn abuse_attackers(args: &AbuseAttackersArgs) -> anyhow::Result<()> {
     crate::system::raise_files();
     crate::priority::lowest().context("attackers at the lowest priority")?;
-    let orders = orders(|line| match line.split_once(' ') {
+    let orders = receive_orders(|line| match line.split_once(' ') {
         Some(("attack", which)) => serde_json::from_str(which).ok().map(Order::Attack),
         _ => (line == "rest").then_some(Order::Rest),
     })?;
@@ -201,68 +201,65 @@ enum Order {
     Rest,
 }
 
-async fn serve(
-    args: &AssaultAttackersArgs,
-    mut orders: mpsc::UnboundedReceiver<Order>,
-) -> anyhow::Result<()> {
-    say("READY", &())?;
-    let mut fronts: BTreeMap<Attack, Arc<Front>> = BTreeMap::new();
+async fn serve(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
+    send_report("READY", &())?;
+    let mut states: BTreeMap<Attack, Arc<AttackState>> = BTreeMap::new();
     let mut peers = JoinSet::new();
     while let Some(order) = orders.recv().await {
         match order {
             Order::Attack(attacks) => {
                 let mut begun = Vec::new();
                 for attack in attacks {
-                    let front = Arc::new(Front {
+                    let state = Arc::new(AttackState {
                         pace: Pace::new(args.rate),
-                        meeting: Meeting::default(),
+                        counters: AttackCounters::default(),
                         server: args.server,
                         addresses: args.addresses,
                     });
                     let count = attacks::peers(attack, args.peers);
                     for number in 0..count {
-                        peers.spawn(attack_for_ever(attack, number, Arc::clone(&front)));
+                        peers.spawn(attack_for_ever(attack, number, Arc::clone(&state)));
                     }
-                    begun.push((attack, count, Arc::clone(&front)));
-                    fronts.insert(attack, front);
+                    begun.push((attack, count, Arc::clone(&state)));
+                    states.insert(attack, state);
                 }
                 // In a task of its own, so that the order "rest" can arrive before all attacks run.
                 peers.spawn(async move {
-                    for (attack, count, front) in begun {
-                        while !front.meeting.is_under_way(attack, count) {
+                    for (attack, count, state) in begun {
+                        while !state.counters.has_begun(attack, count) {
                             sleep(LOOK).await;
                         }
                     }
                     // A failed write is ignored: when the parent is gone, the end of the orders ends this
                     // process.
-                    let _ = say("UNDER_WAY", &());
+                    let _ = send_report("UNDER_WAY", &());
                 });
             }
             Order::Rest => {
                 peers.shutdown().await;
-                let met: BTreeMap<Attack, Met> =
-                    fronts.iter().map(|(attack, front)| (*attack, front.meeting.read())).collect();
-                fronts.clear();
-                say("MET", &met)?;
+                let counts: BTreeMap<Attack, AttackCounts> =
+                    states.iter().map(|(attack, state)| (*attack, state.counters.read())).collect();
+                states.clear();
+                send_report("COUNTS", &counts)?;
             }
         }
     }
     Ok(())
 }
 
-async fn attack_for_ever(attack: Attack, number: u32, front: Arc<Front>) {
+async fn attack_for_ever(attack: Attack, number: u32, state: Arc<AttackState>) {
     // Turns start at `number`, so that a peer does not do the same with each of its connections.
     for turn in number.. {
-        front.pace.turn().await;
-        let Some(mut stream) = front.open(number).await else {
+        state.pace.turn().await;
+        let Some(mut stream) = state.open(number).await else {
             sleep(PAUSE).await;
             continue;
         };
         let begun = Instant::now();
-        if attacks::once(attack, number, turn, &mut stream, &front).await.is_err() {
-            front.meeting.cut.fetch_add(1, Ordering::Relaxed);
+        if attacks::once(attack, number, turn, &mut stream, &state).await.is_err() {
+            state.counters.cut.fetch_add(1, Ordering::Relaxed);
             // Pause before reconnecting if the server closed the connection at once.
-            if begun.elapsed() < PAUSE && !front.pace.between.is_zero() {
+            if begun.elapsed() < PAUSE && !state.pace.between.is_zero() {
                 sleep(PAUSE).await;
             }
         }
@@ -278,10 +275,10 @@ mod tests {
         let pace = Pace::new(100);
         let start = Instant::now() + Duration::from_secs(1);
         let turns: Vec<Instant> = (0..4).map(|_| pace.take(start)).collect();
-        assert_eq!(turns[0], start - MADE_GOOD);
+        assert_eq!(turns[0], start - MAX_CATCH_UP);
         assert_eq!(turns[3] - turns[0], Duration::from_millis(30));
         let late = start + Duration::from_secs(60);
-        assert_eq!(pace.take(late), late - MADE_GOOD);
+        assert_eq!(pace.take(late), late - MAX_CATCH_UP);
     }
 
     #[test]

@@ -9,9 +9,9 @@ use super::peers::Failure;
 /// The placeholder for the address at which servers listen and to which clients connect.
 pub(crate) const HOST: &str = "{host}";
 
-/// The place of a measurement's processes.
+/// The placement of a measurement's processes.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Placement {
     /// The address at which servers listen.
     pub(crate) host: String,
     /// The prefix of a server's command.
@@ -22,27 +22,27 @@ pub(crate) struct Place {
     shell: Option<Vec<String>>,
 }
 
-impl Place {
-    /// Returns a place with both on this machine, over its loopback device.
-    pub(crate) fn loopback() -> Place {
-        Place { host: "127.0.0.1".to_owned(), server: Vec::new(), client: Vec::new(), shell: None }
+impl Placement {
+    /// Returns a placement with both on this machine, over its loopback device.
+    pub(crate) fn loopback() -> Placement {
+        Placement { host: "127.0.0.1".to_owned(), server: Vec::new(), client: Vec::new(), shell: None }
     }
 
-    /// Returns a place with servers at that address of this machine, where each side's commands have these
+    /// Returns a placement with servers at that address of this machine, where each side's commands have these
     /// prefixes.
-    pub(crate) fn apart(host: &str, server: Vec<String>, client: Vec<String>) -> Place {
-        Place { host: host.to_owned(), server, client, shell: None }
+    pub(crate) fn over_link(host: &str, server: Vec<String>, client: Vec<String>) -> Placement {
+        Placement { host: host.to_owned(), server, client, shell: None }
     }
 
-    /// Returns a place with servers at that address of another machine, where `shell` runs a line that is its
+    /// Returns a placement with servers at that address of another machine, where `shell` runs a line that is its
     /// last argument.
-    pub(crate) fn away(host: &str, shell: Vec<String>) -> Place {
-        Place { host: host.to_owned(), server: Vec::new(), client: Vec::new(), shell: Some(shell) }
+    pub(crate) fn remote(host: &str, shell: Vec<String>) -> Placement {
+        Placement { host: host.to_owned(), server: Vec::new(), client: Vec::new(), shell: Some(shell) }
     }
 
     /// Returns whether servers are processes of this machine, so that the system provides their processor
     /// time.
-    pub(crate) fn is_here(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.shell.is_none()
     }
 
@@ -50,13 +50,13 @@ impl Place {
     ///
     /// # Errors
     /// It cannot be quoted for a shell.
-    pub(crate) fn of_server(&self, command: Vec<String>, dir: &Path) -> Result<Vec<String>, Failure> {
+    pub(crate) fn server_command(&self, command: Vec<String>, dir: &Path) -> Result<Vec<String>, Failure> {
         let Some(shell) = &self.shell else { return Ok([self.server.clone(), command].concat()) };
         Ok(shell.iter().cloned().chain([guarded(&command, dir)?]).collect())
     }
 
     /// Returns a client's command as it is started here.
-    pub(crate) fn of_client(&self, command: Vec<String>) -> Vec<String> {
+    pub(crate) fn client_command(&self, command: Vec<String>) -> Vec<String> {
         [self.client.clone(), command].concat()
     }
 
@@ -71,20 +71,20 @@ impl Place {
         };
         let failed = |reason: String| Failure::Fetch { host: self.host.clone(), reason };
         let line = format!("cd {} && tar -cf - --exclude=./pid .", quoted([&*dir.to_string_lossy()])?);
-        let said = Command::new(program)
+        let output = Command::new(program)
             .args(words)
             .arg(line)
             .stdin(Stdio::null())
             .output()
             .map_err(|e| failed(e.to_string()))?;
-        if !said.status.success() {
-            return Err(failed(String::from_utf8_lossy(&said.stderr).trim().to_owned()));
+        if !output.status.success() {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
         let unpack = || -> std::io::Result<bool> {
             let mut tar =
                 Command::new("tar").arg("-xf").arg("-").arg("-C").arg(dir).stdin(Stdio::piped()).spawn()?;
             if let Some(mut stdin) = tar.stdin.take() {
-                std::io::Write::write_all(&mut stdin, &said.stdout)?;
+                std::io::Write::write_all(&mut stdin, &output.stdout)?;
             }
             Ok(tar.wait()?.success())
         };
@@ -125,22 +125,22 @@ mod tests {
     #[test]
     fn commands_are_entered_by_their_sides() {
         let dir = Path::new("/d");
-        let place = Place::apart("198.18.0.2", words("in far"), words("in near"));
-        assert_eq!(place.of_server(words("srv -x"), dir).unwrap().join(" "), "in far srv -x");
-        assert_eq!(place.of_client(words("cli -y")).join(" "), "in near cli -y");
-        assert_eq!(Place::loopback().of_server(words("srv"), dir).unwrap(), ["srv"]);
-        assert!(place.is_here() && Place::loopback().is_here());
+        let placement = Placement::over_link("198.18.0.2", words("in far"), words("in near"));
+        assert_eq!(placement.server_command(words("srv -x"), dir).unwrap().join(" "), "in far srv -x");
+        assert_eq!(placement.client_command(words("cli -y")).join(" "), "in near cli -y");
+        assert_eq!(Placement::loopback().server_command(words("srv"), dir).unwrap(), ["srv"]);
+        assert!(placement.is_local() && Placement::loopback().is_local());
     }
 
     #[test]
     fn a_server_elsewhere_has_a_directory_and_ends_with_stdin() {
         let here = tempfile::tempdir().unwrap();
         let dir = here.path().join("it's there");
-        let place = Place::away("127.0.0.1", words("sh -c"));
+        let placement = Placement::remote("127.0.0.1", words("sh -c"));
         let script = "echo \"$1\" > \"$2/x.ior\"; echo READY; cat; sleep 60";
         let server = ["sh", "-c", script, "srv", "IOR: a  b", &dir.to_string_lossy()].map(String::from);
-        let command = place.of_server(server.to_vec(), &dir).unwrap();
-        assert!(!place.is_here());
+        let command = placement.server_command(server.to_vec(), &dir).unwrap();
+        assert!(!placement.is_local());
         let mut child = Command::new(&command[0])
             .args(&command[1..])
             .stdin(Stdio::piped())
@@ -152,7 +152,7 @@ mod tests {
             .unwrap();
         assert_eq!(line, "READY\n");
         // Both machines are this one, so the fetched files are those that already exist.
-        place.fetch(&dir).unwrap();
+        placement.fetch(&dir).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("x.ior")).unwrap(), "IOR: a  b\n");
         drop(child.stdin.take());
         assert!(!child.wait().unwrap().success(), "it was killed");
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_not_reached_is_named() {
-        let place = Place::away("10.0.0.9", words("false"));
-        let error = place.fetch(Path::new("/nowhere")).unwrap_err().to_string();
+        let placement = Placement::remote("10.0.0.9", words("false"));
+        let error = placement.fetch(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.contains("10.0.0.9"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Maximum number of recorded messages; clients send fewer.
-const MOST: usize = 1 << 16;
+const MAX_RECORDED: usize = 1 << 16;
 
 /// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -27,35 +27,35 @@ pub(crate) struct Arrivals {
 
 /// The record of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct ArrivalLog {
     elements: u32,
-    seen: Arrivals,
+    arrivals: Arrivals,
 }
 
-impl Notes {
+impl ArrivalLog {
     /// Discards the record. From now on, messages must have `elements` elements of the pattern (0: any
     /// contents).
     pub(crate) fn begin(&mut self, elements: u32) {
         self.elements = elements;
-        self.seen.bad = 0;
-        self.seen.all.clear();
+        self.arrivals.bad = 0;
+        self.arrivals.all.clear();
         // Avoids allocations while times are taken.
-        self.seen.all.reserve(crate::work::MAX_MESSAGES as usize);
+        self.arrivals.all.reserve(crate::work::MAX_MESSAGES as usize);
     }
 
     /// Records a message; `right` checks whether it has that many elements of the pattern.
-    pub(crate) fn note(&mut self, arrival: Arrival, right: impl FnOnce(usize) -> bool) {
-        if self.seen.all.len() < MOST {
-            self.seen.all.push(arrival);
+    pub(crate) fn record(&mut self, arrival: Arrival, right: impl FnOnce(usize) -> bool) {
+        if self.arrivals.all.len() < MAX_RECORDED {
+            self.arrivals.all.push(arrival);
         }
         if self.elements > 0 && !right(self.elements as usize) {
-            self.seen.bad += 1;
+            self.arrivals.bad += 1;
         }
     }
 
     /// Returns the record since [`begin`](Self::begin).
     pub(crate) fn arrivals(&self) -> Arrivals {
-        self.seen.clone()
+        self.arrivals.clone()
     }
 }
 
@@ -65,14 +65,14 @@ mod tests {
 
     #[test]
     fn contents_are_looked_at_where_that_is_wanted() {
-        let mut notes = Notes::default();
+        let mut log = ArrivalLog::default();
         let arrival = |number| Arrival { sent: 1, arrived: 2, number };
-        notes.begin(8);
-        notes.note(arrival(0), |elements| elements == 8);
-        notes.note(arrival(1), |elements| elements == 9);
-        assert_eq!(notes.arrivals(), Arrivals { all: vec![arrival(0), arrival(1)], bad: 1 });
-        notes.begin(0);
-        notes.note(arrival(0), |_| false);
-        assert_eq!(notes.arrivals(), Arrivals { all: vec![arrival(0)], bad: 0 });
+        log.begin(8);
+        log.record(arrival(0), |elements| elements == 8);
+        log.record(arrival(1), |elements| elements == 9);
+        assert_eq!(log.arrivals(), Arrivals { all: vec![arrival(0), arrival(1)], bad: 1 });
+        log.begin(0);
+        log.record(arrival(0), |_| false);
+        assert_eq!(log.arrivals(), Arrivals { all: vec![arrival(0)], bad: 0 });
     }
 }

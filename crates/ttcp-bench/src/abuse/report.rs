@@ -1,13 +1,13 @@
-//! The results of an assault.
+//! The results of an abuse test.
 
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use super::attackers::{Attack, Met};
-use super::client::Measured;
-use super::server::Counted;
+use super::attackers::{Attack, AttackCounts};
+use super::client::ServiceFigures;
+use super::server::ServerCounters;
 use crate::harness::environment::Environment;
 
 /// The result, as `--json` writes it.
@@ -45,24 +45,24 @@ pub(super) struct Phase {
     /// How long the client called.
     pub(super) seconds: f64,
     /// The service that the well-behaved client got.
-    pub(super) client: Measured,
+    pub(super) client: ServiceFigures,
     /// The 99th percentile, as a multiple of that before all attacks.
     pub(super) ratio: f64,
     /// What the server counted in this phase.
-    pub(super) server: Counted,
+    pub(super) server: ServerCounters,
     /// The server's largest sampled use of resources.
-    pub(super) most: Held,
+    pub(super) most: ResourceUsage,
     /// Processor time of the server, seconds, if the system provides it.
     pub(super) server_s: Option<f64>,
     /// Processor time of the attackers, likewise.
     pub(super) attackers_s: Option<f64>,
     /// What the attackers did and how the server reacted.
-    pub(super) attackers: BTreeMap<Attack, Met>,
+    pub(super) attackers: BTreeMap<Attack, AttackCounts>,
 }
 
 /// The resources of a server.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(super) struct Held {
+pub(super) struct ResourceUsage {
     /// Connections.
     pub(super) connections: u64,
     /// Resident memory in bytes.
@@ -71,10 +71,10 @@ pub(super) struct Held {
     pub(super) files: u64,
 }
 
-impl Held {
+impl ResourceUsage {
     /// Returns the larger value of each resource.
-    pub(super) fn or_more(self, other: Held) -> Held {
-        Held {
+    pub(super) fn max(self, other: ResourceUsage) -> ResourceUsage {
+        ResourceUsage {
             connections: self.connections.max(other.connections),
             memory: self.memory.max(other.memory),
             files: self.files.max(other.files),
@@ -118,8 +118,8 @@ impl Report {
             "KiB sent",
         ]);
         for phase in &self.phases {
-            let Measured { calls, answered, failed, newcomers, turned_away, .. } = &phase.client;
-            let Measured { p50_us, p99_us, p999_us, max_us, .. } = &phase.client;
+            let ServiceFigures { calls, answered, failed, newcomers, turned_away, .. } = &phase.client;
+            let ServiceFigures { p50_us, p99_us, p999_us, max_us, .. } = &phase.client;
             let us = |time: &f64| format!("{time:.0}");
             let seconds =
                 |time: Option<f64>| time.map_or_else(|| "-".to_owned(), |time| format!("{time:.2}"));
@@ -147,8 +147,8 @@ impl Report {
                 (phase.server.octets >> 20).to_string(),
                 hits.collect::<Vec<_>>().join(", "),
             ]);
-            for (attack, met) in &phase.attackers {
-                let Met { opened, refused, cut, messages, octets } = met;
+            for (attack, counts) in &phase.attackers {
+                let AttackCounts { opened, refused, cut, messages, octets } = counts;
                 let name = if phase.attackers.len() == 1 {
                     phase.name.to_owned()
                 } else {
@@ -201,7 +201,7 @@ impl Report {
         text
     }
 
-    /// Returns whether the server met all criteria in all phases.
+    /// Returns whether the server meets all criteria in all phases.
     pub(super) fn holds(&self) -> bool {
         self.violations.is_empty() && !self.interrupted
     }

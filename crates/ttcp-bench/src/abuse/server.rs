@@ -1,4 +1,4 @@
-//! `ttcp assault-server`: the process that is attacked, and its counters.
+//! `ttcp abuse-server`: the process that is attacked, and its counters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use zorb::{Limit, MinorCode, Orb, SystemExceptionKind};
 
 use super::contract::{TARGET, TargetRef, TargetServant};
 use crate::cli::Transport;
-use crate::harness::child::{orders, say};
+use crate::harness::child::{receive_orders, send_report};
 
 /// Connections that it accepts in all, and from one address: the ORB's defaults.
 pub(super) const CONNECTIONS: (usize, usize) = (1_024, 64);
 /// Connections up to which a server with an injected fault behaves correctly.
-const FEW: usize = 10;
+const SABOTAGE_FREE_CONNECTIONS: usize = 10;
 /// Initial delay of a server that is made slow, before the delay is adapted to this machine.
-pub(super) const LATE: Duration = Duration::from_millis(500);
+pub(super) const INITIAL_DELAY: Duration = Duration::from_millis(500);
 
 /// How a server is made to err, to see that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,9 +30,9 @@ pub enum Sabotage {
     Refuse,
 }
 
-/// Options of `ttcp assault-server`.
+/// Options of `ttcp abuse-server`.
 #[derive(Debug, Clone, Args)]
-pub struct AssaultServerArgs {
+pub struct AbuseServerArgs {
     /// How connections are read and written
     #[arg(long, value_enum)]
     pub transport: Transport,
@@ -43,7 +43,7 @@ pub struct AssaultServerArgs {
 
 /// The current resources of a server, and its counters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Counted {
+pub(super) struct ServerCounters {
     /// Open connections.
     pub(super) connections: u64,
     /// Bytes that the pool of receive buffers holds.
@@ -58,12 +58,12 @@ pub(super) struct Counted {
     pub(super) fallbacks: u64,
 }
 
-impl Counted {
-    fn of(orb: &Orb) -> Counted {
+impl ServerCounters {
+    fn of(orb: &Orb) -> ServerCounters {
         let (stats, pool) = (orb.stats(), orb.pool_stats());
         let hits =
             Limit::ALL.iter().map(|limit| (limit.name().to_owned(), u64::from(stats.limits.of(*limit))));
-        Counted {
+        ServerCounters {
             connections: orb.open_connections() as u64,
             pooled: pool.held as u64,
             limits: hits.filter(|(_, times)| *times > 0).collect(),
@@ -74,7 +74,7 @@ impl Counted {
     }
 
     /// Returns the counts since `before`. Current resources stay as they are.
-    pub(super) fn since(mut self, before: &Counted) -> Counted {
+    pub(super) fn since(mut self, before: &ServerCounters) -> ServerCounters {
         for (limit, times) in &mut self.limits {
             *times -= before.limits.get(limit).copied().unwrap_or_default().min(*times);
         }
@@ -89,9 +89,9 @@ impl Counted {
 ///
 /// # Errors
 /// It cannot listen.
-pub fn assault_server(args: &AssaultServerArgs) -> anyhow::Result<()> {
+pub fn abuse_server(args: &AbuseServerArgs) -> anyhow::Result<()> {
     crate::system::raise_files();
-    let orders = orders(Order::of)?;
+    let orders = receive_orders(Order::of)?;
     let args = args.clone();
     // Runs as a task of the runtime rather than as its root future, as servers usually do.
     crate::soak::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args, orders)).await? })
@@ -116,18 +116,18 @@ impl Order {
     }
 }
 
-async fn serve(args: AssaultServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
+async fn serve(args: AbuseServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let (all, each) = CONNECTIONS;
     let builder = Orb::builder().transport(args.transport.into()).listen("iiop://127.0.0.1:0");
     let orb = builder.max_connections(all, each).build().await?;
-    let (late, is_late) = watch::channel(LATE);
+    let (late, is_late) = watch::channel(INITIAL_DELAY);
     let target = Target { orb: orb.clone(), sabotage: args.sabotage, late: is_late };
     orb.activate_named::<TargetRef, _>(TARGET, target)?;
     let address = orb.endpoints().into_iter().next().context("it listens nowhere")?.to_string();
-    say("READY", &address)?;
+    send_report("READY", &address)?;
     while let Some(order) = orders.recv().await {
         match order {
-            Order::State => say("STATE", &Counted::of(&orb))?,
+            Order::State => send_report("STATE", &ServerCounters::of(&orb))?,
             Order::Late(by) => drop(late.send(by)),
             Order::End => break,
         }
@@ -144,7 +144,7 @@ struct Target {
 
 impl TargetServant for Target {
     async fn echo(&self, value: Bytes) -> Result<Bytes, SystemException> {
-        let many = self.sabotage.is_some() && self.orb.open_connections() > FEW;
+        let many = self.sabotage.is_some() && self.orb.open_connections() > SABOTAGE_FREE_CONNECTIONS;
         match self.sabotage {
             Some(Sabotage::Slow) if many => {
                 let late = *self.late.borrow();
@@ -166,11 +166,11 @@ mod tests {
 
     #[test]
     fn what_was_counted_before_is_not_counted_again() {
-        let counted = |limits: &[(&str, u64)], messages| Counted {
+        let counted = |limits: &[(&str, u64)], messages| ServerCounters {
             connections: 5,
             limits: limits.iter().map(|(name, times)| ((*name).to_owned(), *times)).collect(),
             messages,
-            ..Counted::default()
+            ..ServerCounters::default()
         };
         let since = counted(&[("a", 3), ("b", 2), ("c", 1)], 9).since(&counted(&[("a", 1), ("b", 2)], 4));
         assert_eq!((since.connections, since.messages), (5, 5));

@@ -47,7 +47,7 @@ pub(super) enum Outcome {
     /// The call was begun. Without another record, the outcome was not reported.
     Begun = 1,
     /// A reply, or an exception of the operation: it was executed.
-    DynamicReply = 2,
+    Answered = 2,
     /// COMPLETED_YES: it was executed.
     Yes = 3,
     /// COMPLETED_NO: it was not executed.
@@ -63,7 +63,7 @@ pub(super) enum Outcome {
 impl Outcome {
     const ALL: [Outcome; 7] = [
         Outcome::Begun,
-        Outcome::DynamicReply,
+        Outcome::Answered,
         Outcome::Yes,
         Outcome::No,
         Outcome::Maybe,
@@ -74,7 +74,7 @@ impl Outcome {
     /// Returns how often the call may have been executed.
     pub(super) fn executions(self) -> std::ops::RangeInclusive<u32> {
         match self {
-            Outcome::DynamicReply | Outcome::Yes => 1..=1,
+            Outcome::Answered | Outcome::Yes => 1..=1,
             Outcome::No => 0..=0,
             Outcome::Begun | Outcome::Maybe | Outcome::Unknown | Outcome::Hung => 0..=1,
         }
@@ -98,15 +98,15 @@ pub(super) struct Record {
 
 /// A record file that one process writes and another reads.
 #[derive(Debug)]
-pub(super) struct Notes(File);
+pub(super) struct RecordFile(File);
 
-impl Notes {
+impl RecordFile {
     /// Creates an empty file without a name.
     ///
     /// # Errors
     /// The directory of temporary files cannot be written.
-    pub(super) fn new() -> io::Result<Notes> {
-        tempfile::tempfile().map(Notes)
+    pub(super) fn new() -> io::Result<RecordFile> {
+        tempfile::tempfile().map(RecordFile)
     }
 
     /// Returns the path by which a child opens it.
@@ -119,8 +119,8 @@ impl Notes {
     ///
     /// # Errors
     /// It does not exist.
-    pub(super) fn open(path: &std::path::Path) -> io::Result<Notes> {
-        File::options().append(true).open(path).map(Notes)
+    pub(super) fn open(path: &std::path::Path) -> io::Result<RecordFile> {
+        File::options().append(true).open(path).map(RecordFile)
     }
 
     /// Appends that a call is executed.
@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn what_is_noted_through_the_path_is_read_once() {
-        let mut notes = Notes::new().unwrap();
-        let writer = Notes::open(&notes.path()).unwrap();
+        let mut notes = RecordFile::new().unwrap();
+        let writer = RecordFile::open(&notes.path()).unwrap();
         let record = Record { id: Id::new(1, 2), outcome: Outcome::Maybe, kind: 3, owed: true, exception: 4 };
         writer.note(record).unwrap();
         assert_eq!(notes.take_records().unwrap(), [record]);
