@@ -2,10 +2,10 @@
 # Says how many bytes of machine code the interpreter of type codes takes, and fails if they are more than 100 KiB: scripts/interpreter-size.sh
 #
 # Counted are all functions of giop-codec that compile a type code to a program and run programs over bytes, trees and Rust types:
-# `dynamic::program`, `dynamic::reflect` and the copies of `any::walk` and `any::values`, with the values of value types; optimised as in a
+# `typecode::compile`, `program`, `walk`, `dynamic::program` and `dynamic::reflect`, with the values of value types; optimised as in a
 # release, without LTO, which would take away what a program does not use. Not counted is what compiled code takes too: the decoder and the
 # encoder, type codes themselves, and what a Rust type brings along to be reached by its place (`dynamic::reflect::leaf`). Nor are custom
-# values in anys (`any::custom`): no type code says what is in them, they are carried as the bytes that they came as.
+# values in anys (`walk::custom`): no type code says what is in them, they are carried as the bytes that they came as.
 #
 # Compiles giop-codec once, in a directory of its own. With -v every function, the largest first.
 set -euo pipefail
@@ -21,7 +21,7 @@ objects=("$target"/release/deps/giop_codec-*.o)
 
 # Address, size, kind and name; the kinds of code are t, T, w and W.
 functions=$(nm -S -C --defined-only "${objects[@]}" |
-  awk '$3 ~ /^[tTwW]$/ && /giop_codec::(dynamic::(program|reflect)|any::(walk|values|places)|cdr::swapped::swap_here)/ && !/reflect::leaf|any::custom/' |
+  awk '$3 ~ /^[tTwW]$/ && /giop_codec::(program|walk|typecode::compile|dynamic::(program|reflect)|cdr::swapped::swap_here)/ && !/program::labels|reflect::leaf|walk::custom/' |
   while read -r _ size _ name; do printf '%d %s\n' "0x$size" "$name"; done | sort -rn)
 [[ -n $functions ]] || { echo 'no function of the interpreter was found' >&2; exit 1; }
 [[ ${1:-} != -v ]] || printf '%s\n' "$functions"

@@ -13,9 +13,11 @@ pub mod giop;
 pub mod ior;
 mod order;
 mod printable;
+mod program;
 pub mod typecode;
 pub mod url;
 pub mod value;
+mod walk;
 
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 pub use order::{ByteOrder, Version};

@@ -1,37 +1,21 @@
 //! [`Any`]: a value of an arbitrary type, with its type code ("Any", in "CDR Transfer Syntax").
 
-mod custom;
-mod places;
 mod received;
-mod values;
-mod walk;
-
-use custom::Stream;
-pub(crate) use places::Places;
-use received::Received;
-pub(crate) use values::pass_state;
-pub(crate) use walk::{Fault, copy as copy_value};
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::cdr::{
-    CdrDecode, CdrEncode, CharSet, CodeSets, Context, DecodeLimits, Decoder, Encoder, WCharSet,
-};
-use crate::dynamic::program::{Program, locate_kept, read_except_id};
-use crate::dynamic::{DynError, DynErrorKind, Dynamic};
+use self::received::Received;
+use crate::cdr::{CdrDecode, CdrEncode, CharSet, Context, DecodeLimits, Decoder, Encoder};
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use crate::typecode::{Labels, Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
-use crate::value::Made;
+use crate::program::Labels;
+use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
+use crate::value::{Made, ValueBase, ValueForm, formal, has_base_with_id};
+pub use crate::walk::MAX_ANYS;
+use crate::walk::{CODE_SETS, Fault, Program, Stream, canonical, copy_value, read_except_id, spell};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};
-
-/// Maximum nesting of anys that are decoded.
-pub const MAX_ANYS: usize = 32;
-
-/// Code sets that hold every text.
-const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
 
 /// A value of an arbitrary IDL type, with its [`TypeCode`].
 ///
@@ -140,7 +124,7 @@ impl Any {
         }
         value.encode(&mut e)?;
         let context = e.take_context();
-        let made = e.values.as_mut().map(|values| values.take_types());
+        let made = e.take_value_types();
         let mut kept = Kept { value: e.into_bytes(), context, ..Kept::default() };
         if let Some(made) = made {
             // The headers of values may omit their types.
@@ -178,7 +162,7 @@ impl Any {
             || wanted.kind() == TcKind::ObjRef
                 && wanted.equivalent(&TypeCode::OBJECT)
                 && is_reference(self.code.unaliased().kind())
-            || values::has_base(&self.code, wanted)
+            || has_base(&self.code, wanted)
     }
 
     /// Returns the value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`. A reference of
@@ -236,31 +220,6 @@ impl Any {
         Ok(Any { code: code.clone(), form })
     }
 
-    /// Reads a value like [`decode_value`](Any::decode_value), and reports the location of an error in the
-    /// value.
-    ///
-    /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path.
-    pub fn decode_value_with_path(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DynError> {
-        let spot = d.spot();
-        Any::decode_value(code, d).map_err(|error| locate_kept(&Program::of(code), d, spot, error))
-    }
-
-    /// Writes the value like [`encode_value`](Any::encode_value), and reports which part has no encoding.
-    ///
-    /// # Errors
-    /// [`Encode`](crate::dynamic::DynErrorKind::Encode), with the path.
-    pub fn encode_value_with_path(&self, e: &mut Encoder) -> Result<(), DynError> {
-        self.encode_value(e).map_err(|error| {
-            let mut again = Encoder::new(e.order(), e.version());
-            again.set_code_sets(e.code_sets());
-            let found =
-                self.to_dynamic().and_then(|value| Program::of(&self.code).encode(&value, &mut again));
-            let path = found.err().map(|found| found.path().clone()).unwrap_or_default();
-            DynError::at(DynErrorKind::Encode(error), path)
-        })
-    }
-
     /// Returns the number of bytes of the kept value, without its type: about as many as in a message. Forms
     /// for programs, such as a tree or text, take several times as much memory.
     pub fn byte_len(&self) -> usize {
@@ -277,31 +236,15 @@ impl Any {
         }
     }
 
-    /// Returns the value as a tree. Numbers in long sequences are views of the any's memory.
-    ///
-    /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path: for example, the value has more parts
-    /// than the limit for its size permits.
-    pub fn to_dynamic(&self) -> Result<Dynamic, DynError> {
-        Program::of(&self.code).decode(&mut self.decoder())
-    }
-
-    /// Creates an any of the value of a tree.
-    ///
-    /// # Errors
-    /// The tree does not match its type, a value has no encoding (see [`Program::encode`]), or an any cannot
-    /// hold it.
-    pub fn from_dynamic(value: &Dynamic) -> Result<Any, DynError> {
-        let program = Program::of(&value.code);
-        let mut e = canonical();
-        e.want_context();
-        program.encode(value, &mut e)?;
+    /// Creates an any of a value that was written to a [`canonical`] encoder that wants its context.
+    pub(crate) fn of_encoded(code: &TypeCode, mut e: Encoder) -> Result<Any, DecodeError> {
         let context = e.take_context();
-        let made = e.values.as_mut().map(|values| values.take_types()).filter(|made| !made.is_empty());
+        let made = e.take_value_types().filter(|made| !made.is_empty());
         let kept = Kept { context, made: made.map(Arc::new), value: e.into_bytes(), ..Kept::default() };
+        let program = Program::of(code);
         let contents = program.contents();
-        let code = value.code.clone();
-        if !contents.anys && !contents.graphs && !program.body().may_have_empties() {
+        let code = code.clone();
+        if !contents.anys && !contents.graphs && !program.steps().may_have_empties() {
             return Ok(Any { code, form: Form::Kept(kept) });
         }
         // Read it again to find out whether it contains values.
@@ -311,7 +254,22 @@ impl Any {
         Ok(Any { code, form: Form::Kept(kept) })
     }
 
-    fn decoder(&self) -> Decoder<'_> {
+    /// Returns the value as one of a base of its type, which the program knows.
+    #[cold]
+    fn get_truncated<T: CdrDecode>(&self, error: DecodeError) -> Result<T, DecodeError> {
+        let kept = self.kept()?;
+        let mut e = kept.stream.encoder();
+        let mut d = kept.decoder();
+        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
+        spell(&self.code, &mut d, &mut e).map_err(|_| error)?;
+        let value = e.into_bytes();
+        let mut d = kept.decoder_of(&value);
+        let value = T::decode(&mut d)?;
+        if d.remaining() == 0 { Ok(value) } else { Err(d.error(DecodeErrorKind::Malformed)) }
+    }
+
+    /// Returns a decoder of the value in the form in which it is kept.
+    pub(crate) fn decoder(&self) -> Decoder<'_> {
         match &self.form {
             Form::Kept(kept) => kept.decoder(),
             Form::Received(received) => received.decoder(),
@@ -324,7 +282,7 @@ impl Kept {
     fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, DecodeError> {
         let (start, spot, nesting, came) = (d.position(), d.spot(), d.nesting(), Stream::of(d));
         let kept = match Kept::read_into(Stream::default(), code, d) {
-            Err(walk::Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
+            Err(Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
                 if came != Stream::default() =>
             {
                 d.return_to(spot);
@@ -334,18 +292,18 @@ impl Kept {
             read => read,
         };
         kept.map_err(|fault| match fault {
-            walk::Fault::Decode(error) => error,
-            walk::Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
+            Fault::Decode(error) => error,
+            Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 DecodeError::new(DecodeErrorKind::NotInAny, start)
             }
             // The value cannot be written even in code sets that hold every text.
-            walk::Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
+            Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
         })
     }
 
     fn read_into(stream: Stream, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, Fault> {
         let mut e = stream.encoder();
-        let seen = walk::copy(code, d, &mut e)?;
+        let seen = copy_value(code, d, &mut e)?;
         let context = if seen.references || seen.values { d.keep_context() } else { None };
         let made = if seen.values { d.made_types().cloned() } else { None };
         Ok(Kept { value: e.into_bytes(), stream, context, made, values: seen.values })
@@ -379,7 +337,7 @@ impl Kept {
         let mut d = self.decoder();
         // The value was within the limits on receipt, or was created locally.
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        walk::copy(code, &mut d, e)?;
+        copy_value(code, &mut d, e)?;
         Ok(())
     }
 
@@ -396,8 +354,15 @@ impl Kept {
     }
 }
 
-fn canonical() -> Encoder {
-    Stream::default().encoder()
+/// Returns whether values of type `code` are of type `base`, which is a base of it or `ValueBase`.
+fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
+    let (of, wanted) = (code.unaliased(), base.unaliased());
+    let is_of_value_type = |kind| matches!(kind, TcKind::Value | TcKind::Event);
+    if wanted.kind() == TcKind::Value && wanted.id() == Ok(ValueBase::REPOSITORY_ID) {
+        return is_of_value_type(of.kind()) || of.kind() == TcKind::ValueBox;
+    }
+    is_of_value_type(of.kind())
+        && formal(&wanted.nodes, wanted.root).is_some_and(|id| has_base_with_id(&of.nodes, of.root, id))
 }
 
 /// Returns the repository id that precedes the members of an exception.
@@ -405,17 +370,6 @@ fn exception_id(code: &TypeCode) -> Option<&str> {
     match code.nodes.at(code.nodes.unaliased(code.root)) {
         Node::Named(named) if named.kind == TcKind::Except => Some(&named.id),
         _ => None,
-    }
-}
-
-/// Skips a value that [`Any::decode_value`] would read.
-pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
-    let start = d.position();
-    let mut unused = canonical();
-    match walk::pass(code, d, &mut unused) {
-        Ok(_) => Ok(()),
-        Err(walk::Fault::Decode(error)) => Err(error),
-        Err(walk::Fault::Encode(_)) => Err(DecodeError::new(DecodeErrorKind::Malformed, start)),
     }
 }
 

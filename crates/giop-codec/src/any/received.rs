@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::{Any, Kept, walk};
+use super::{Any, Form, Kept};
 use crate::cdr::{CodeSets, Context, DecodeLimits, Decoder, Encoder, InvalidText};
-use crate::dynamic::DynError;
-use crate::dynamic::program::{Contents, Program, go_over_any};
+use crate::program::Contents;
 use crate::typecode::TypeCode;
+use crate::walk::{copy_value, go_over_any};
 use crate::{ByteOrder, DecodeError, EncodeError, Version};
 
 /// Minimum bytes of a value that is a view of its message. A smaller view would keep the memory of a whole
@@ -86,14 +86,6 @@ impl Received {
         self.kept.get_or_init(|| Kept::read(code, &mut self.decoder())).as_ref().map_err(|error| *error)
     }
 
-    /// Checks all of the value.
-    pub(super) fn validate(&self, code: &TypeCode) -> Result<(), DynError> {
-        match self.kept.get() {
-            Some(Ok(_)) => Ok(()),
-            _ => Program::of(code).validate(&mut self.decoder()).map(drop),
-        }
-    }
-
     /// Returns whether no other form of the value was requested.
     pub(super) fn is_untouched(&self) -> bool {
         self.kept.get().is_none()
@@ -123,7 +115,7 @@ impl Received {
         let mut d = self.decoder();
         // The value was within the limits on receipt.
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        walk::copy(code, &mut d, e)?;
+        copy_value(code, &mut d, e)?;
         Ok(())
     }
 
@@ -141,21 +133,19 @@ impl fmt::Debug for Received {
 }
 
 impl Any {
-    /// Checks all of the value, like a decoder of its type. Always succeeds for a locally created value.
-    /// Text, ordinals and bounds of text in a received value were not checked before. Copies nothing.
-    ///
-    /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
-    pub fn validate(&self) -> Result<(), DynError> {
+    /// Returns a decoder of the value, unless all of the value was checked.
+    pub(crate) fn unchecked(&self) -> Option<Decoder<'_>> {
         match &self.form {
-            super::Form::Kept(_) => Ok(()),
-            super::Form::Received(received) => received.validate(&self.code),
+            Form::Received(received) if !matches!(received.kept.get(), Some(Ok(_))) => {
+                Some(received.decoder())
+            }
+            Form::Kept(_) | Form::Received(_) => None,
         }
     }
 
     /// Returns whether the value is kept in its received form, and no other form was requested. It was then
     /// neither decoded nor copied, and is forwarded unchanged to peers of the same byte order and code sets.
     pub fn is_as_received(&self) -> bool {
-        matches!(&self.form, super::Form::Received(received) if received.is_untouched())
+        matches!(&self.form, Form::Received(received) if received.is_untouched())
     }
 }

@@ -1,5 +1,6 @@
 //! Values of types that are known only at run time.
 
+mod any;
 mod build;
 mod check;
 mod decimal;

@@ -3,12 +3,12 @@
 use core::fmt;
 use std::collections::HashMap;
 
-use super::decode::Labels;
 use super::kind::TcKind;
 use super::node::{Body, Builder, Index, Named, Node};
 use super::set::UnionLabel;
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::ior::MAX_REPOSITORY_ID;
+use crate::program::Labels;
 
 /// The reason why a type cannot be created.
 ///

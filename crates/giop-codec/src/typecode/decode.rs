@@ -8,6 +8,7 @@ use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Builder, Index, Member, Name, Named, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::ior::MAX_REPOSITORY_ID;
+use crate::program::Labels;
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The id of the box of a `wstring`, to which a Java `String` is mapped.
@@ -302,22 +303,6 @@ fn enumerators(d: &mut Decoder<'_>) -> Result<Box<[Name]>, DecodeError> {
     Ok(names.into())
 }
 
-/// The encoding of the labels of a union: that of the values of its discriminator.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Labels {
-    Boolean,
-    Octet,
-    Short,
-    UShort,
-    Long,
-    ULong,
-    LongLong,
-    ULongLong,
-    WChar,
-    /// An enum with this number of enumerators.
-    Enum(u32),
-}
-
 impl Labels {
     /// Returns the encoding of the labels of a union with that discriminator.
     pub(crate) fn of_node(nodes: &Nodes, discriminator: Index) -> Option<Labels> {
@@ -343,38 +328,5 @@ impl Labels {
             TcKind::WChar => Labels::WChar,
             _ => return None,
         })
-    }
-
-    /// Returns whether these are the bits of a value, extended to 64.
-    pub(crate) fn has(self, label: i64) -> bool {
-        match self {
-            Labels::Boolean => (0..=1).contains(&label),
-            Labels::Octet => u8::try_from(label).is_ok(),
-            Labels::Short => i16::try_from(label).is_ok(),
-            Labels::UShort | Labels::WChar => u16::try_from(label).is_ok(),
-            Labels::Long => i32::try_from(label).is_ok(),
-            Labels::ULong => u32::try_from(label).is_ok(),
-            Labels::LongLong | Labels::ULongLong => true,
-            Labels::Enum(count) => u32::try_from(label).is_ok_and(|label| label < count),
-        }
-    }
-
-    /// Reads the bits of a label, extended to 64. The label of a default member may be anything, and is read
-    /// as 0.
-    pub(crate) fn read(self, d: &mut Decoder<'_>, default: bool) -> Result<i64, DecodeError> {
-        let label = match self {
-            Labels::Boolean => i64::from(d.read_bool()?),
-            Labels::Octet => d.read_u8()?.into(),
-            Labels::Short => d.read_i16()?.into(),
-            Labels::UShort => d.read_u16()?.into(),
-            Labels::Long => d.read_i32()?.into(),
-            Labels::ULong => d.read_u32()?.into(),
-            Labels::LongLong => d.read_i64()?,
-            Labels::ULongLong => d.read_u64()?.cast_signed(),
-            Labels::WChar => d.read_wchar()?.0.into(),
-            Labels::Enum(_) if default => d.read_u32()?.into(),
-            Labels::Enum(count) => d.read_enum(count)?.into(),
-        };
-        Ok(if default { 0 } else { label })
     }
 }

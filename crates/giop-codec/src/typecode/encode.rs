@@ -1,10 +1,11 @@
 //! Encoding of type codes ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
 
 use super::TypeCode;
-use super::decode::{INDIRECTION, Labels, MAX_LEVELS};
+use super::decode::{INDIRECTION, MAX_LEVELS};
 use super::kind::TcKind;
 use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
-use crate::cdr::{CdrEncode, Encoder, WChar};
+use crate::cdr::{CdrEncode, Encoder};
+use crate::program::Labels;
 use crate::{EncodeError, EncodeErrorKind};
 
 impl CdrEncode for TypeCode {
@@ -164,19 +165,4 @@ impl Writer<'_> {
 /// Writes a name: always in ISO 8859-1, independent of the code sets.
 fn put_name(e: &mut Encoder, name: &str) -> Result<(), EncodeError> {
     if name.is_ascii() { e.put_ascii(name) } else { e.put_latin1(name) }
-}
-
-impl Labels {
-    /// Writes a label from its lowest bits.
-    pub(crate) fn write(self, e: &mut Encoder, label: i64) -> Result<(), EncodeError> {
-        match self {
-            Labels::Boolean => e.put_bool(label != 0),
-            Labels::Octet => e.put_u8(label as u8),
-            Labels::Short | Labels::UShort => e.put_u16(label as u16),
-            Labels::Long | Labels::ULong | Labels::Enum(_) => e.put_u32(label as u32),
-            Labels::LongLong | Labels::ULongLong => e.put_u64(label.cast_unsigned()),
-            Labels::WChar => return e.put_wchar(WChar(label as u16)),
-        }
-        Ok(())
-    }
 }

@@ -7,6 +7,7 @@
 mod check;
 mod compact;
 mod compare;
+mod compile;
 mod create;
 mod decode;
 mod desc;
@@ -28,7 +29,8 @@ pub use kind::{TcKind, TypeCodeError, ValueModifier, Visibility};
 pub use set::{TypeRef, TypeSet, UnionLabel};
 pub use typed::Typed;
 
-pub(crate) use decode::{Labels, WSTRING_VALUE, has_digits};
+pub(crate) use crate::program::Labels;
+pub(crate) use decode::{WSTRING_VALUE, has_digits};
 pub(crate) use node::{Body, Builder, Index, Member, Named, Node, Nodes, Union, Value};
 
 /// A type as a value.

@@ -7,13 +7,11 @@ use std::sync::{Arc, OnceLock};
 use super::kind::{TcKind, ValueModifier};
 use crate::DecodeError;
 use crate::cdr::Decoder;
-use crate::dynamic::program::Body as Compiled;
+pub(crate) use crate::program::Index;
+use crate::program::Steps;
 
 /// A name or repository id: the program's own, or a received one.
 pub(crate) type Name = Cow<'static, str>;
-
-/// The index of a node in its arena.
-pub(crate) type Index = u32;
 
 /// One type.
 #[derive(Clone, Debug)]
@@ -154,7 +152,7 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Box<[Node]>,
-    compiled: OnceLock<Box<Compiled>>,
+    compiled: OnceLock<Box<Steps>>,
 }
 
 /// Nodes, owned jointly by all type codes that consist of them.
@@ -165,7 +163,7 @@ pub(crate) enum Nodes {
 }
 
 /// The program of the constant nodes, of which there is one array.
-static COMPILED: OnceLock<Box<Compiled>> = OnceLock::new();
+static COMPILED: OnceLock<Box<Steps>> = OnceLock::new();
 
 impl From<Box<[Node]>> for Nodes {
     fn from(nodes: Box<[Node]>) -> Nodes {
@@ -182,12 +180,12 @@ impl Nodes {
     }
 
     /// Returns the program for values of all these types, which is compiled on first use.
-    pub(crate) fn compiled(&self) -> &Compiled {
+    pub(crate) fn compiled(&self) -> &Steps {
         let place = match self {
             Nodes::Static(_) => &COMPILED,
             Nodes::Shared(arena) => &arena.compiled,
         };
-        place.get_or_init(|| Box::new(Compiled::new(self)))
+        place.get_or_init(|| Box::new(Steps::new(self)))
     }
 
     /// Compiles the program for received types; if it is not compiled yet, the decoder is charged for its

@@ -90,7 +90,7 @@ impl Writing {
     }
 
     /// Returns the types of all values that were written.
-    pub(crate) fn take_types(&mut self) -> Made {
+    fn take_types(&mut self) -> Made {
         let mut types = core::mem::take(&mut self.made);
         for place in self.values.keys() {
             if let Some(node) = place.graph.node(place.index) {
@@ -108,6 +108,16 @@ impl fmt::Debug for Writing {
 }
 
 impl Encoder {
+    /// Forgets all values that were written, so that later ones cannot refer to them.
+    pub(crate) fn forget_values(&mut self) {
+        self.values = None;
+    }
+
+    /// Returns the types of all values that were written; `None` if there were none.
+    pub(crate) fn take_value_types(&mut self) -> Option<Made> {
+        self.values.as_mut().map(|values| values.take_types())
+    }
+
     pub(super) fn writing(&mut self) -> &mut Writing {
         self.values.get_or_insert_default()
     }

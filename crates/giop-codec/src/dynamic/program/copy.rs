@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 
-use super::{Contents, EMPTY_VALUE, Op, Plan, Program};
-use crate::any::{Fault, copy_value};
+use super::{Contents, Program};
 use crate::cdr::{Decoder, Encoder};
 use crate::dynamic::{DynError, DynErrorKind};
+use crate::program::{EMPTY_VALUE, Op, Plan};
+use crate::walk::{Fault, copy_value, counted};
 
 /// The reason why a value has no flat image.
 const NOT_FLAT: &str = "only numbers, what is made of them, and sequences of either have a flat image";
@@ -34,10 +35,10 @@ impl Program {
 
     /// Returns the plan of values of the type, or, for a sequence, that of its elements and its bound.
     fn flat_plan(&self) -> Result<(&Plan, Option<u32>), DynError> {
-        let body = self.body();
-        match body.ops.get(body.entry(self.code.root) as usize) {
-            Some(Op::Block(plan)) => body.plan(*plan).map(|plan| (plan, None)),
-            Some(Op::Bulk { plan, bound }) => body.plan(*plan).map(|plan| (plan, Some(*bound))),
+        let steps = self.steps();
+        match steps.ops.get(steps.entry(self.code.root) as usize) {
+            Some(Op::Block(plan)) => steps.plan(*plan).map(|plan| (plan, None)),
+            Some(Op::Bulk { plan, bound }) => steps.plan(*plan).map(|plan| (plan, Some(*bound))),
             _ => None,
         }
         .ok_or_else(|| DynErrorKind::Inconsistent(NOT_FLAT).into())
@@ -64,7 +65,7 @@ impl Program {
         let spot = d.spot();
         let flat = match bound {
             None => plan.flat(d, 1),
-            Some(bound) => super::run::counted(d, plan.least(), bound).and_then(|count| {
+            Some(bound) => counted(d, plan.least(), bound).and_then(|count| {
                 if plan.least() == 0 {
                     d.charge(count.saturating_mul(EMPTY_VALUE))?;
                 }

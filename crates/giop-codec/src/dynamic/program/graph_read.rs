@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::read::{Read, Reader, boxed, deeper, inside_element, put_aside, within};
-use super::run::length;
-use crate::any::{Places, pass_state};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::dynamic::{DynError, Items, Step, Value, ValueNode};
 use crate::ior::Ior;
-use crate::typecode::{Index, Nodes, TcKind};
+use crate::program::Index;
+use crate::typecode::{Nodes, TcKind};
 use crate::value::{Class, Classes, Next, Opened, Part, formal, part};
+use crate::walk::{Places, length, pass_state};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The charge for each value besides its members, in bytes: its node, its frame, and its place.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::read::inside_element;
 use super::write::{Writer, Written, mismatch};
 use crate::DecodeErrorKind;
-use crate::any::Places;
 use crate::cdr::{CdrEncode, Encoder};
 use crate::dynamic::check::CUSTOM;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
-use crate::typecode::{Index, Nodes, TcKind, TypeCode};
+use crate::program::Index;
+use crate::typecode::{Nodes, TcKind, TypeCode};
 use crate::value::{Class, Classes, Part, concrete, formal, part};
+use crate::walk::Places;
 
 /// The state of encoding a graph.
 #[derive(Default)]

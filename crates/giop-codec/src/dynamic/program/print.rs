@@ -8,7 +8,8 @@ use crate::any::Any;
 use crate::cdr::Decoder;
 use crate::dynamic::check::state;
 use crate::dynamic::{DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
-use crate::typecode::{Body as Shape, Index, Member, Named, Node, Nodes, TypeCode, Union};
+use crate::program::Index;
+use crate::typecode::{Body as Shape, Member, Named, Node, Nodes, TypeCode, Union};
 
 /// The maximum number of bytes of a text that are shown.
 const MAX_TEXT: usize = 1024;

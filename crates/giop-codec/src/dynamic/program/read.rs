@@ -1,15 +1,14 @@
 //! Decoding of values as trees, and location of errors in a value.
 
-use super::bulk::read_decimal;
+use super::Program;
 use super::graph_read::Walk;
-use super::run::length;
-use super::skip::{pass_wide, read_except_id};
-use super::{EMPTY_VALUE, Program, Ran};
 use crate::any::{Any, MAX_ANYS};
 use crate::cdr::{CdrDecode, Decoder, Seq, Spot, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph};
 use crate::ior::Ior;
-use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::program::{EMPTY_VALUE, Index, Labels, Ran, read_decimal};
+use crate::typecode::{Body as Shape, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::walk::{length, pass_wide, read_except_id};
 use crate::{DecodeError, DecodeErrorKind};
 
 pub(super) type Read<T = Value> = Result<T, DynError>;

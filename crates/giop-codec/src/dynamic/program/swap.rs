@@ -1,9 +1,10 @@
 //! In-place conversion of values to the other byte order.
 
-use super::{Op, Pc, Plan, Program};
+use super::Program;
 use crate::cdr::{CdrDecode, DecodeLimits, Decoder, padding};
 use crate::dynamic::{DynError, DynErrorKind};
-use crate::typecode::{Body as Shape, Index, Labels, Named, Node, Nodes, TcKind, TypeCode};
+use crate::program::{Index, Labels, Op, Pc, Plan, Switch};
+use crate::typecode::{Body as Shape, Named, Node, Nodes, TcKind, TypeCode};
 use crate::{ByteOrder, DecodeErrorKind, Version};
 
 impl Program {
@@ -116,7 +117,7 @@ impl Turner<'_> {
         (0..count).try_for_each(|_| self.steps(nodes, entry))
     }
 
-    fn union(&mut self, nodes: &Nodes, switch: &super::Switch) -> Turned {
+    fn union(&mut self, nodes: &Nodes, switch: &Switch) -> Turned {
         let Node::Named(Named { body: Shape::Union(union), .. }) = nodes.at(switch.union) else {
             return None;
         };

@@ -1,12 +1,12 @@
 //! Encoding of trees of values.
 
 use super::Program;
-use super::bulk::put_numbers;
 use super::graph_write::Walk;
 use super::read::{inside_element, inside_member};
 use crate::cdr::{CdrEncode, Encoder, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
-use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::program::{Index, Labels, put_numbers};
+use crate::typecode::{Body as Shape, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
 use crate::{EncodeError, EncodeErrorKind};
 
 /// The maximum nesting of constructed types, which is the limit of receivers.
@@ -28,7 +28,7 @@ impl Program {
         let written = writer.value(e, self.nodes(), self.code.root, &value.value);
         if written.is_err() && writer.walk.is_some() {
             // Later values must not refer to parts of an incomplete value.
-            e.values = None;
+            e.forget_values();
         }
         written
     }

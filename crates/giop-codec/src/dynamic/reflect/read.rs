@@ -5,8 +5,8 @@ use std::fmt;
 use super::write::elements;
 use super::{code_of, root};
 use crate::cdr::{Decoder, FixedLayout, FixedReader};
-use crate::dynamic::program::Body as Compiled;
-use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TypeDesc};
+use crate::program::{Index, Labels, Steps};
+use crate::typecode::{Body, Named, Node, Nodes, TypeDesc};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The result of reading.
@@ -94,7 +94,7 @@ impl<T: Filled> Places for &mut [T] {
 pub struct Reading<'a, 'd> {
     pub(super) d: &'a mut Decoder<'d>,
     nodes: &'a Nodes,
-    body: &'a Compiled,
+    body: &'a Steps,
     index: Index,
     /// The label of the union that was begun last.
     label: i64,

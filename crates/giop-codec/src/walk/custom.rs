@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::CODE_SETS;
-use super::values::VALUE;
-use super::walk::{Done, Walker};
-use crate::cdr::{CodeSets, Decoder, Encoder};
-use crate::dynamic::program::Act;
+use super::copy::{Done, Walker};
+use super::graph::VALUE;
+use super::run::Act;
+use crate::cdr::{CharSet, CodeSets, Decoder, Encoder, WCharSet};
 use crate::value::{Class, Opened, Piece};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 
+/// Code sets that hold every text.
+pub(crate) const CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
+
 /// The stream properties in which a value is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
@@ -30,21 +32,26 @@ impl Default for Stream {
 
 impl Stream {
     /// Returns the properties of the received stream.
-    pub(super) fn of(d: &Decoder<'_>) -> Stream {
+    pub(crate) fn of(d: &Decoder<'_>) -> Stream {
         Stream { order: d.order(), version: d.version(), code_sets: d.code_sets() }
     }
 
-    pub(super) fn encoder(self) -> Encoder {
+    pub(crate) fn encoder(self) -> Encoder {
         let mut e = Encoder::new(self.order, self.version);
         e.set_code_sets(self.code_sets);
         e
     }
 
-    pub(super) fn decoder(self, octets: &Bytes) -> Decoder<'_> {
+    pub(crate) fn decoder(self, octets: &Bytes) -> Decoder<'_> {
         let mut d = Decoder::from_bytes(octets, self.order, self.version);
         d.set_code_sets(self.code_sets);
         d
     }
+}
+
+/// Returns an encoder with the properties in which locally created values are kept.
+pub(crate) fn canonical() -> Encoder {
+    Stream::default().encoder()
 }
 
 impl Walker<'_> {

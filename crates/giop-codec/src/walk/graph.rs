@@ -7,15 +7,14 @@
 
 use std::sync::Arc;
 
+use super::copy::{Done, Walker};
+use super::custom::canonical;
 use super::places::Places;
-use super::walk::{Done, Walker, spell};
-use super::{Any, canonical};
-use crate::cdr::{CdrDecode, DecodeLimits, Decoder};
-use crate::dynamic::program::Act;
-use crate::typecode::{Index, Nodes, TcKind, TypeCode};
-use crate::value::{
-    Chosen, Class, Classes, Next, Opened, Part, ValueBase, ValueForm, formal, has_base_with_id, part,
-};
+use super::run::Act;
+use crate::cdr::Decoder;
+use crate::program::Index;
+use crate::typecode::{Nodes, TcKind};
+use crate::value::{Chosen, Class, Classes, Next, Opened, Part, formal, part};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Memory charged for each value in addition to its bytes.
@@ -192,33 +191,6 @@ impl Walker<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns whether values of type `code` are of type `base`, which is a base of it or `ValueBase`.
-pub(super) fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
-    let (of, wanted) = (code.unaliased(), base.unaliased());
-    let is_of_value_type = |kind| matches!(kind, TcKind::Value | TcKind::Event);
-    if wanted.kind() == TcKind::Value && wanted.id() == Ok(ValueBase::REPOSITORY_ID) {
-        return is_of_value_type(of.kind()) || of.kind() == TcKind::ValueBox;
-    }
-    is_of_value_type(of.kind())
-        && formal(&wanted.nodes, wanted.root).is_some_and(|id| has_base_with_id(&of.nodes, of.root, id))
-}
-
-impl Any {
-    /// Returns the value as one of a base of its type, which the program knows.
-    #[cold]
-    pub(super) fn get_truncated<T: CdrDecode>(&self, error: DecodeError) -> Result<T, DecodeError> {
-        let kept = self.kept()?;
-        let mut e = kept.stream.encoder();
-        let mut d = kept.decoder();
-        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        spell(&self.code, &mut d, &mut e).map_err(|_| error)?;
-        let value = e.into_bytes();
-        let mut d = kept.decoder_of(&value);
-        let value = T::decode(&mut d)?;
-        if d.remaining() == 0 { Ok(value) } else { Err(d.error(DecodeErrorKind::Malformed)) }
     }
 }
 

@@ -2,11 +2,14 @@
 //! sets of the two may differ. The steps are those of the type's program.
 
 use super::MAX_ANYS;
-use super::values::Graph;
+use super::custom::canonical;
+use super::graph::Graph;
+use super::run::{Act, length, run};
+use super::skip::read_except_id;
 use crate::cdr::{BoundedContent, CdrDecode, CdrEncode, Decoder, Encoder, check_bound};
-use crate::dynamic::program::{self, Act, Plan, length, read_decimal, read_except_id};
 use crate::ior::Ior;
-use crate::typecode::{Index, Labels, Nodes, TypeCode};
+use crate::program::{EMPTY_VALUE, Index, Labels, Plan, read_decimal};
+use crate::typecode::{Nodes, TypeCode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// The reason why a value was not copied, by the stream at fault.
@@ -32,14 +35,25 @@ pub(crate) fn copy(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Res
 }
 
 /// Copies one value like [`copy`], to an encoder whose output is discarded.
-pub(super) fn pass(code: &TypeCode, d: &mut Decoder<'_>, unused: &mut Encoder) -> Result<Seen, Fault> {
+fn pass(code: &TypeCode, d: &mut Decoder<'_>, unused: &mut Encoder) -> Result<Seen, Fault> {
     let mut walker = Walker::new(unused);
     walker.discards = true;
     walker.whole(code, d)
 }
 
+/// Skips a value that [`Any::decode_value`](crate::any::Any::decode_value) would read.
+pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    let start = d.position();
+    let mut unused = canonical();
+    match pass(code, d, &mut unused) {
+        Ok(_) => Ok(()),
+        Err(Fault::Decode(error)) => Err(error),
+        Err(Fault::Encode(_)) => Err(DecodeError::new(DecodeErrorKind::Malformed, start)),
+    }
+}
+
 /// Copies one value like [`copy`], with all known types of values in their headers.
-pub(super) fn spell(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Seen, Fault> {
+pub(crate) fn spell(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Seen, Fault> {
     let mut walker = Walker::new(e);
     walker.graph.spells = true;
     walker.whole(code, d)
@@ -79,12 +93,12 @@ impl<'a> Walker<'a> {
     fn whole(mut self, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Seen, Fault> {
         let start = d.position();
         let copied = self.value(d, &code.nodes, code.root).and_then(|()| match d.position() == start {
-            true => d.charge(program::EMPTY_VALUE),
+            true => d.charge(EMPTY_VALUE),
             false => Ok(()),
         });
         let Err(error) = copied else { return Ok(self.seen) };
         // The output is incomplete, so that nothing in it may be referred to.
-        self.e.values = None;
+        self.e.forget_values();
         Err(match self.fault {
             Some(fault) => Fault::Encode(fault),
             None => Fault::Decode(error),
@@ -105,7 +119,7 @@ impl<'a> Walker<'a> {
     /// Copies a value of a type.
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Done {
         let body = nodes.compiled();
-        program::run(body, nodes, self, d, body.entry(index))
+        run(body, nodes, self, d, body.entry(index))
     }
 
     /// Copies the count of a sequence.
@@ -189,7 +203,7 @@ impl Act for Walker<'_> {
         d.nested(|d| {
             let start = d.position();
             self.value(d, &code.nodes, code.root)?;
-            if d.position() == start { d.charge(program::EMPTY_VALUE) } else { Ok(()) }
+            if d.position() == start { d.charge(EMPTY_VALUE) } else { Ok(()) }
         })?;
         self.anys -= 1;
         Ok(())

@@ -1,8 +1,8 @@
 //! Compilation of types to programs: every node of an arena once, however often it is used.
 
-use super::plan::{Field, MAX_FIELDS, Plan, What};
-use super::{Body, NO_PLAN, Op, Switch};
-use crate::typecode::{Body as Shape, Index, Labels, Member, Named, Node, Nodes, TcKind};
+use super::kind::TcKind;
+use super::node::{Body as Shape, Member, Named, Node, Nodes};
+use crate::program::{Field, Index, Labels, MAX_FIELDS, NO_PLAN, Op, Plan, Steps, Switch, What};
 
 /// The maximum memory of all plans of an arena, counted in fields; types beyond it are processed member by
 /// member. The budget also depends on the number of nodes and members (`LEAST_WEIGHT` plus `WEIGHT_EACH` for
@@ -47,14 +47,14 @@ struct Compiler<'a> {
     /// The remaining budget of all plans.
     weight: usize,
     work: usize,
-    body: Body,
+    body: Steps,
 }
 
-impl Body {
+impl Steps {
     /// Compiles the program for values of all types of an arena.
-    pub(crate) fn new(nodes: &Nodes) -> Body {
+    pub(crate) fn new(nodes: &Nodes) -> Steps {
         let count = nodes.all().len();
-        let body = Body {
+        let body = Steps {
             ops: Vec::with_capacity(count + 8),
             alias: aliases(nodes),
             entries: vec![0; count].into(),

@@ -18,7 +18,7 @@ pub(crate) struct Run<'a> {
 
 /// Writes an array of numbers; shares it if no byte swap is needed.
 #[inline(never)]
-pub(super) fn put_numbers(e: &mut Encoder, width: u8, octets: &Bytes) {
+pub(crate) fn put_numbers(e: &mut Encoder, width: u8, octets: &Bytes) {
     if octets.is_empty() {
         return;
     }
@@ -95,7 +95,7 @@ impl Plan {
     }
 
     /// Skips `count` values and checks their ordinals if `checks` is set.
-    pub(super) fn pass(&self, d: &mut Decoder<'_>, count: usize, checks: bool) -> Ran {
+    pub(crate) fn pass(&self, d: &mut Decoder<'_>, count: usize, checks: bool) -> Ran {
         let mut left = count;
         while left > 0 {
             let start = d.position();
@@ -143,7 +143,7 @@ impl Plan {
 
     /// Reads `count` values into memory: in native order, a stride apart, at the phase at which elements end,
     /// with zeros as padding. Returns a view if they are numbers and the stream allows it.
-    pub(super) fn flat(&self, d: &mut Decoder<'_>, count: usize) -> Ran<Bytes> {
+    pub(crate) fn flat(&self, d: &mut Decoder<'_>, count: usize) -> Ran<Bytes> {
         let start = d.position();
         if let Some((width, each)) = self.one_run(d) {
             let octets = d.read_numbers(width, count.saturating_mul(each))?;
@@ -176,7 +176,7 @@ impl Plan {
     }
 
     /// Writes values that [`flat`](Plan::flat) returned.
-    pub(super) fn put_flat(&self, flat: &Bytes, e: &mut Encoder) {
+    pub(crate) fn put_flat(&self, flat: &Bytes, e: &mut Encoder) {
         match self.uniform() {
             Some((width, _)) => put_numbers(e, width, flat),
             None => self.put(Run { first: None, others: flat }, false, e),

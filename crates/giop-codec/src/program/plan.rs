@@ -9,14 +9,14 @@ use super::words::Words;
 use crate::cdr::{TILE, copy, padding, swap, swap_here};
 
 /// The maximum number of fields of a plan. Adjacent fields of one kind are one field.
-pub(super) const MAX_FIELDS: usize = 256;
+pub(crate) const MAX_FIELDS: usize = 256;
 
 /// The maximum size of a plan in bytes; longer arrays are processed element by element.
 const MAX_SIZE: u64 = 1 << 30;
 
 /// The kind of a field, as far as it needs more than copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     Plain,
     /// Every byte other than 0 is true.
     Bool,
@@ -26,18 +26,18 @@ pub(super) enum What {
 
 /// Adjacent values of one width.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
-    pub(super) what: What,
+pub(crate) struct Field {
+    pub(crate) what: What,
     /// The binary logarithm of the size of each value in bytes: 0 to 4.
-    pub(super) width: u8,
-    pub(super) count: u32,
+    pub(crate) width: u8,
+    pub(crate) count: u32,
     /// The numbers of an array, which are not realigned after a fragment boundary in GIOP 1.1. Set only for
     /// widths for which this matters.
-    pub(super) joined: bool,
+    pub(crate) joined: bool,
 }
 
 impl Field {
-    pub(super) fn one(width: u8, what: What) -> Field {
+    pub(crate) fn one(width: u8, what: What) -> Field {
         Field { what, width, count: 1, joined: false }
     }
 
@@ -45,7 +45,7 @@ impl Field {
         (1 << self.width).min(8)
     }
 
-    pub(super) fn len(self) -> u64 {
+    pub(crate) fn len(self) -> u64 {
         u64::from(self.count) << self.width
     }
 }
@@ -64,7 +64,7 @@ enum Form {
 /// The properties of a type of fixed layout.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(super) fields: Box<[Field]>,
+    pub(crate) fields: Box<[Field]>,
     /// The offset of each field, for each phase modulo `align`.
     offsets: Box<[u32]>,
     size: [u32; 8],
@@ -77,12 +77,12 @@ pub(crate) struct Plan {
     form: Form,
     enums: bool,
     /// The type is a number or an array of numbers: consecutive elements form one run.
-    pub(super) number: bool,
+    pub(crate) number: bool,
 }
 
 impl Plan {
     /// Creates the plan; `None` if it is too large.
-    pub(super) fn new(fields: Vec<Field>) -> Option<Plan> {
+    pub(crate) fn new(fields: Vec<Field>) -> Option<Plan> {
         let align = fields.iter().map(|field| field.align()).max().unwrap_or(1);
         let mut offsets = Vec::with_capacity(align * fields.len());
         let mut size = [0; 8];
@@ -138,7 +138,7 @@ impl Plan {
     }
 
     /// Returns the fields with their offsets in an element that starts at a phase.
-    pub(super) fn fields_at(&self, phase: usize) -> impl Iterator<Item = (Field, usize)> {
+    pub(crate) fn fields_at(&self, phase: usize) -> impl Iterator<Item = (Field, usize)> {
         let from = (phase % self.align) * self.fields.len();
         let offsets = self.offsets.get(from..).unwrap_or_default();
         self.fields.iter().zip(offsets).map(|(field, offset)| (*field, *offset as usize))
@@ -146,48 +146,48 @@ impl Plan {
 
     /// Returns the size in bytes of one element that starts at a phase.
     #[inline]
-    pub(super) fn size(&self, phase: usize) -> usize {
+    pub(crate) fn size(&self, phase: usize) -> usize {
         self.size.get(phase % 8).map_or(0, |size| *size as usize)
     }
 
     /// Returns the minimum size over all phases.
-    pub(super) fn least(&self) -> usize {
+    pub(crate) fn least(&self) -> usize {
         self.size.iter().min().map_or(0, |size| *size as usize)
     }
 
     /// Returns the approximate memory use, counted in fields.
-    pub(super) fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         let words = if let Form::Words(words) = &self.form { words.weight() } else { 0 };
         1 + self.fields.len() + words
     }
 
     /// Returns the memory use in bytes.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let words = if let Form::Words(words) = &self.form { words.memory() } else { 0 };
         size_of::<Plan>() + size_of_val(&*self.fields) + size_of_val(&*self.offsets) + words
     }
 
-    pub(super) fn align(&self) -> usize {
+    pub(crate) fn align(&self) -> usize {
         self.align
     }
 
     /// Returns the phase at which elements of a run start, possibly except the first.
-    pub(super) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.end
     }
 
     /// Returns the number of bytes from one element of a run to the next.
-    pub(super) fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
     /// Returns the number of bytes of whole elements that are best converted at a time.
-    pub(super) fn tile(&self) -> usize {
+    pub(crate) fn tile(&self) -> usize {
         self.tile
     }
 
     /// Returns the size in bytes of a run of elements.
-    pub(super) fn run(&self, phase: usize, count: usize) -> usize {
+    pub(crate) fn run(&self, phase: usize, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(others) => self.size(phase).saturating_add(self.stride.saturating_mul(others)),
             None => 0,
@@ -197,7 +197,7 @@ impl Plan {
     /// Returns the padding after which all elements of a run are a stride apart; `None` if the layout of the
     /// first one differs.
     #[inline]
-    pub(super) fn lead(&self, phase: usize) -> Option<usize> {
+    pub(crate) fn lead(&self, phase: usize) -> Option<usize> {
         if phase % self.align == self.end {
             Some(0)
         } else if self.end == 0 && self.first_align == self.align {
@@ -209,7 +209,7 @@ impl Plan {
 
     /// Returns the width and count of the numbers in an element, if elements are contiguous numbers of one
     /// width.
-    pub(super) fn uniform(&self) -> Option<(u8, usize)> {
+    pub(crate) fn uniform(&self) -> Option<(u8, usize)> {
         match self.form {
             Form::Uniform(width) => Some((width, self.stride >> width)),
             _ => None,
@@ -218,7 +218,7 @@ impl Plan {
 
     /// Returns whether all ordinals are valid, in elements that start at a phase and are `stride` bytes
     /// apart.
-    pub(super) fn ordinals(&self, octets: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
+    pub(crate) fn ordinals(&self, octets: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
         !self.enums
             || self.fields_at(phase).all(|(field, offset)| {
                 let What::Enum(enumerators) = field.what else { return true };
@@ -233,7 +233,7 @@ impl Plan {
     }
 
     /// Converts elements that are a stride apart into a zeroed buffer of the same size.
-    pub(super) fn turn_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
+    pub(crate) fn turn_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
         match &self.form {
             Form::Uniform(width) => turn(*width, What::Plain, from, to, swap),
             Form::Words(words) => {
@@ -263,7 +263,7 @@ impl Plan {
 
     /// Converts one element from one phase to another, into zeroed memory.
     #[inline(never)]
-    pub(super) fn turn_one(&self, from: &[u8], phase: usize, to: &mut [u8], to_phase: usize, swap: bool) {
+    pub(crate) fn turn_one(&self, from: &[u8], phase: usize, to: &mut [u8], to_phase: usize, swap: bool) {
         for ((field, at), (_, to_at)) in self.fields_at(phase).zip(self.fields_at(to_phase)) {
             let len = field.len() as usize;
             if let (Some(from), Some(to)) = (from.get(at..at + len), to.get_mut(to_at..to_at + len)) {
@@ -273,7 +273,7 @@ impl Plan {
     }
 
     /// Swaps elements in place, without the padding between their fields; the first one starts at `phase`.
-    pub(super) fn turn_in_place(&self, octets: &mut [u8], phase: usize) {
+    pub(crate) fn turn_in_place(&self, octets: &mut [u8], phase: usize) {
         let first = octets.len().min(self.size(phase));
         let (first, others) = octets.split_at_mut(first);
         let element = |element: &mut [u8], phase| {

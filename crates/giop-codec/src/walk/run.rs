@@ -1,12 +1,9 @@
 //! The loop over the steps of a program. An [`Act`] performs each step.
 
-use super::{Body, EMPTY_VALUE, Op, Pc, Plan};
 use crate::cdr::Decoder;
-use crate::typecode::{Index, Labels, Named, Node, Nodes};
+use crate::program::{EMPTY_VALUE, Index, Labels, Op, Pc, Plan, Ran, Steps};
+use crate::typecode::{Body, Named, Node, Nodes};
 use crate::{DecodeError, DecodeErrorKind};
-
-/// The result of a step.
-pub(crate) type Ran<T = ()> = Result<T, DecodeError>;
 
 /// The actions for the steps of a program.
 pub(crate) trait Act {
@@ -40,7 +37,7 @@ pub(crate) trait Act {
 }
 
 /// Runs the steps from `pc` to their end.
-pub(crate) fn run(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, mut pc: Pc) -> Ran {
+pub(crate) fn run(body: &Steps, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, mut pc: Pc) -> Ran {
     while let Some(op) = body.ops.get(pc as usize) {
         pc += 1;
         match *op {
@@ -114,7 +111,7 @@ pub(crate) fn length(d: &mut Decoder<'_>, least: usize) -> Ran<usize> {
 
 /// Reads the count of a sequence.
 #[inline]
-pub(super) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> Ran<usize> {
+pub(crate) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> Ran<usize> {
     let count = length(d, least)?;
     if bound != 0 && count > bound as usize {
         return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
@@ -132,7 +129,7 @@ fn some(act: &mut dyn Act, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ra
 }
 
 fn each(
-    body: &Body,
+    body: &Steps,
     nodes: &Nodes,
     act: &mut dyn Act,
     d: &mut Decoder<'_>,
@@ -156,9 +153,9 @@ fn each(
     done
 }
 
-fn union(body: &Body, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, switch: u32) -> Ran {
+fn union(body: &Steps, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, switch: u32) -> Ran {
     let Some(switch) = body.switches.get(switch as usize) else { return Ok(()) };
-    let Node::Named(Named { body: crate::typecode::Body::Union(union), .. }) = nodes.at(switch.union) else {
+    let Node::Named(Named { body: Body::Union(union), .. }) = nodes.at(switch.union) else {
         return Ok(());
     };
     let label = act.label(d, switch.labels)?;

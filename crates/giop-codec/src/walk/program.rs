@@ -1,0 +1,68 @@
+//! [`Program`]: a type code with its compiled steps.
+
+use std::fmt;
+
+use super::skip::contents;
+use crate::program::{Contents, Steps};
+use crate::typecode::{Nodes, TypeCode};
+
+/// A type code with its program.
+///
+/// The program is compiled once for a type code and all types that it consists of, on first use. A clone
+/// increments a reference count.
+///
+/// ```
+/// use giop_codec::cdr::{CdrEncode, Decoder, Encoder};
+/// use giop_codec::dynamic::program::Program;
+/// use giop_codec::typecode::Typed;
+/// use giop_codec::{ByteOrder, Version};
+///
+/// let names = vec!["one".to_owned(), "two".to_owned()];
+/// let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
+/// names.encode(&mut e)?;
+/// e.put_u16(7);
+///
+/// let octets = e.into_bytes();
+/// let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
+/// let seen = Program::of(&Vec::<String>::type_code()).skip(&mut d)?;
+/// assert!(seen.text);
+/// assert_eq!(d.read_u16()?, 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Program {
+    pub(crate) code: TypeCode,
+}
+
+impl Program {
+    /// Returns the program of a type.
+    pub fn of(code: &TypeCode) -> Program {
+        let program = Program { code: code.clone() };
+        program.steps();
+        program
+    }
+
+    /// Returns the type.
+    pub fn type_code(&self) -> &TypeCode {
+        &self.code
+    }
+
+    /// Returns the possible contents of values of the type.
+    pub fn contents(&self) -> Contents {
+        contents(self.nodes(), self.code.root)
+    }
+
+    pub(crate) fn steps(&self) -> &Steps {
+        self.code.nodes.compiled()
+    }
+
+    pub(crate) fn nodes(&self) -> &Nodes {
+        &self.code.nodes
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Program({}, {} steps)", self.code, self.steps().ops.len())
+    }
+}
