@@ -242,7 +242,7 @@ fn plain_threads_defer_calls_too() {
         let meter: MeterRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
         let mut slow = meter.read(30).deferred();
         slow.sent().await;
-        // DynamicReply in place while the other one is pending.
+        // Answered in place while the other one is pending.
         assert_eq!(meter.read(0).await.unwrap(), 9);
         assert_eq!(slow.await.unwrap(), 9);
         assert_eq!(meter.read(0).deferred().await.unwrap(), 9);
