@@ -1,16 +1,13 @@
 //! `corbaloc:` and `corbaname:`: addresses and an object key, or the name of an initial reference.
 
 use std::fmt;
-use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use super::error::{UrlError, UrlErrorKind};
-use super::escape::{unescape, unescape_text, write_escaped};
+use super::escape::write_escaped;
+use super::grammar;
 use crate::ior::{IiopProfile, Ior, MAX_PROFILES, ObjectKey, SslSecTrans, TaggedComponent, UiopProfile};
 use crate::{EncodeError, Version};
-
-/// The default initial reference and object key of `corbaname:` and `rir:`.
-const NAME_SERVICE: &str = "NameService";
 
 /// One `iiop:` or `ssliop:` address of a `corbaloc:` URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -97,8 +94,8 @@ impl Corbaloc {
     /// [`UrlErrorKind::HostCharacter`], a host name that contains a NUL, and
     /// [`UrlErrorKind::TooManyAddresses`].
     pub fn to_ior(&self) -> Result<Ior, UrlError> {
-        let bad_host = |_: EncodeError| UrlError::new("", 0, UrlErrorKind::HostCharacter('\0'));
-        let no_address = || UrlError::new("", 0, UrlErrorKind::NoAddress);
+        let bad_host = |_: EncodeError| UrlError::new(1, UrlErrorKind::HostCharacter('\0'));
+        let no_address = || UrlError::new(1, UrlErrorKind::NoAddress);
         let (addresses, key) = match self {
             Self::Iiop { addresses, key } => (addresses, key),
             Self::Unix { version, path, key } => {
@@ -110,7 +107,7 @@ impl Corbaloc {
         };
         let (first, others) = addresses.split_first().ok_or_else(no_address)?;
         if addresses.len() > MAX_PROFILES {
-            return Err(UrlError::new("", 0, UrlErrorKind::TooManyAddresses));
+            return Err(UrlError::new(1, UrlErrorKind::TooManyAddresses));
         }
         let version = addresses.iter().map(|a| a.version).min().unwrap_or(first.version);
         let profile = |address: &IiopAddress| {
@@ -138,55 +135,6 @@ impl Corbaloc {
             }
         }
         Ior::from_profiles("", &profiles).map_err(bad_host)
-    }
-
-    /// Parses the part after `corbaloc:`: the bytes `start..end` of `text`.
-    pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
-        if let Some(unix) = parse_unix(text, start, end, None)? {
-            return Ok(unix);
-        }
-        let list_end = list_end(text, start, end);
-        let key = (list_end < end).then_some((list_end + 1, end)).filter(|(from, to)| from < to);
-        Self::parse_parts(text, (start, list_end), key, None)
-    }
-
-    /// Parses an address list and a key string, each given as a range of `text`.
-    fn parse_parts(
-        text: &str,
-        list: (usize, usize),
-        key: Option<(usize, usize)>,
-        default_key: Option<&str>,
-    ) -> Result<Self, UrlError> {
-        let (start, end) = list;
-        let part = text.get(start..end).unwrap_or_default();
-        if part.get(..4).is_some_and(|p| p.eq_ignore_ascii_case("rir:")) {
-            if part.len() > 4 {
-                return Err(UrlError::new(text, start + 4, UrlErrorKind::RirNotAlone));
-            }
-            let name = key.map(|(from, to)| unescape_text(text, from, to, true)).transpose()?;
-            return Ok(Self::Rir { name: name.unwrap_or_else(|| NAME_SERVICE.to_owned()) });
-        }
-        if key.is_some() && names_no_host(part) && text.get(end..).is_some_and(|rest| rest.starts_with("//"))
-        {
-            return Err(UrlError::new(text, end, UrlErrorKind::Slashes));
-        }
-        let mut addresses = Vec::new();
-        let mut at = start;
-        for address in part.split(',') {
-            if addresses.len() == MAX_PROFILES {
-                return Err(UrlError::new(text, at, UrlErrorKind::TooManyAddresses));
-            }
-            addresses.push(parse_address(text, at, address)?);
-            at += address.len() + 1;
-        }
-        let key = match (key, default_key) {
-            (Some((from, to)), _) => unescape(text, from, to, true)?,
-            (None, Some(key)) => key.as_bytes().to_vec(),
-            (None, None) => {
-                return Err(UrlError::new(text, (end + 1).min(text.len()), UrlErrorKind::MissingKey));
-            }
-        };
-        Ok(Self::Iiop { addresses, key: ObjectKey::from(key) })
     }
 
     /// Writes the part after the scheme.
@@ -217,8 +165,7 @@ impl FromStr for Corbaloc {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let (start, end) = super::body_of(text, "corbaloc")?;
-        Self::parse(text, start, end)
+        super::parse(text, grammar::corbaloc, super::scheme)
     }
 }
 
@@ -242,29 +189,11 @@ pub struct Corbaname {
     pub name: String,
 }
 
-impl Corbaname {
-    /// Parses the part after `corbaname:`: the bytes `start..end` of `text`.
-    pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Self, UrlError> {
-        let hash = text.get(start..end).unwrap_or_default().find('#').map_or(end, |at| start + at);
-        let context = match parse_unix(text, start, hash, Some(NAME_SERVICE))? {
-            Some(unix) => unix,
-            None => {
-                let list_end = list_end(text, start, hash);
-                let key = (list_end < hash).then_some((list_end + 1, hash)).filter(|(from, to)| from < to);
-                Corbaloc::parse_parts(text, (start, list_end), key, Some(NAME_SERVICE))?
-            }
-        };
-        let name = if hash < end { unescape_text(text, hash + 1, end, true)? } else { String::new() };
-        Ok(Self { context, name })
-    }
-}
-
 impl FromStr for Corbaname {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let (start, end) = super::body_of(text, "corbaname")?;
-        Self::parse(text, start, end)
+        super::parse(text, grammar::corbaname, super::scheme)
     }
 }
 
@@ -276,142 +205,4 @@ impl fmt::Display for Corbaname {
         f.write_str("#")?;
         write_escaped(f, self.name.as_bytes())
     }
-}
-
-/// Parses a Unix socket and an object key; returns `None` if the bytes `start..end` of `text` have no prefix
-/// of such an address. A path contains slashes and therefore cannot be an element of an address list.
-fn parse_unix(
-    text: &str,
-    start: usize,
-    end: usize,
-    default_key: Option<&str>,
-) -> Result<Option<Corbaloc>, UrlError> {
-    let part = text.get(start..end).unwrap_or_default();
-    let is = |name: &str| part.get(..name.len()).is_some_and(|p| p.eq_ignore_ascii_case(name));
-    let (protocol, delimiter) = match part {
-        _ if is("uiop:") => ("uiop:", "|"),
-        _ if is("omniunix:") => ("omniunix:", ":/"),
-        _ => return Ok(None),
-    };
-    let mut from = start + protocol.len();
-    let rest = |from: usize| text.get(from..end).unwrap_or_default();
-    let (path_end, key) = match rest(from).split_once(delimiter) {
-        Some((path, _)) => (from + path.len(), Some(from + path.len() + delimiter.len())),
-        None => (from + rest(from).strip_suffix(':').unwrap_or(rest(from)).len(), None),
-    };
-    let mut version = Version::V1_0;
-    if let Some((number, _)) = text.get(from..path_end).unwrap_or_default().split_once('@') {
-        version = parse_version(number).ok_or_else(|| UrlError::new(text, from, UrlErrorKind::Version))?;
-        from += number.len() + 1;
-    }
-    let path = unescape_text(text, from, path_end, true)?;
-    if path.is_empty() {
-        return Err(UrlError::new(text, from, UrlErrorKind::NoSocketPath));
-    }
-    let key = match (key.filter(|key| *key < end), default_key) {
-        (Some(key), _) => unescape(text, key, end, true)?,
-        (None, Some(key)) => key.as_bytes().to_vec(),
-        (None, None) => {
-            return Err(UrlError::new(text, (end + 1).min(text.len()), UrlErrorKind::MissingKey));
-        }
-    };
-    Ok(Some(Corbaloc::Unix { version, path, key: ObjectKey::from(key) }))
-}
-
-/// Returns whether the last address of the list has neither host nor port.
-fn names_no_host(list: &str) -> bool {
-    let last = list.rsplit(',').next().unwrap_or_default();
-    let behind = last.split_once(':').map_or(last, |(_, behind)| behind);
-    behind.rsplit('@').next().unwrap_or_default().is_empty()
-}
-
-/// Parses an IPv6 address. The zone of a link-local address may follow after `%`, or after `%25` as in URLs.
-fn ipv6(text: &str) -> Option<String> {
-    let (address, zone) = text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
-    address.parse::<Ipv6Addr>().ok()?;
-    let Some(zone) = zone else { return Some(address.to_owned()) };
-    let zone = zone.strip_prefix("25").filter(|zone| !zone.is_empty()).unwrap_or(zone);
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~');
-    (!zone.is_empty() && zone.chars().all(allowed)).then(|| format!("{address}%{zone}"))
-}
-
-/// Returns the end of the address list: the first `/`, or `end`.
-fn list_end(text: &str, start: usize, end: usize) -> usize {
-    text.get(start..end).unwrap_or_default().find('/').map_or(end, |at| start + at)
-}
-
-/// Parses one address of the list, which starts at `at` in `text`.
-fn parse_address(text: &str, at: usize, address: &str) -> Result<IiopAddress, UrlError> {
-    let fail = |offset: usize, kind| Err(UrlError::new(text, at + offset, kind));
-    let Some((protocol, mut rest)) = address.split_once(':') else {
-        return fail(0, UrlErrorKind::NoProtocol);
-    };
-    if protocol.eq_ignore_ascii_case("rir") {
-        return fail(0, UrlErrorKind::RirNotAlone);
-    }
-    let tls = protocol.eq_ignore_ascii_case("ssliop");
-    if !tls && !protocol.is_empty() && !protocol.eq_ignore_ascii_case("iiop") {
-        return fail(0, UrlErrorKind::UnknownProtocol(protocol.to_owned()));
-    }
-    let mut offset = protocol.len() + 1;
-    let mut version = if tls { Version::V1_2 } else { Version::V1_0 };
-    if let Some((number, behind)) = rest.split_once('@') {
-        version = match parse_version(number) {
-            Some(version) if tls => version.max(Version::V1_1),
-            Some(version) => version,
-            None => return fail(offset, UrlErrorKind::Version),
-        };
-        offset += number.len() + 1;
-        rest = behind;
-    }
-    let (host, port) = if let Some(bracketed) = rest.strip_prefix('[') {
-        let Some((inner, behind)) = bracketed.split_once(']') else {
-            return fail(offset, UrlErrorKind::Ipv6Address);
-        };
-        let Some(host) = ipv6(inner) else { return fail(offset, UrlErrorKind::Ipv6Address) };
-        offset += inner.len() + 2;
-        match behind.strip_prefix(':') {
-            Some(port) => (host, Some(port)),
-            None if behind.is_empty() => (host, None),
-            None => return fail(offset, UrlErrorKind::Port),
-        }
-    } else {
-        if rest.parse::<Ipv6Addr>().is_ok() {
-            return fail(offset, UrlErrorKind::Ipv6Brackets);
-        }
-        let (host, port) = rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)));
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        if let Some((i, c)) = host.char_indices().find(|(_, c)| !allowed(*c)) {
-            return fail(offset + i, UrlErrorKind::HostCharacter(c));
-        }
-        offset += host.len();
-        (host.to_owned(), port)
-    };
-    let port = match port {
-        None if tls => IiopAddress::DEFAULT_TLS_PORT,
-        None => IiopAddress::DEFAULT_PORT,
-        Some(digits) => match parse_port(digits) {
-            Some(port) => port,
-            None => return fail(offset + 1, UrlErrorKind::Port),
-        },
-    };
-    Ok(IiopAddress { version, host, port, tls })
-}
-
-/// Parses `1.N`; a minor number above 2 is read as 1.2, the highest supported version.
-fn parse_version(number: &str) -> Option<Version> {
-    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    let (major, minor) = number.split_once('.')?;
-    if !digits(major) || !digits(minor) || major.trim_start_matches('0') != "1" {
-        return None;
-    }
-    Some(minor.parse().ok().and_then(Version::from_minor).unwrap_or(Version::V1_2))
-}
-
-/// Parses a port other than 0. Accepts only digits, because `u16::from_str` would accept a sign.
-fn parse_port(digits: &str) -> Option<u16> {
-    if !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse().ok().filter(|port| *port != 0)
 }

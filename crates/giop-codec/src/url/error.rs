@@ -18,11 +18,10 @@ pub struct UrlError {
 }
 
 impl UrlError {
-    /// Creates an error at byte offset `at` of `text`.
+    /// Creates an error at a character, starting at 1.
     #[cold]
-    pub(super) fn new(text: &str, at: usize, kind: UrlErrorKind) -> Self {
-        let before = text.char_indices().take_while(|(offset, _)| *offset < at).count();
-        Self { position: before + 1, kind }
+    pub(super) fn new(position: usize, kind: UrlErrorKind) -> Self {
+        Self { position, kind }
     }
 
     /// Returns the number of the invalid character in the original text, starting at 1.

@@ -3,6 +3,8 @@
 mod corbaloc;
 mod error;
 mod escape;
+mod fault;
+mod grammar;
 mod name;
 
 use std::fmt;
@@ -12,7 +14,10 @@ use std::str::FromStr;
 pub use corbaloc::{Corbaloc, Corbaname, IiopAddress};
 pub use error::{UrlError, UrlErrorKind};
 pub use name::{NameText, NameTextError, NameTextErrorKind};
+use nom::Parser;
+use nom::branch::alt;
 
+use self::fault::{Fault, apply};
 use crate::ior::Ior;
 
 /// A parsed object URL.
@@ -46,18 +51,16 @@ impl FromStr for ObjectUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let (start, end) = trimmed(text);
-        let body = text.get(start..end).unwrap_or_default();
-        let (scheme, _) = body.split_once(':').unwrap_or((body, ""));
-        let behind = start + scheme.len() + 1;
-        match scheme.to_ascii_lowercase().as_str() {
-            _ if scheme.len() == body.len() => Err(unknown_scheme(text, start, scheme)),
-            "ior" => Ok(Self::Ior(text.parse()?)),
-            "corbaloc" => Corbaloc::parse(text, behind, end).map(Self::Corbaloc),
-            "corbaname" => Corbaname::parse(text, behind, end).map(Self::Corbaname),
-            "file" => parse_file(text, behind, end).map(Self::File),
-            _ => Err(unknown_scheme(text, start, scheme)),
+        let is_ior = trimmed(text).get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("ior:"));
+        if is_ior {
+            return Ok(Self::Ior(text.parse()?));
         }
+        let url = alt((
+            grammar::corbaloc.map(Self::Corbaloc),
+            grammar::corbaname.map(Self::Corbaname),
+            grammar::file.map(Self::File),
+        ));
+        parse(text, url, |body| if body.contains(':') { scheme(body) } else { body })
     }
 }
 
@@ -95,45 +98,29 @@ impl From<Corbaname> for ObjectUrl {
     }
 }
 
-/// Parses `file:///abs`, `file:/abs`, `file://localhost/abs`, and `file://relative`, which TAO and JacORB
-/// accept.
-///
-/// Only escapes are decoded. All other characters are accepted, because users write plain paths into such
-/// URLs.
-fn parse_file(text: &str, start: usize, end: usize) -> Result<PathBuf, UrlError> {
-    let body = text.get(start..end).unwrap_or_default();
-    let from = match body.strip_prefix("//") {
-        Some(behind) if behind.starts_with("localhost/") => start + "//localhost".len(),
-        Some(_) => start + 2,
-        None => start,
-    };
-    if from >= end {
-        return Err(UrlError::new(text, from, UrlErrorKind::EmptyPath));
-    }
-    escape::unescape_text(text, from, end, false).map(PathBuf::from)
+/// Applies a rule to the text without white space at its ends. If the rule does not match, `scheme` returns
+/// the scheme that the error contains.
+fn parse<'a, T>(
+    text: &'a str,
+    rule: impl Parser<&'a str, Output = T, Error = Fault<'a, UrlErrorKind>>,
+    scheme: impl Fn(&str) -> &str,
+) -> Result<T, UrlError> {
+    // At most 32 characters, because the text may be anything, such as a whole file.
+    let unknown = |body: &str| UrlErrorKind::UnknownScheme(scheme(body).chars().take(32).collect());
+    apply(text, trimmed(text), rule, unknown).map_err(|(position, kind)| match kind {
+        // The key is expected after a slash, which may be missing.
+        UrlErrorKind::MissingKey => UrlError::new((position + 1).min(text.chars().count() + 1), kind),
+        _ => UrlError::new(position, kind),
+    })
 }
 
-/// Returns the range of `text` without white space at its ends.
-fn trimmed(text: &str) -> (usize, usize) {
-    let end = text.trim_end().len();
-    let body = text.get(..end).unwrap_or_default();
+/// Returns the part before the first colon, and nothing if there is none.
+fn scheme(text: &str) -> &str {
+    text.split_once(':').map_or("", |(scheme, _)| scheme)
+}
+
+/// Returns the text without white space at its ends.
+fn trimmed(text: &str) -> &str {
     // Windows editors write a byte order mark at the beginning of files.
-    let start = end - body.strip_prefix('\u{feff}').unwrap_or(body).trim_start().len();
-    (start, end)
-}
-
-/// Returns the range of the text after `scheme:`.
-fn body_of(text: &str, scheme: &str) -> Result<(usize, usize), UrlError> {
-    let (start, end) = trimmed(text);
-    match text.get(start..end).unwrap_or_default().split_once(':') {
-        Some((found, _)) if found.eq_ignore_ascii_case(scheme) => Ok((start + scheme.len() + 1, end)),
-        found => Err(unknown_scheme(text, start, found.map_or("", |(found, _)| found))),
-    }
-}
-
-/// Creates the error with at most 32 characters of the scheme, because the text may be anything, such as a
-/// whole file.
-#[cold]
-fn unknown_scheme(text: &str, at: usize, scheme: &str) -> UrlError {
-    UrlError::new(text, at, UrlErrorKind::UnknownScheme(scheme.chars().take(32).collect()))
+    text.strip_prefix('\u{feff}').unwrap_or(text).trim()
 }

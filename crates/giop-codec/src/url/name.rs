@@ -4,7 +4,15 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-use super::escape::is_unescaped;
+use nom::Parser as _;
+use nom::bytes::complete::take_while;
+use nom::character::complete::{char, one_of};
+use nom::combinator::{opt, recognize};
+use nom::multi::separated_list1;
+use nom::sequence::preceded;
+
+use super::escape::write_escaped;
+use super::fault::{Parsed, apply, expect, fault};
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 
 /// A name in the string form of `CosNaming`: at least one component.
@@ -56,22 +64,15 @@ impl NameText {
     /// Source clause: "Naming Service / corbaname URLs" (the escapes of RFC 2396).
     pub fn escape(name: &str) -> String {
         let mut escaped = String::with_capacity(name.len());
-        for octet in name.bytes() {
-            if is_unescaped(octet) {
-                escaped.push(char::from(octet));
-            } else {
-                let digit =
-                    |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
-                escaped.extend(['%', digit(octet >> 4), digit(octet & 15)]);
-            }
-        }
+        // A string accepts everything.
+        let _ = write_escaped(&mut escaped, name.as_bytes());
         escaped
     }
 }
 
 fn write_part(out: &mut impl fmt::Write, part: &str) -> fmt::Result {
     part.chars().try_for_each(|c| {
-        if matches!(c, '/' | '.' | '\\') {
+        if is_special(c) {
             out.write_char('\\')?;
         }
         out.write_char(c)
@@ -88,55 +89,44 @@ impl FromStr for NameText {
     type Err = NameTextError;
 
     fn from_str(text: &str) -> Result<Self, NameTextError> {
-        let mut components = Vec::new();
-        let mut part = Part::default();
-        let mut position = 0;
-        let mut chars = text.chars();
-        while let Some(c) = chars.next() {
-            position += 1;
-            match c {
-                '/' => components.push(std::mem::take(&mut part).end(position)?),
-                '.' if part.kind.is_some() => {
-                    return Err(NameTextError { position, kind: NameTextErrorKind::SecondDot });
-                }
-                '.' => part.kind = Some(String::new()),
-                '\\' => {
-                    let escaped = chars.next().filter(|c| matches!(c, '/' | '.' | '\\'));
-                    let kind = NameTextErrorKind::Escape;
-                    part.push(escaped.ok_or(NameTextError { position, kind })?);
-                    position += 1;
-                }
-                other => part.push(other),
-            }
-        }
-        components.push(part.end(position + 1)?);
-        Ok(Self { components })
+        let name = separated_list1(char('/'), component).map(|components| Self { components });
+        apply(text, text, name, |_| NameTextErrorKind::Empty)
+            .map_err(|(position, kind)| NameTextError { position, kind })
     }
 }
 
-/// A component during parsing.
-#[derive(Default)]
-struct Part {
-    id: String,
-    /// `None` before the dot.
-    kind: Option<String>,
+type Rule<'a, T> = Parsed<'a, T, NameTextErrorKind>;
+
+/// `id ["." kind]`, up to the next slash or the end of the input.
+fn component(input: &str) -> Rule<'_, (String, String)> {
+    let (rest, (id, kind)) = (part, opt(preceded(char('.'), part))).parse(input)?;
+    let error = match &kind {
+        Some(_) if rest.starts_with('.') => NameTextErrorKind::SecondDot,
+        Some(kind) if kind.is_empty() && !id.is_empty() => NameTextErrorKind::TrailingDot,
+        None if id.is_empty() => NameTextErrorKind::Empty,
+        _ => return Ok((rest, (id, kind.unwrap_or_default()))),
+    };
+    Err(fault(rest, error))
 }
 
-impl Part {
-    fn push(&mut self, c: char) {
-        self.kind.as_mut().unwrap_or(&mut self.id).push(c);
+/// An id or a kind: `characters {"\" ("/" | "." | "\") characters}`.
+fn part(input: &str) -> Rule<'_, String> {
+    let characters = || take_while(|c| !is_special(c));
+    let escaped = preceded(char('\\'), recognize(one_of(r"/.\")));
+    let mut more = (expect(escaped, |_| NameTextErrorKind::Escape), characters());
+    let (mut rest, first) = characters().parse(input)?;
+    let mut part = String::new() + first;
+    while rest.starts_with('\\') {
+        let (following, (escaped, text)) = more.parse(rest)?;
+        part = part + escaped + text;
+        rest = following;
     }
+    Ok((rest, part))
+}
 
-    /// Returns the component; `position` is that of the following character.
-    fn end(self, position: usize) -> Result<(String, String), NameTextError> {
-        let fail = |kind| Err(NameTextError { position, kind });
-        match self.kind {
-            None if self.id.is_empty() => fail(NameTextErrorKind::Empty),
-            None => Ok((self.id, String::new())),
-            Some(kind) if kind.is_empty() && !self.id.is_empty() => fail(NameTextErrorKind::TrailingDot),
-            Some(kind) => Ok((self.id, kind)),
-        }
-    }
+/// Returns whether a character is escaped in ids and kinds.
+fn is_special(c: char) -> bool {
+    matches!(c, '/' | '.' | '\\')
 }
 
 /// Error of parsing a stringified name (`CosNaming::NamingContext::InvalidName`), with the position of the
