@@ -8,13 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use giop_codec::any::{Any, AnyError, MAX_ANYS};
 use giop_codec::cdr::{
-    Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, DecodeContext, Decoder, Encoder, Fixed,
-    LongDouble, Seq, WChar, WCharSet, WString,
+    Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, LongDouble, Seq, WChar,
+    WCharSet, WString,
 };
 use giop_codec::dynamic::DynErrorKind;
 use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::ior::Ior;
 use giop_codec::typecode::{TcKind, TypeCode, TypeDesc, Typed};
+use giop_codec::value::DecodeContext;
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 use typecode_types::*;
 

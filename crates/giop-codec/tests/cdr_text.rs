@@ -8,12 +8,13 @@ use giop_codec::ByteOrder::{Big, Little};
 use giop_codec::Version::{V1_0, V1_1, V1_2};
 use giop_codec::any::Any;
 use giop_codec::cdr::{
-    Bounded, CdrEncode, Char, CharSet, CodeSets, DecodeContext, Decoder, Encoder, InvalidText, WChar,
-    WCharSet, WString, check_bound,
+    Bounded, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, InvalidText, WChar, WCharSet, WString,
+    check_bound,
 };
 use giop_codec::code_set::CodeSetId;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemExceptionKind, minor};
 use giop_codec::typecode::TypeCode;
+use giop_codec::value::DecodeContext;
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 use proptest::prelude::*;
 

@@ -3,11 +3,17 @@
 
 mod typecode_types;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use giop_codec::cdr::{
     Bounded, CdrDecode, CdrEncode, Char, Decoder, Encoder, FixedSeq, LongDouble, Seq, WChar, WString,
 };
-use giop_codec::typecode::{TcKind, TypeCode, TypeCodeError, TypeDesc, Typed, ValueModifier, Visibility};
+use giop_codec::typecode::{
+    TcKind, TypeCode, TypeCodeCache, TypeCodeError, TypeDesc, Typed, ValueModifier, Visibility,
+};
+use giop_codec::value::DecodeContext;
 use giop_codec::{ByteOrder, Version};
 use typecode_types::*;
 
@@ -339,4 +345,39 @@ fn a_description_becomes_a_code_once() {
     assert!(std::ptr::eq(a.name().unwrap(), b.name().unwrap()));
     let count = allocation_counter::measure(|| drop(TypeCode::of_desc(NODE))).count_total;
     assert_eq!(count, 0);
+}
+
+/// A context with a type code cache that knows one encapsulation, and counts the types that it is given.
+#[derive(Default)]
+struct Cached(AtomicUsize);
+
+impl TypeCodeCache for Cached {
+    fn find(&self, _: u32, encapsulation: &[u8]) -> Option<TypeCode> {
+        (encapsulation == b"known").then_some(TypeCode::LONG)
+    }
+
+    fn keep(&self, _: u32, _: &[u8], _: &TypeCode) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl DecodeContext for Cached {
+    fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
+        Some(self)
+    }
+}
+
+#[test]
+fn type_code_cache_of_the_context_is_asked_before_decoding() {
+    let context = Arc::new(Cached::default());
+    let known = [&TcKind::Sequence.number().to_be_bytes()[..], &[0, 0, 0, 5], b"known"].concat();
+    let mut d = Decoder::new(&known, ByteOrder::Big, Version::V1_2).with_context(&context);
+    assert_eq!(TypeCode::decode(&mut d).unwrap(), TypeCode::LONG);
+    assert_eq!(d.remaining(), 0);
+
+    let other = TypeCode::sequence(&TypeCode::LONG, 0);
+    let octets = encode(&other, ByteOrder::Big, 0);
+    let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2).with_context(&context);
+    assert_eq!(TypeCode::decode(&mut d).unwrap(), other);
+    assert_eq!(context.0.load(Ordering::Relaxed), 1);
 }

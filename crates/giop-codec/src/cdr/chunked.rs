@@ -8,17 +8,23 @@
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
+use super::value_state::{Chunks, ValueState};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Longs from this one on are value tags.
 const VALUE: u32 = 0x7FFF_FF00;
 
-/// The data that contains the chunks.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Chunks<'a> {
-    full: &'a [u8],
-    /// Only the current chunk is visible: `data` of the decoder ends with it.
-    cut: bool,
+/// Returns whether the tag is an end tag.
+pub(crate) const fn is_end(tag: u32) -> bool {
+    tag >= 0x8000_0000
+}
+
+impl<T: ?Sized> ValueState<'_, T> {
+    /// Returns whether a tag is the end tag of a level that no value has, or of a base of a value inside of
+    /// an open chunk. TAO ends the state of each base with such a tag, and restarts levels in an open chunk.
+    fn ends_nothing(&self, tag: u32) -> bool {
+        is_end(tag) && (tag.wrapping_neg() > self.level || self.open.last() == Some(&self.level))
+    }
 }
 
 /// The saved view of a decoder.
@@ -37,20 +43,27 @@ impl<'a> Decoder<'a> {
         self.values.as_ref().is_some_and(|values| values.chunks.cut)
     }
 
+    /// Sets the state in chunks. There is one only if a value was begun.
+    fn set_chunks(&mut self, chunks: Chunks<'a>) {
+        if let Some(values) = &mut self.values {
+            values.chunks = chunks;
+        }
+    }
+
     /// Begins the state of a chunked value, before its first chunk.
     pub(crate) fn begin_chunks(&mut self) -> Result<(), DecodeError> {
         if self.is_segmented() {
             self.join()?;
         }
         let full = self.data;
-        self.values.get_or_insert_default().chunks = Chunks { full, cut: false };
+        self.set_chunks(Chunks { full, cut: false });
         Ok(())
     }
 
     /// Ends the outermost chunked value.
     pub(crate) fn end_chunks(&mut self) {
         self.leave_chunk();
-        self.values.get_or_insert_default().chunks = Chunks::default();
+        self.set_chunks(Chunks::default());
     }
 
     /// Hides everything until the next chunk.
@@ -129,14 +142,15 @@ impl<'a> Decoder<'a> {
         if self.is_piecewise() {
             return Ok(None);
         }
-        let chunks = core::mem::take(&mut self.values.get_or_insert_default().chunks);
+        let chunks =
+            self.values.as_mut().map(|values| core::mem::take(&mut values.chunks)).unwrap_or_default();
         let view =
             View { data: self.data, position: self.position, seen: self.seen, left: self.split.left, chunks };
         if !view.chunks.full.is_empty() {
             self.data = view.chunks.full;
         }
         let full = if inside { self.data } else { &[] };
-        self.values.get_or_insert_default().chunks = Chunks { full, cut: false };
+        self.set_chunks(Chunks { full, cut: false });
         self.position = position.saturating_sub(self.base).min(self.data.len());
         (self.split.left, self.seen) = (0, self.data.len());
         Ok(Some(view))
@@ -146,7 +160,7 @@ impl<'a> Decoder<'a> {
     pub(crate) fn look_back(&mut self, view: View<'a>) {
         (self.data, self.position, self.seen, self.split.left) =
             (view.data, view.position, view.seen, view.left);
-        self.values.get_or_insert_default().chunks = view.chunks;
+        self.set_chunks(view.chunks);
     }
 
     /// Returns whether something aligned to `n` may be in the rest of the chunk.
@@ -161,7 +175,7 @@ impl<'a> Decoder<'a> {
         if !self.in_chunks() || self.has_in_chunk(n) {
             return Ok(false);
         }
-        if self.values.as_ref().is_some_and(|values| values.has_ended()) {
+        if self.values.as_ref().is_some_and(|values| values.ended.is_some()) {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
         // A chunk may be shorter than the padding.

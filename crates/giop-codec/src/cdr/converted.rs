@@ -4,12 +4,7 @@
 use core::fmt;
 
 use super::code_set_id::CodeSetId;
-use super::decoder::Decoder;
 use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
-use super::encoder::Encoder;
-use super::text::{CharSet, WChar, WCharSet};
-use super::wide::{WStr, WString};
-use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 /// A code set of `char` and `string` other than ISO 8859-1 and UTF-8, converted by a table: see
 /// [`CharSet::from_id`].
@@ -25,7 +20,7 @@ struct Row {
 }
 
 /// The conversion method of a set.
-enum Way {
+pub(super) enum Way {
     /// One byte a character. Bytes and characters without a counterpart yield `None`.
     Octets { decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>, has_ascii: bool },
     /// Conversion by the library. All of these sets contain ASCII unchanged.
@@ -186,6 +181,9 @@ fn of_thai(c: char) -> Option<u8> {
 }
 
 impl ConvertedSet {
+    /// The set in which no text has an encoding.
+    pub(super) const NOTHING: Self = Self(Table::Nothing);
+
     /// Returns the set with that number; `None` if there is none, or if its feature is disabled.
     pub(crate) fn from_id(id: CodeSetId) -> Option<Self> {
         Table::ALL.iter().find(|set| set.row().ids.contains(&id.0)).map(|set| Self(*set))
@@ -196,6 +194,11 @@ impl ConvertedSet {
         CodeSetId(self.0.row().ids.first().copied().unwrap_or_default())
     }
 
+    /// Returns the conversion method.
+    pub(super) fn way(self) -> &'static Way {
+        &self.0.row().way
+    }
+
     /// Returns its name.
     pub fn name(self) -> &'static str {
         self.0.row().name
@@ -203,7 +206,7 @@ impl ConvertedSet {
 
     /// Returns whether bytes below 0x80 are ASCII characters, whatever their context.
     pub(crate) fn has_ascii(self) -> bool {
-        match self.0.row().way {
+        match *self.way() {
             Way::Octets { has_ascii, .. } => has_ascii,
             #[cfg(feature = "encoding_rs")]
             Way::Library(_) => true,
@@ -218,167 +221,11 @@ impl fmt::Debug for ConvertedSet {
     }
 }
 
-impl CharSet {
-    /// The result of negotiation when client and server have no code set in common: all text is
-    /// `CODESET_INCOMPATIBLE` minor OMG 1.
-    pub const NOTHING: Self = Self::Converted(ConvertedSet(Table::Nothing));
-
-    /// Returns the set with that number in the registry, if this build has it. The feature `encoding_rs` adds
-    /// further sets.
-    pub fn from_id(id: CodeSetId) -> Option<Self> {
-        match id {
-            CodeSetId::ISO_8859_1 => Some(Self::Latin1),
-            CodeSetId::UTF_8 => Some(Self::Utf8),
-            id => ConvertedSet::from_id(id).map(Self::Converted),
-        }
-    }
-
-    /// Returns its number in the registry; if it has several, the usual one.
-    pub fn id(self) -> CodeSetId {
-        match self {
-            Self::Latin1 => CodeSetId::ISO_8859_1,
-            Self::Utf8 => CodeSetId::UTF_8,
-            Self::Converted(set) => set.id(),
-        }
-    }
-
-    /// Returns whether ASCII text has the same bytes as in UTF-8.
-    pub(crate) fn has_ascii(self) -> bool {
-        match self {
-            Self::Latin1 | Self::Utf8 => true,
-            Self::Converted(set) => set.has_ascii(),
-        }
-    }
-}
-
-impl WCharSet {
-    /// Returns the set with that number in the registry, if it is one of these.
-    pub fn from_id(id: CodeSetId) -> Option<Self> {
-        match id.0 {
-            0x0001_0109 => Some(Self::Utf16),
-            0x0001_0100..=0x0001_0102 => Some(Self::Ucs2),
-            0x0001_0104..=0x0001_0106 => Some(Self::Ucs4),
-            _ => None,
-        }
-    }
-
-    /// Returns its number in the registry; if it has several, the one that ORBs use.
-    pub fn id(self) -> CodeSetId {
-        match self {
-            Self::Utf16 => CodeSetId::UTF_16,
-            Self::Ucs2 => CodeSetId::UCS_2,
-            Self::Ucs4 => CodeSetId::UCS_4_LEVEL_3,
-        }
-    }
-}
-
-impl Encoder {
-    /// Writes a `string` in a set that needs conversion.
-    #[cold]
-    pub(super) fn put_converted(&mut self, set: ConvertedSet, text: &str) -> Result<(), EncodeError> {
-        if text.as_bytes().contains(&0) {
-            return Err(EncodeErrorKind::EmbeddedNul.into());
-        }
-        match &set.0.row().way {
-            Way::Octets { encode, .. } => {
-                self.put_len(text.chars().count() + 1)?;
-                for c in text.chars() {
-                    self.put_u8(encode(c).ok_or(EncodeErrorKind::CharNotInCodeSet)?);
-                }
-                self.put_u8(0);
-                Ok(())
-            }
-            #[cfg(feature = "encoding_rs")]
-            Way::Library(encoding) => self.put_by_library(encoding, text),
-            Way::Never => Err(EncodeErrorKind::NoCodeSet.into()),
-        }
-    }
-
-    #[cfg(feature = "encoding_rs")]
-    fn put_by_library(
-        &mut self,
-        encoding: &'static encoding_rs::Encoding,
-        text: &str,
-    ) -> Result<(), EncodeError> {
-        use encoding_rs::EncoderResult;
-
-        self.put_u32(0);
-        let length_at = self.head().len() - 4;
-        let (mut encoder, mut rest, mut piece) = (encoding.new_encoder(), text, [0; 256]);
-        loop {
-            let (result, read, written) =
-                encoder.encode_from_utf8_without_replacement(rest, &mut piece, true);
-            self.put_raw(piece.get(..written).unwrap_or_default());
-            match result {
-                EncoderResult::InputEmpty => break,
-                EncoderResult::OutputFull => rest = rest.get(read..).unwrap_or_default(),
-                EncoderResult::Unmappable(_) => return Err(EncodeErrorKind::CharNotInCodeSet.into()),
-            }
-        }
-        self.put_u8(0);
-        let length = self.head().len() - length_at - 4;
-        let length = u32::try_from(length).map_err(|_| EncodeErrorKind::TooLong)?;
-        self.patch_u32(length_at, length);
-        Ok(())
-    }
-
-    /// Writes a `wstring` without NUL in another set than UTF-16. Returns `None` if it is written like
-    /// UTF-16.
-    #[cold]
-    pub(super) fn put_converted_wide(
-        &mut self,
-        set: WCharSet,
-        text: WStr<'_>,
-    ) -> Option<Result<(), EncodeError>> {
-        match set {
-            WCharSet::Utf16 => None,
-            WCharSet::Ucs2 if text.code_points().all(|c| c <= 0xffff) => None,
-            WCharSet::Ucs2 => Some(Err(EncodeErrorKind::CharNotInCodeSet.into())),
-            WCharSet::Ucs4 => Some(self.put_ucs_4(text)),
-        }
-    }
-
-    fn put_ucs_4(&mut self, text: WStr<'_>) -> Result<(), EncodeError> {
-        let count = text.code_points().count();
-        if self.version() == Version::V1_1 {
-            self.put_len(count + 1)?;
-            text.code_points().for_each(|c| self.put_u32(c));
-            self.put_u32(0);
-            return Ok(());
-        }
-        self.put_len(count.saturating_mul(4))?;
-        for c in text.code_points() {
-            self.put_ucs_4_octets(c);
-        }
-        Ok(())
-    }
-
-    /// Writes a `wchar` in UCS-4.
-    #[cold]
-    pub(super) fn put_ucs_4_char(&mut self, unit: WChar) {
-        if self.version() == Version::V1_1 {
-            self.put_u32(u32::from(unit.0));
-        } else {
-            self.put_u8(4);
-            self.put_ucs_4_octets(u32::from(unit.0));
-        }
-    }
-
-    /// Writes a code point unaligned, in the byte order of the stream, like omniORB.
-    fn put_ucs_4_octets(&mut self, c: u32) {
-        let octets = match self.order() {
-            ByteOrder::Big => c.to_be_bytes(),
-            ByteOrder::Little => c.to_le_bytes(),
-        };
-        self.put_raw(&octets);
-    }
-}
-
 impl ConvertedSet {
     /// Converts bytes, some of which are not characters of the set, with U+FFFD for those.
     #[cold]
     pub(super) fn with_replacement(self, octets: &[u8]) -> String {
-        match &self.0.row().way {
+        match self.way() {
             Way::Octets { decode, .. } => {
                 let one = |octet: &u8| decode(*octet).unwrap_or(char::REPLACEMENT_CHARACTER);
                 octets.iter().map(one).collect()
@@ -386,104 +233,6 @@ impl ConvertedSet {
             #[cfg(feature = "encoding_rs")]
             Way::Library(encoding) => encoding.decode_without_bom_handling(octets).0.into_owned(),
             Way::Never => String::new(),
-        }
-    }
-}
-
-impl Decoder<'_> {
-    /// Converts the bytes of a `string`, which was read including its NUL.
-    #[cold]
-    pub(super) fn converted(&mut self, set: ConvertedSet, octets: &[u8]) -> Result<String, DecodeError> {
-        let start = self.position().saturating_sub(octets.len() + 1);
-        let fail = |at: usize| DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start + at);
-        match &set.0.row().way {
-            Way::Octets { decode, .. } => {
-                let mut len = 0_usize;
-                for (at, octet) in octets.iter().enumerate() {
-                    len += decode(*octet).ok_or_else(|| fail(at))?.len_utf8();
-                }
-                self.charge(len)?;
-                Ok(octets.iter().filter_map(|octet| decode(*octet)).collect())
-            }
-            #[cfg(feature = "encoding_rs")]
-            Way::Library(encoding) => {
-                // No character takes more than three times as many bytes in UTF-8 as in these sets.
-                self.charge(octets.len().saturating_mul(3))?;
-                let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
-                Ok(text.ok_or_else(|| fail(0))?.into_owned())
-            }
-            Way::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
-        }
-    }
-
-    /// Reads a `wstring` in UCS-4.
-    #[cold]
-    pub(super) fn read_ucs_4(&mut self) -> Result<WString, DecodeError> {
-        let (start, octets) = if self.version() == Version::V1_1 {
-            let count = self.read_len(4)?;
-            let start = self.position();
-            let octets = self.take(count * 4)?;
-            match octets.split_last_chunk::<4>() {
-                None => (start, octets),
-                Some((text, [0, 0, 0, 0])) => (start, text),
-                Some(_) => return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
-            }
-        } else {
-            let len = self.read_len(1)?;
-            (self.position(), self.take(len)?)
-        };
-        let wrong = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
-        let (chars, odd) = octets.as_chunks::<4>();
-        if !odd.is_empty() {
-            return Err(wrong);
-        }
-        let c = match self.order() {
-            ByteOrder::Big => u32::from_be_bytes,
-            ByteOrder::Little => u32::from_le_bytes,
-        };
-        // A character becomes at most four bytes of UTF-8 or UTF-16.
-        self.charge(octets.len())?;
-        let (mut text, mut units) = (String::with_capacity(chars.len()), None);
-        for octets in chars {
-            let number = c(*octets);
-            let c = match (char::from_u32(number), u16::try_from(number)) {
-                (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
-                (Some(c), _) => c,
-                // A lone half of a surrogate pair.
-                (None, Ok(half)) => {
-                    units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
-                    continue;
-                }
-                (None, Err(_)) => self.replacement(wrong.kind, start)?,
-            };
-            match &mut units {
-                None => text.push(c),
-                Some(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
-            }
-        }
-        Ok(units.map_or_else(|| WString::from(text), WString::from_units))
-    }
-
-    /// Reads a `wchar` in UCS-4.
-    #[cold]
-    pub(super) fn read_ucs_4_char(&mut self) -> Result<WChar, DecodeError> {
-        let start = self.position();
-        let number = if self.version() == Version::V1_1 {
-            self.read_u32()?
-        } else {
-            let len = usize::from(self.read_u8()?);
-            let Ok(octets) = <[u8; 4]>::try_from(self.take(len)?) else {
-                return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
-            };
-            match self.order() {
-                ByteOrder::Big => u32::from_be_bytes(octets),
-                ByteOrder::Little => u32::from_le_bytes(octets),
-            }
-        };
-        match (char::from_u32(number), u16::try_from(number)) {
-            (_, Ok(unit)) => Ok(WChar(unit)),
-            (Some(_), Err(_)) => Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start)),
-            (None, Err(_)) => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
         }
     }
 }

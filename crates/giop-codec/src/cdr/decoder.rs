@@ -4,14 +4,11 @@
 use bytes::Bytes;
 
 use super::context::Context;
-use super::elements::Viewed;
-use super::layout::{FixedLayout, padding};
-use super::pieces::Pieces;
+use super::layout::{FixedLayout, Viewed, padding};
 use super::rewrite::Rewrites;
 use super::segments::Split;
-use super::seq::{Element, Seq};
 use super::text::CodeSets;
-use crate::value::Reading;
+use super::value_state::ValueState;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
 /// The limits of a decoder for data from the network.
@@ -79,8 +76,17 @@ pub struct Decoder<'a> {
     pub(super) context: Option<&'a dyn Context>,
     /// The rewrites that may be made in `data`; `None` in an encapsulation, whose offsets differ.
     pub(crate) rewrites: Option<&'a Rewrites>,
-    /// The table of values that were read; `None` before the first one.
-    pub(crate) values: Option<Box<Reading<'a>>>,
+    /// The state of value types; `None` before the first value.
+    pub(crate) values: Option<Box<ValueState<'a>>>,
+}
+
+/// The GIOP 1.1 fragments after the bytes that a decoder sees.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pieces<'a> {
+    /// Offsets of the fragments that are not reached yet.
+    pub(super) starts: &'a [u32],
+    /// The number to add to an offset so that its alignment is that of its fragment.
+    pub(super) shift: usize,
 }
 
 macro_rules! read_methods {
@@ -124,7 +130,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Creates a decoder over a shared buffer, of which decoded [`Bytes`] and [`Seq`]s are views.
+    /// Creates a decoder over a shared buffer, of which decoded [`Bytes`] and [`Seq`](super::Seq)s are views.
     pub fn from_bytes(owner: &'a Bytes, order: ByteOrder, version: Version) -> Decoder<'a> {
         Decoder { owner: Some((owner, 0)), ..Decoder::new(owner, order, version) }
     }
@@ -383,18 +389,6 @@ impl<'a> Decoder<'a> {
         match out.try_reserve_exact(n) {
             Ok(()) => Ok(out),
             Err(_) => Err(self.error(DecodeErrorKind::AllocLimit)),
-        }
-    }
-
-    /// Reads `n` elements as a [`Seq`], without a count. The result is a view where byte order and memory
-    /// alignment allow, else a new vector that is filled in one pass.
-    ///
-    /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
-    pub fn read_seq<T: Element>(&mut self, n: usize) -> Result<Seq<T>, DecodeError> {
-        match self.view::<T>(n)? {
-            Some(octets) => Ok(Seq::from_checked(octets)),
-            None => self.read_fixed_vec(n).map(Seq::from),
         }
     }
 

@@ -3,17 +3,12 @@
 use core::ops::Deref;
 
 use bytes::Bytes;
-use zerocopy::{FromBytes, Immutable, KnownLayout};
+use zerocopy::FromBytes;
 
 use super::decoder::Decoder;
-use super::layout::FixedLayout;
+use super::layout::{FixedLayout, Viewed};
 use super::traits::CdrDecode;
 use crate::DecodeError;
-
-/// A type of fixed layout for which any bytes of the right number are a valid value.
-pub trait Viewed: FixedLayout + FromBytes + Immutable + KnownLayout {}
-
-impl<T: FixedLayout + FromBytes + Immutable + KnownLayout> Viewed for T {}
 
 /// A received `sequence<T>` that a servant borrows as a slice. It is a view of the message if byte order,
 /// alignment and the memory layout of `T` allow, else a vector.

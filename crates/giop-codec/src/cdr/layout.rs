@@ -4,6 +4,8 @@
 //! resolves each member's offset, removes every bounds check except the one around the run, and vectorises
 //! where it can. Sequences of structs are written at memory speed without unsafe code.
 
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
 use super::fixed::{FixedReader, FixedWriter};
 
 /// Size and alignment of a fixed-layout type at each of the eight phases.
@@ -233,3 +235,8 @@ macro_rules! element_octets {
         }
     };
 }
+
+/// A type of fixed layout for which any bytes of the right number are a valid value.
+pub trait Viewed: FixedLayout + FromBytes + Immutable + KnownLayout {}
+
+impl<T: FixedLayout + FromBytes + Immutable + KnownLayout> Viewed for T {}

@@ -9,9 +9,11 @@
 
 mod bits;
 mod bounded;
+mod carried;
 mod chunked;
 mod code_set_id;
 mod context;
+mod conversion;
 mod converted;
 mod decimal;
 mod decoder;
@@ -42,26 +44,26 @@ mod strings;
 mod swapped;
 mod text;
 mod traits;
+mod value_state;
 mod wide;
 
 pub use bits::{
     BitsError, bit_field, replace_bit_field, signed_bit_field, with_bit_field, with_signed_bit_field,
 };
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
-pub(crate) use chunked::Chunks;
+pub(crate) use chunked::is_end;
 pub use code_set_id::CodeSetId;
 pub(crate) use context::Context;
-pub use context::{DecodeContext, TypeCodeCache};
 pub use converted::ConvertedSet;
 pub use decimal::{Fixed, FixedError, Rounding};
 pub use decoder::{DecodeLimits, Decoder, MAX_DEPTH};
-pub use elements::{Elements, Viewed};
+pub use elements::Elements;
 pub use encoder::{Encoder, Mark};
 pub use fixed::{FixedReader, FixedWriter};
 pub use fixed_seq::{FixedLengthError, FixedSeq};
 pub use flow::{LONG_RUN, Outlet, PIECE};
 pub(crate) use layout::padding;
-pub use layout::{FixedLayout, Layout};
+pub use layout::{FixedLayout, Layout, Viewed};
 pub use long_double::LongDouble;
 pub use mapped::mapped_size;
 pub use nilable::Nilable;
@@ -75,4 +77,5 @@ pub(crate) use spot::Spot;
 pub(crate) use swapped::{TILE, copy, swap, swap_here};
 pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet};
 pub use traits::{CdrDecode, CdrEncode};
+pub(crate) use value_state::{Chunks, ReadTables, ValueState, WrittenTables};
 pub use wide::{LoneSurrogate, WStr, WString};

@@ -7,22 +7,13 @@
 //! Therefore a decoder sees only the bytes up to the next boundary, and reads a value that does not fit there
 //! from the next fragment. Unfragmented messages have no overhead: for them the next boundary is the end.
 
-use super::decoder::Decoder;
+use super::decoder::{Decoder, Pieces};
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The phase at which the payload of a fragment starts, after twelve bytes of message header.
 pub(super) const FRAGMENT_PHASE: usize = 4;
-
-/// The fragments after the bytes that a decoder sees.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pieces<'a> {
-    /// Offsets of the fragments that are not reached yet.
-    starts: &'a [u32],
-    /// The number to add to an offset so that its alignment is that of its fragment.
-    pub(super) shift: usize,
-}
 
 impl<'a> Decoder<'a> {
     /// Returns this decoder for a message joined from GIOP 1.1 fragments. `starts` holds the offsets of the

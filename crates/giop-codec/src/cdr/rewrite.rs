@@ -19,9 +19,8 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::decoder::Decoder;
-use super::elements::Viewed;
 use super::fixed::{FixedReader, FixedWriter};
-use super::layout::FixedLayout;
+use super::layout::{FixedLayout, Viewed};
 use crate::{ByteOrder, DecodeError};
 
 /// Minimum size in bytes of a sequence that is rewritten. A shorter one is copied, because that takes less

@@ -14,8 +14,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::decoder::Decoder;
-use super::elements::Viewed;
-use super::layout::{FixedLayout, padding};
+use super::layout::{FixedLayout, Viewed, padding};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind};
 
 /// The locations of the bytes of a segmented message, in the order of the message.

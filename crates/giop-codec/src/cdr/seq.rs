@@ -271,6 +271,20 @@ impl Encoder {
     }
 }
 
+impl Decoder<'_> {
+    /// Reads `n` elements as a [`Seq`], without a count. The result is a view where byte order and memory
+    /// alignment allow, else a new vector that is filled in one pass.
+    ///
+    /// # Errors
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    pub fn read_seq<T: Element>(&mut self, n: usize) -> Result<Seq<T>, DecodeError> {
+        match self.view::<T>(n)? {
+            Some(octets) => Ok(Seq::from_checked(octets)),
+            None => self.read_fixed_vec(n).map(Seq::from),
+        }
+    }
+}
+
 impl<T: Element> CdrEncode for Seq<T> {
     /// Writes the count, then the elements ("Sequence") by [`Encoder::put_seq`].
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {

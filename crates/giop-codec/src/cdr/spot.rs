@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::decoder::{DecodeLimits, Decoder};
-use super::pieces::Pieces;
+use super::decoder::{DecodeLimits, Decoder, Pieces};
+
 use super::segments::Split;
 use crate::DecodeError;
 

@@ -4,6 +4,7 @@ use core::fmt;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::code_set_id::CodeSetId;
 use super::converted::ConvertedSet;
 use crate::Version;
 
@@ -71,6 +72,60 @@ impl CodeSets {
     #[inline]
     pub(crate) const fn in_encapsulation(self) -> CodeSets {
         CodeSets { char: self.char, wchar: Some(WCharSet::Utf16) }
+    }
+}
+
+impl CharSet {
+    /// The result of negotiation when client and server have no code set in common: all text is
+    /// `CODESET_INCOMPATIBLE` minor OMG 1.
+    pub const NOTHING: Self = Self::Converted(ConvertedSet::NOTHING);
+
+    /// Returns the set with that number in the registry, if this build has it. The feature `encoding_rs` adds
+    /// further sets.
+    pub fn from_id(id: CodeSetId) -> Option<Self> {
+        match id {
+            CodeSetId::ISO_8859_1 => Some(Self::Latin1),
+            CodeSetId::UTF_8 => Some(Self::Utf8),
+            id => ConvertedSet::from_id(id).map(Self::Converted),
+        }
+    }
+
+    /// Returns its number in the registry; if it has several, the usual one.
+    pub fn id(self) -> CodeSetId {
+        match self {
+            Self::Latin1 => CodeSetId::ISO_8859_1,
+            Self::Utf8 => CodeSetId::UTF_8,
+            Self::Converted(set) => set.id(),
+        }
+    }
+
+    /// Returns whether ASCII text has the same bytes as in UTF-8.
+    pub(crate) fn has_ascii(self) -> bool {
+        match self {
+            Self::Latin1 | Self::Utf8 => true,
+            Self::Converted(set) => set.has_ascii(),
+        }
+    }
+}
+
+impl WCharSet {
+    /// Returns the set with that number in the registry, if it is one of these.
+    pub fn from_id(id: CodeSetId) -> Option<Self> {
+        match id.0 {
+            0x0001_0109 => Some(Self::Utf16),
+            0x0001_0100..=0x0001_0102 => Some(Self::Ucs2),
+            0x0001_0104..=0x0001_0106 => Some(Self::Ucs4),
+            _ => None,
+        }
+    }
+
+    /// Returns its number in the registry; if it has several, the one that ORBs use.
+    pub fn id(self) -> CodeSetId {
+        match self {
+            Self::Utf16 => CodeSetId::UTF_16,
+            Self::Ucs2 => CodeSetId::UCS_2,
+            Self::Ucs4 => CodeSetId::UCS_4_LEVEL_3,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! of types in generated code. A recursive type is a graph without an ownership cycle, so nothing leaks. A
 //! received type code has at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
 
+mod cache;
 mod check;
 mod compact;
 mod compare;
@@ -22,6 +23,8 @@ mod typed;
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
+pub use cache::TypeCodeCache;
+pub(crate) use cache::TypeLookup;
 pub use check::CreateError;
 pub use decode::{MAX_LEVELS, MAX_NODES};
 pub use desc::{Definition, MemberDesc, Shape, TypeDesc, UnionMemberDesc, ValueMemberDesc};

@@ -44,17 +44,17 @@ impl<'a> Decoder<'a> {
 
     /// Restores the nesting in chunked values. Ids that were read remain known.
     pub(crate) fn return_to_nesting(&mut self, nesting: Option<Nesting<'a>>) {
-        let reading = self.reading();
+        let state = self.value_state();
         let (level, open, ended, chunks) = match nesting {
             Some(Nesting { level, open, ended, chunks }) => (level, open, ended, chunks),
             None => Default::default(),
         };
-        (reading.level, reading.open, reading.ended, reading.chunks) = (level, open, ended, chunks);
+        (state.level, state.open, state.ended, state.chunks) = (level, open, ended, chunks);
     }
 
     /// Returns whether a known value begins at this position.
     pub(crate) fn has_value_at(&self, position: usize) -> bool {
-        self.values.as_ref().is_some_and(|reading| {
+        self.values_read().is_some_and(|reading| {
             reading.passed.contains_key(&position) || reading.found(position).is_some()
         })
     }
@@ -75,7 +75,7 @@ impl<'a> Decoder<'a> {
         if !value.chunked || value.around.is_some() {
             return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
         }
-        let level = self.reading().level;
+        let level = self.value_state().level;
         self.leave_chunk();
         let (mut start, mut deep) = (None, level);
         loop {
@@ -84,7 +84,7 @@ impl<'a> Decoder<'a> {
             let start = *start.get_or_insert(at);
             let end = tag.wrapping_neg();
             let piece = if is_end(tag) && end <= level {
-                self.reading().ended = Some(end);
+                self.value_state().ended = Some(end);
                 return Ok(self.bytes_between(start, at));
             } else if is_end(tag) {
                 deep = deep.min(end - 1);
@@ -98,11 +98,10 @@ impl<'a> Decoder<'a> {
                 let ids = self.read_type_info(tag)?;
                 self.charge(2 * size_of::<(usize, Passed)>())?;
                 let phase = self.tag_phase();
-                let reading = self.reading();
                 // Later values may refer to it.
-                reading.passed.insert(at, Passed { level: deep, implied: None });
+                self.reading().passed.insert(at, Passed { level: deep, implied: None });
                 deep += 1;
-                Piece::Header(at, reading.names(ids).to_vec(), phase)
+                Piece::Header(at, self.names(ids).to_vec(), phase)
             } else {
                 return Err(self.malformed(at));
             };

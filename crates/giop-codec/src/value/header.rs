@@ -1,5 +1,6 @@
 //! The header of a value: its tag and type information ("Value Encoding").
 
+pub(super) use crate::cdr::is_end;
 use crate::typecode::WSTRING_VALUE;
 
 /// The id of the box of a `string`.
@@ -29,11 +30,6 @@ pub(super) const fn is_header(tag: u32) -> bool {
 /// Returns whether the tag is the length of a chunk.
 pub(super) const fn is_chunk(tag: u32) -> bool {
     0 < tag && tag < VALUE
-}
-
-/// Returns whether the tag is an end tag.
-pub(super) const fn is_end(tag: u32) -> bool {
-    tag >= 0x8000_0000
 }
 
 /// Returns whether the id is written even if the declared type is the value's own. Java ORBs always write the

@@ -1,5 +1,6 @@
 //! Values without a known Rust type, which are copied by their type codes from one stream to another.
 
+use core::ops::Range;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ pub(crate) type Again<'f, 'a> =
 impl<'a> Decoder<'a> {
     /// Returns the type with this repository id, if the context knows it.
     pub(super) fn find_factory(&self, id: &str) -> Option<&'static Factory> {
-        let made = || self.values.as_ref()?.made?.factories.find(id);
+        let made = || self.values_read()?.made.as_ref()?.factories.find(id);
         let found = self.factories().and_then(|factories| factories.find(id)).or_else(made);
         found.or_else(|| built_in(id))
     }
@@ -60,21 +61,26 @@ impl<'a> Decoder<'a> {
     /// Returns the type code of the value type with this repository id, if the context knows it.
     pub(crate) fn value_type(&self, id: &str) -> Option<TypeCode> {
         let known = self.find_factory(id).and_then(|factory| factory.desc).map(TypeCode::of_desc);
-        let made = || self.values.as_ref()?.made?.code(id).cloned();
+        let made = || self.values_read()?.made.as_ref()?.code(id).cloned();
         known.or_else(made).or_else(|| self.known_value_type(id))
     }
 
     /// Returns the types of the values of a locally created any.
-    pub(crate) fn made_types(&self) -> Option<&'a Arc<Made>> {
-        self.values.as_ref()?.made
+    pub(crate) fn made_types(&self) -> Option<&Arc<Made>> {
+        self.values_read()?.made.as_ref()
     }
 
     /// Returns this decoder with the types of locally created values.
-    pub(crate) fn with_made_types(mut self, made: Option<&'a Arc<Made>>) -> Decoder<'a> {
+    pub(crate) fn with_made_types(mut self, made: Option<&Arc<Made>>) -> Decoder<'a> {
         if made.is_some() {
-            self.reading().made = made;
+            self.reading().made = made.cloned();
         }
         self
+    }
+
+    /// Returns the repository ids of a header.
+    pub(super) fn names(&mut self, ids: Range<usize>) -> &[&'a str] {
+        self.value_state().names.get(ids).unwrap_or_default()
     }
 
     /// Reads the header of a value.
@@ -83,7 +89,7 @@ impl<'a> Decoder<'a> {
             Start::Null => Next::Null,
             Start::Back(target) => Next::Back(target),
             Start::Header(Header { at, chunked, ids, around }) => {
-                Next::New(Opened { at, chunked, around }, self.reading().names(ids).to_vec())
+                Next::New(Opened { at, chunked, around }, self.names(ids).to_vec())
             }
         })
     }
@@ -95,9 +101,8 @@ impl<'a> Decoder<'a> {
         value: Opened,
         implied: Option<&Arc<str>>,
     ) -> Result<(), DecodeError> {
-        let reading = self.reading();
-        let passed = Passed { level: reading.level, implied: implied.cloned() };
-        reading.passed.insert(value.at, passed);
+        let passed = Passed { level: self.value_state().level, implied: implied.cloned() };
+        self.reading().passed.insert(value.at, passed);
         self.enter_state(value.chunked, value.around.is_some())
     }
 
@@ -129,15 +134,15 @@ impl<'a> Decoder<'a> {
     ) -> Result<R, DecodeError> {
         let at = self.position();
         let Some(view) = self.look_at(position, level > 0)? else { return Err(self.malformed(at)) };
-        let reading = self.reading();
+        let state = self.value_state();
         let before = (
-            core::mem::replace(&mut reading.level, level),
-            core::mem::take(&mut reading.open),
-            reading.ended.take(),
+            core::mem::replace(&mut state.level, level),
+            core::mem::take(&mut state.open),
+            state.ended.take(),
         );
         let result = self.nested(f);
-        let reading = self.reading();
-        (reading.level, reading.open, reading.ended) = before;
+        let state = self.value_state();
+        (state.level, state.open, state.ended) = before;
         self.look_back(view);
         result
     }

@@ -1,6 +1,6 @@
 //! Decoding of values.
 
-use core::fmt;
+use core::any::Any;
 use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::header::{
 };
 use super::pass::Passed;
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
-use crate::cdr::{Chunks, Decoder};
+use crate::cdr::{Decoder, ReadTables, ValueState};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -21,27 +21,18 @@ const MAX_IDS: usize = 64;
 /// The values of a decoder's message. Positions count from the alignment origin, in ascending order in each
 /// list.
 #[derive(Default)]
-pub(crate) struct Reading<'a> {
-    pub(crate) chunks: Chunks<'a>,
-    /// Number of chunked values around the current position.
-    pub(super) level: u32,
-    /// The levels of the values that began inside of a chunk of the enclosing value, which continues after
-    /// them.
-    pub(super) open: Vec<u32>,
-    /// Values from this level on have ended, by an end tag that was read before their own end.
-    pub(super) ended: Option<u32>,
+pub(super) struct Reading {
     values: Vec<(usize, Found)>,
     /// Values from before the reader's position, read again out of anys.
     again: BTreeMap<usize, Found>,
     /// Values in anys, of which only the bytes are known.
     pub(super) passed: BTreeMap<usize, Passed>,
     /// The types of the values of a locally created any.
-    pub(super) made: Option<&'a Arc<Made>>,
-    /// Position of a repository id, and its index in `names`.
+    pub(super) made: Option<Arc<Made>>,
+    /// Position of a repository id, and its index in the names of the decoder's state.
     ids: Vec<(usize, usize)>,
     lists: Vec<(usize, Range<usize>)>,
     urls: Vec<(usize, ())>,
-    names: Vec<&'a str>,
     graphs: Vec<Arc<Graph>>,
     /// The graph that is being read: the last of `graphs`. A node is taken out while it is filled.
     nodes: Option<Vec<Option<Box<dyn Node>>>>,
@@ -90,32 +81,21 @@ struct Frame {
     around: Option<usize>,
 }
 
-/// A clone knows the complete values, but does not continue those that are being read.
-impl Clone for Reading<'_> {
-    fn clone(&self) -> Self {
-        Reading {
-            chunks: self.chunks.clone(),
-            level: self.level,
-            open: self.open.clone(),
-            ended: self.ended,
+impl ReadTables for Reading {
+    /// A clone knows the complete values, but does not continue those that are being read.
+    fn complete<'a>(&self, state: ValueState<'a, ()>) -> Box<ValueState<'a>> {
+        Box::new(state.with(Reading {
             values: self.values.clone(),
             again: self.again.clone(),
             passed: self.passed.clone(),
-            made: self.made,
+            made: self.made.clone(),
             ids: self.ids.clone(),
             lists: self.lists.clone(),
             urls: self.urls.clone(),
-            names: self.names.clone(),
             graphs: self.graphs.clone(),
             nodes: None,
             frames: Vec::new(),
-        }
-    }
-}
-
-impl fmt::Debug for Reading<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").field("values", &self.values.len()).finish_non_exhaustive()
+        }))
     }
 }
 
@@ -141,8 +121,19 @@ fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn reading(&mut self) -> &mut Reading<'a> {
-        self.values.get_or_insert_default()
+    /// Returns the state of value types.
+    pub(super) fn value_state(&mut self) -> &mut ValueState<'a> {
+        self.values.get_or_insert_with(|| Box::<ValueState<'a, Reading>>::default())
+    }
+
+    /// Returns the values that were read.
+    pub(super) fn reading(&mut self) -> &mut Reading {
+        Reading::of_mut(&mut self.value_state().tables)
+    }
+
+    /// Returns the values that were read, if there are any.
+    pub(super) fn values_read(&self) -> Option<&Reading> {
+        (&self.values.as_ref()?.tables as &dyn Any).downcast_ref()
     }
 
     pub(super) fn malformed(&self, at: usize) -> DecodeError {
@@ -151,8 +142,9 @@ impl<'a> Decoder<'a> {
 
     /// Reads a value with all values in it, or null, or an indirection to an earlier value.
     pub(super) fn read_value<V: ValueForm>(&mut self) -> Result<Option<Value<V>>, DecodeError> {
-        let floor = self.reading().frames.len();
-        if self.reading().nodes.is_some() {
+        let reading = self.reading();
+        let floor = reading.frames.len();
+        if reading.nodes.is_some() {
             // Inside of a member of a value: the caller's frames are on the stack.
             let (value, is_new) = self.begin_value()?;
             if is_new {
@@ -222,7 +214,9 @@ impl<'a> Decoder<'a> {
             return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
         }
         self.charge(factory.size.saturating_add(size_of::<Found>() + size_of::<Frame>() + 48))?;
-        let reading = self.reading();
+        let state = self.value_state();
+        let level = state.level;
+        let reading = Reading::of_mut(&mut state.tables);
         if reading.nodes.is_none() {
             reading.nodes = Some(Vec::new());
             reading.graphs.push(Arc::default());
@@ -230,7 +224,7 @@ impl<'a> Decoder<'a> {
         let nodes = reading.nodes.get_or_insert_default();
         let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         nodes.push(Some((factory.new)()));
-        let found = Found { graph: reading.graphs.len() - 1, node, level: reading.level, factory };
+        let found = Found { graph: reading.graphs.len() - 1, node, level, factory };
         // A value in an any may have been read before the whole any. It then remains that value.
         let mut known = found;
         if reading.values.last().is_none_or(|(last, _)| *last < at) {
@@ -243,7 +237,6 @@ impl<'a> Decoder<'a> {
         let skips = truncated || factory.custom;
         reading.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
         known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
-        let reading = self.reading();
         let value = reading.handle(known);
         self.enter_state(chunked, around.is_some())?;
         Ok(value)
@@ -259,7 +252,7 @@ impl<'a> Decoder<'a> {
             _ => {}
         }
         let chunked = tag & CHUNKED != 0;
-        if !is_header(tag) || (self.reading().level > 0 && !chunked && around.is_none()) {
+        if !is_header(tag) || (self.value_state().level > 0 && !chunked && around.is_none()) {
             return Err(self.malformed(at));
         }
         let ids = self.read_type_info(tag)?;
@@ -273,12 +266,12 @@ impl<'a> Decoder<'a> {
     /// Begins a state. `open` is set inside of a chunk of the enclosing value.
     pub(super) fn enter_state(&mut self, chunked: bool, open: bool) -> Result<(), DecodeError> {
         if chunked {
-            let reading = self.reading();
-            reading.level += 1;
+            let state = self.value_state();
+            state.level += 1;
             if open {
-                reading.open.push(reading.level);
+                state.open.push(state.level);
             }
-            if reading.level == 1 {
+            if state.level == 1 {
                 self.begin_chunks()?;
             }
             self.await_chunk();
@@ -307,7 +300,7 @@ impl<'a> Decoder<'a> {
     /// is returned too.
     fn value_tag(&mut self) -> Result<(u32, Option<usize>), DecodeError> {
         while self.in_chunks() && !self.has_in_chunk(4) {
-            if self.reading().ended.is_some() {
+            if self.value_state().ended.is_some() {
                 return Err(self.error(DecodeErrorKind::Malformed));
             }
             self.leave_chunk();
@@ -363,17 +356,16 @@ impl<'a> Decoder<'a> {
     /// Reads a repository id and returns its index in `names`.
     fn read_id(&mut self) -> Result<usize, DecodeError> {
         let (at, text) = self.read_text()?;
-        let reading = self.reading();
+        let state = self.value_state();
+        let reading = Reading::of_mut(&mut state.tables);
         match text {
             Some(text) if text.len() > MAX_REPOSITORY_ID => {
                 Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at))
             }
             Some(text) => {
-                let index = reading.names.len();
+                let index = state.names.len();
                 let text = core::str::from_utf8(text);
-                reading
-                    .names
-                    .push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
+                state.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
                 note(&mut reading.ids, at, index);
                 Ok(index)
             }
@@ -395,13 +387,13 @@ impl<'a> Decoder<'a> {
         let mut listed = Vec::with_capacity(count as usize);
         for _ in 0..count {
             let index = self.read_id()?;
-            listed.extend(self.reading().names.get(index).copied());
+            listed.extend(self.value_state().names.get(index).copied());
         }
-        let reading = self.reading();
-        let first = reading.names.len();
-        reading.names.extend(listed);
-        let list = first..reading.names.len();
-        note(&mut reading.lists, at, list.clone());
+        let state = self.value_state();
+        let first = state.names.len();
+        state.names.extend(listed);
+        let list = first..state.names.len();
+        note(&mut Reading::of_mut(&mut state.tables).lists, at, list.clone());
         Ok(list)
     }
 
@@ -425,7 +417,7 @@ impl<'a> Decoder<'a> {
         at: usize,
     ) -> Result<(&'static Factory, bool), DecodeError> {
         let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, at);
-        let names = self.values.as_ref().and_then(|reading| reading.names.get(ids)).unwrap_or_default();
+        let names = self.values.as_ref().and_then(|state| state.names.get(ids)).unwrap_or_default();
         if names.is_empty() && implied.is_none() {
             return V::FACTORY.map(|factory| (factory, false)).ok_or(unknown);
         }
@@ -478,18 +470,18 @@ impl<'a> Decoder<'a> {
     /// Skips the rest of the innermost chunked value, whose known part was read, and its end tag. `around` is
     /// the end of the chunk in which the value began.
     fn end_chunked(&mut self, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
-        let level = self.reading().level;
+        let level = self.value_state().level;
         if self.has_in_chunk(1) && !skips {
             return Err(self.error(DecodeErrorKind::Malformed));
         }
-        if self.reading().ended.is_none() {
+        if self.value_state().ended.is_none() {
             self.skip_to_end(level, skips, around)?;
         }
-        let reading = self.reading();
-        reading.open.pop_if(|open| *open == level);
-        reading.ended = reading.ended.filter(|ended| *ended < level);
-        reading.level = level.saturating_sub(1);
-        if reading.level == 0 {
+        let state = self.value_state();
+        state.open.pop_if(|open| *open == level);
+        state.ended = state.ended.filter(|ended| *ended < level);
+        state.level = level.saturating_sub(1);
+        if state.level == 0 {
             self.end_chunks();
         } else {
             self.await_chunk();
@@ -508,7 +500,7 @@ impl<'a> Decoder<'a> {
             if is_end(tag) && around.is_some() {
                 // TAO restarts levels inside of an open chunk.
                 if end == 1 || (end == level && self.is_at_chunk_end(around)) {
-                    self.reading().ended = Some(level);
+                    self.value_state().ended = Some(level);
                     return Ok(());
                 }
             } else if is_end(tag) {
@@ -517,7 +509,7 @@ impl<'a> Decoder<'a> {
                     continue;
                 }
                 if end <= level {
-                    self.reading().ended = Some(end);
+                    self.value_state().ended = Some(end);
                     return Ok(());
                 }
                 deep = end - 1;
@@ -534,16 +526,12 @@ impl<'a> Decoder<'a> {
     }
 }
 
-impl<'a> Reading<'a> {
-    /// Returns whether a tag is the end tag of a level that no value has, or of a base of a value inside of
-    /// an open chunk. TAO ends the state of each base with such a tag, and restarts levels in an open chunk.
-    pub(crate) fn ends_nothing(&self, tag: u32) -> bool {
-        is_end(tag) && (tag.wrapping_neg() > self.level || self.open.last() == Some(&self.level))
-    }
-
-    /// Returns whether the current value has already ended, by the end tag of a nested one.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended.is_some()
+impl Reading {
+    /// Returns the tables of a decoder, which are always these.
+    fn of_mut(tables: &mut dyn ReadTables) -> &mut Reading {
+        (tables as &mut dyn Any)
+            .downcast_mut()
+            .unwrap_or_else(|| unreachable!("only this module creates the tables"))
     }
 
     /// Returns the nesting level in chunked values, and the repository id, of the instantiated value at this
@@ -551,11 +539,6 @@ impl<'a> Reading<'a> {
     pub(super) fn found(&self, position: usize) -> Option<(u32, &'static str)> {
         let found = find(&self.values, position).or_else(|| self.again.get(&position))?;
         Some((found.level, found.factory.repository_id))
-    }
-
-    /// Returns the repository ids of a header.
-    pub(super) fn names(&self, ids: Range<usize>) -> &[&'a str] {
-        self.names.get(ids).unwrap_or_default()
     }
 
     fn node(&mut self, index: u32) -> Option<&mut Option<Box<dyn Node>>> {

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::concrete;
-use crate::cdr::DecodeContext;
+use super::{DecodeContext, concrete};
 use crate::typecode::TypeCode;
 
 /// Value types by their repository ids, for values that are read without compiled types. A peer may send one

@@ -1,5 +1,6 @@
 //! Encoding of values.
 
+use core::any::Any;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use std::borrow::Cow;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use super::graph::Graph;
 use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_always_named, is_explicit};
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
-use crate::cdr::{CdrEncode, Encoder, Nilable};
+use crate::cdr::{CdrEncode, Encoder, Nilable, WrittenTables};
 use crate::{EncodeError, EncodeErrorKind};
 
 /// Maximum nesting of values in members that are not [parts](super::ValuePart), including the outermost one.
@@ -18,7 +19,7 @@ const DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
 /// The values of an encoder's message. Positions count from the alignment origin.
 #[derive(Default)]
-pub(crate) struct Writing {
+pub(super) struct Writing {
     values: HashMap<Place, usize>,
     pub(super) ids: HashMap<Cow<'static, str>, usize>,
     /// Positions of id lists, by the first id.
@@ -79,16 +80,17 @@ struct Chunk {
     start: usize,
 }
 
-impl Writing {
-    /// Forgets everything written from a position on.
-    pub(crate) fn forget_from(&mut self, position: usize) {
+impl WrittenTables for Writing {
+    fn forget_from(&mut self, position: usize) {
         self.values.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
         self.lists.retain(|_, at| *at < position);
         self.passed_lists.retain(|_, at| *at < position);
         self.end = None;
     }
+}
 
+impl Writing {
     /// Returns the types of all values that were written.
     fn take_types(&mut self) -> Made {
         let mut types = core::mem::take(&mut self.made);
@@ -115,11 +117,14 @@ impl Encoder {
 
     /// Returns the types of all values that were written; `None` if there were none.
     pub(crate) fn take_value_types(&mut self) -> Option<Made> {
-        self.values.as_mut().map(|values| values.take_types())
+        self.values.is_some().then(|| self.writing().take_types())
     }
 
     pub(super) fn writing(&mut self) -> &mut Writing {
-        self.values.get_or_insert_default()
+        let values = self.values.get_or_insert_with(|| Box::<Writing>::default());
+        (&mut **values as &mut dyn Any)
+            .downcast_mut()
+            .unwrap_or_else(|| unreachable!("only this module creates the tables"))
     }
 
     /// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value is
@@ -283,10 +288,11 @@ impl Encoder {
             Ok(true) => self.put_states(floor),
             other => other.map(|_| ()),
         };
-        match &mut self.values {
-            Some(writing) if result.is_ok() => writing.depth -= 1,
+        if result.is_ok() {
+            self.writing().depth -= 1;
+        } else {
             // The value is incomplete, so that nothing in it may be referred to.
-            values => *values = None,
+            self.forget_values();
         }
         result
     }

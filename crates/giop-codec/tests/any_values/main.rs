@@ -12,10 +12,10 @@ mod values;
 
 use bytes::Bytes;
 use giop_codec::any::{Any, AnyError};
-use giop_codec::cdr::{CdrDecode, CdrEncode, DecodeContext, Decoder, Encoder, Seq};
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, Seq};
 use giop_codec::ior::Ior;
 use giop_codec::typecode::{Definition, Shape, TcKind, TypeCode, TypeDesc, Typed};
-use giop_codec::value::{Factories, GraphBuilder, Value, ValueBase};
+use giop_codec::value::{DecodeContext, Factories, GraphBuilder, Value, ValueBase};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 use values::*;
 

@@ -3,8 +3,7 @@
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use giop_codec::cdr::TypeCodeCache;
-use giop_codec::typecode::TypeCode;
+use giop_codec::typecode::{TypeCode, TypeCodeCache};
 use papaya::{Equivalent, HashMap};
 
 /// The maximum number of cached type codes. Further ones are decoded each time.

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use giop_codec::any::Any;
-use giop_codec::cdr::{DecodeContext, InvalidText, TypeCodeCache};
+use giop_codec::cdr::InvalidText;
 use giop_codec::ior::Ior;
-use giop_codec::typecode::TypeCode;
-use giop_codec::value::{Factories, ValueTypes};
+use giop_codec::typecode::{TypeCode, TypeCodeCache};
+use giop_codec::value::{DecodeContext, Factories, ValueTypes};
 
 use crate::dynamic::cache::TypeCodes;
 use crate::dynamic::offload::Permits;

@@ -160,8 +160,9 @@ impl<V: ValueForm> AbstractForm for Abstract<V> {
 mod tests {
     use std::sync::Arc;
 
-    use giop_codec::cdr::{CharSet, CodeSets, DecodeContext, InvalidText};
+    use giop_codec::cdr::{CharSet, CodeSets, InvalidText};
     use giop_codec::ior::{IiopProfile, Ior};
+    use giop_codec::value::DecodeContext;
     use giop_codec::{ByteOrder, Version};
 
     use super::*;

@@ -1,0 +1,208 @@
+//! Text in code sets that need conversion, in both directions.
+
+use super::converted::{ConvertedSet, Way};
+use super::decoder::Decoder;
+use super::encoder::Encoder;
+use super::text::{WChar, WCharSet};
+use super::wide::{WStr, WString};
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+
+impl Encoder {
+    /// Writes a `string` in a set that needs conversion.
+    #[cold]
+    pub(super) fn put_converted(&mut self, set: ConvertedSet, text: &str) -> Result<(), EncodeError> {
+        if text.as_bytes().contains(&0) {
+            return Err(EncodeErrorKind::EmbeddedNul.into());
+        }
+        match set.way() {
+            Way::Octets { encode, .. } => {
+                self.put_len(text.chars().count() + 1)?;
+                for c in text.chars() {
+                    self.put_u8(encode(c).ok_or(EncodeErrorKind::CharNotInCodeSet)?);
+                }
+                self.put_u8(0);
+                Ok(())
+            }
+            #[cfg(feature = "encoding_rs")]
+            Way::Library(encoding) => self.put_by_library(encoding, text),
+            Way::Never => Err(EncodeErrorKind::NoCodeSet.into()),
+        }
+    }
+
+    #[cfg(feature = "encoding_rs")]
+    fn put_by_library(
+        &mut self,
+        encoding: &'static encoding_rs::Encoding,
+        text: &str,
+    ) -> Result<(), EncodeError> {
+        use encoding_rs::EncoderResult;
+
+        self.put_u32(0);
+        let length_at = self.head().len() - 4;
+        let (mut encoder, mut rest, mut piece) = (encoding.new_encoder(), text, [0; 256]);
+        loop {
+            let (result, read, written) =
+                encoder.encode_from_utf8_without_replacement(rest, &mut piece, true);
+            self.put_raw(piece.get(..written).unwrap_or_default());
+            match result {
+                EncoderResult::InputEmpty => break,
+                EncoderResult::OutputFull => rest = rest.get(read..).unwrap_or_default(),
+                EncoderResult::Unmappable(_) => return Err(EncodeErrorKind::CharNotInCodeSet.into()),
+            }
+        }
+        self.put_u8(0);
+        let length = self.head().len() - length_at - 4;
+        let length = u32::try_from(length).map_err(|_| EncodeErrorKind::TooLong)?;
+        self.patch_u32(length_at, length);
+        Ok(())
+    }
+
+    /// Writes a `wstring` without NUL in another set than UTF-16. Returns `None` if it is written like
+    /// UTF-16.
+    #[cold]
+    pub(super) fn put_converted_wide(
+        &mut self,
+        set: WCharSet,
+        text: WStr<'_>,
+    ) -> Option<Result<(), EncodeError>> {
+        match set {
+            WCharSet::Utf16 => None,
+            WCharSet::Ucs2 if text.code_points().all(|c| c <= 0xffff) => None,
+            WCharSet::Ucs2 => Some(Err(EncodeErrorKind::CharNotInCodeSet.into())),
+            WCharSet::Ucs4 => Some(self.put_ucs_4(text)),
+        }
+    }
+
+    fn put_ucs_4(&mut self, text: WStr<'_>) -> Result<(), EncodeError> {
+        let count = text.code_points().count();
+        if self.version() == Version::V1_1 {
+            self.put_len(count + 1)?;
+            text.code_points().for_each(|c| self.put_u32(c));
+            self.put_u32(0);
+            return Ok(());
+        }
+        self.put_len(count.saturating_mul(4))?;
+        for c in text.code_points() {
+            self.put_ucs_4_octets(c);
+        }
+        Ok(())
+    }
+
+    /// Writes a `wchar` in UCS-4.
+    #[cold]
+    pub(super) fn put_ucs_4_char(&mut self, unit: WChar) {
+        if self.version() == Version::V1_1 {
+            self.put_u32(u32::from(unit.0));
+        } else {
+            self.put_u8(4);
+            self.put_ucs_4_octets(u32::from(unit.0));
+        }
+    }
+
+    /// Writes a code point unaligned, in the byte order of the stream, like omniORB.
+    fn put_ucs_4_octets(&mut self, c: u32) {
+        let octets = match self.order() {
+            ByteOrder::Big => c.to_be_bytes(),
+            ByteOrder::Little => c.to_le_bytes(),
+        };
+        self.put_raw(&octets);
+    }
+}
+
+impl Decoder<'_> {
+    /// Converts the bytes of a `string`, which was read including its NUL.
+    #[cold]
+    pub(super) fn converted(&mut self, set: ConvertedSet, octets: &[u8]) -> Result<String, DecodeError> {
+        let start = self.position().saturating_sub(octets.len() + 1);
+        let fail = |at: usize| DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start + at);
+        match set.way() {
+            Way::Octets { decode, .. } => {
+                let mut len = 0_usize;
+                for (at, octet) in octets.iter().enumerate() {
+                    len += decode(*octet).ok_or_else(|| fail(at))?.len_utf8();
+                }
+                self.charge(len)?;
+                Ok(octets.iter().filter_map(|octet| decode(*octet)).collect())
+            }
+            #[cfg(feature = "encoding_rs")]
+            Way::Library(encoding) => {
+                // No character takes more than three times as many bytes in UTF-8 as in these sets.
+                self.charge(octets.len().saturating_mul(3))?;
+                let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
+                Ok(text.ok_or_else(|| fail(0))?.into_owned())
+            }
+            Way::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
+        }
+    }
+
+    /// Reads a `wstring` in UCS-4.
+    #[cold]
+    pub(super) fn read_ucs_4(&mut self) -> Result<WString, DecodeError> {
+        let (start, octets) = if self.version() == Version::V1_1 {
+            let count = self.read_len(4)?;
+            let start = self.position();
+            let octets = self.take(count * 4)?;
+            match octets.split_last_chunk::<4>() {
+                None => (start, octets),
+                Some((text, [0, 0, 0, 0])) => (start, text),
+                Some(_) => return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
+            }
+        } else {
+            let len = self.read_len(1)?;
+            (self.position(), self.take(len)?)
+        };
+        let wrong = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
+        let (chars, odd) = octets.as_chunks::<4>();
+        if !odd.is_empty() {
+            return Err(wrong);
+        }
+        let c = match self.order() {
+            ByteOrder::Big => u32::from_be_bytes,
+            ByteOrder::Little => u32::from_le_bytes,
+        };
+        // A character becomes at most four bytes of UTF-8 or UTF-16.
+        self.charge(octets.len())?;
+        let (mut text, mut units) = (String::with_capacity(chars.len()), None);
+        for octets in chars {
+            let number = c(*octets);
+            let c = match (char::from_u32(number), u16::try_from(number)) {
+                (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
+                (Some(c), _) => c,
+                // A lone half of a surrogate pair.
+                (None, Ok(half)) => {
+                    units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
+                    continue;
+                }
+                (None, Err(_)) => self.replacement(wrong.kind, start)?,
+            };
+            match &mut units {
+                None => text.push(c),
+                Some(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
+            }
+        }
+        Ok(units.map_or_else(|| WString::from(text), WString::from_units))
+    }
+
+    /// Reads a `wchar` in UCS-4.
+    #[cold]
+    pub(super) fn read_ucs_4_char(&mut self) -> Result<WChar, DecodeError> {
+        let start = self.position();
+        let number = if self.version() == Version::V1_1 {
+            self.read_u32()?
+        } else {
+            let len = usize::from(self.read_u8()?);
+            let Ok(octets) = <[u8; 4]>::try_from(self.take(len)?) else {
+                return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
+            };
+            match self.order() {
+                ByteOrder::Big => u32::from_be_bytes(octets),
+                ByteOrder::Little => u32::from_le_bytes(octets),
+            }
+        };
+        match (char::from_u32(number), u16::try_from(number)) {
+            (_, Ok(unit)) => Ok(WChar(unit)),
+            (Some(_), Err(_)) => Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start)),
+            (None, Err(_)) => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What decoders find about types in their context: cached type codes, and known value types.
+
+use core::any::Any;
+
+use super::TypeCode;
+use crate::cdr::Decoder;
+
+/// A cache of type codes by their encoding, so that a repeated one is decoded once.
+pub trait TypeCodeCache: Send + Sync {
+    /// Returns the cached type code of that kind and encapsulation. The encapsulation includes its byte order
+    /// flag.
+    fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode>;
+
+    /// Stores a type code that was not found and has been decoded.
+    fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode);
+}
+
+/// The functions that find types in a context of one Rust type.
+pub(crate) struct TypeLookup {
+    pub(crate) type_codes: for<'c> fn(&'c dyn Any) -> Option<&'c dyn TypeCodeCache>,
+    /// Finds the type code of a value type by its repository id.
+    pub(crate) value_type: fn(&dyn Any, &str) -> Option<TypeCode>,
+    /// Finds the value types that have a Rust type. Their module knows the type of the result.
+    pub(crate) factories: for<'c> fn(&'c dyn Any) -> Option<&'c dyn Any>,
+}
+
+impl<'a> Decoder<'a> {
+    /// Returns the context, and the functions that find types in it.
+    pub(crate) fn type_lookup(&self) -> Option<(&'a dyn Any, &'static TypeLookup)> {
+        let context = self.any_context()?;
+        Some((context, context.lookup().downcast_ref()?))
+    }
+
+    /// Returns the type code cache of the context.
+    pub(super) fn type_codes(&self) -> Option<&'a dyn TypeCodeCache> {
+        let (context, lookup) = self.type_lookup()?;
+        (lookup.type_codes)(context)
+    }
+}
