@@ -1,5 +1,5 @@
-//! Which test proves which rule of the OMG's texts: `tests/conformance/clauses.tsv` is compared with the citations in the
-//! tests.
+//! Which test proves which rule of the OMG's texts: `tests/conformance/clauses.tsv` is compared with
+//! the citations in the tests.
 //!
 //! Every row has a test that cites it, or a reason. `BLESS=1` writes `docs/CONFORMANCE.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

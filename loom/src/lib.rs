@@ -104,7 +104,7 @@ impl Object {
                 let entered = self.enter();
                 if !entered {
                     self.leave();
-                    assert!(self.count.enter_again(), "the object has not ended while this one runs");
+                    assert!(self.count.enter_nested(), "the object has not ended while this one runs");
                 }
                 self.run();
                 self.leave();

@@ -91,7 +91,8 @@ impl ClientSlot {
 }
 
 /// Test `clients`: `work.calls()` calls in all, by `work.depth` clients at once, each with a thread and a
-/// connection of its own. `client` runs one of them: it connects, and returns the result of [`ClientSlot::run`].
+/// connection of its own. `client` runs one of them: it connects, and returns the result of
+/// [`ClientSlot::run`].
 ///
 /// # Errors
 /// A client fails, or the threads cannot be started.

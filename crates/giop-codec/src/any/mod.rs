@@ -167,7 +167,7 @@ impl Any {
 
     /// Returns the value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`. A reference of
     /// any interface can also be returned as one to an object (`Any::to_object`). A value of a value type can
-    /// also be returned as one of a base, or as a [`ValueBase`](crate::value::ValueBase). If the program does
+    /// also be returned as one of a base, or as a [`ValueBase`]. If the program does
     /// not know its type, it is then truncated, if its type code permits that.
     ///
     /// Sequences of bytes and numbers in the result are views of the any's memory.

@@ -7,7 +7,7 @@ use super::code_set_id::CodeSetId;
 use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
 
 /// A code set of `char` and `string` other than ISO 8859-1 and UTF-8, converted by a table: see
-/// [`CharSet::from_id`].
+/// [`CharSet::from_id`](crate::cdr::CharSet::from_id).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConvertedSet(Table);
 

@@ -276,7 +276,7 @@ impl Decoder<'_> {
     /// alignment allow, else a new vector that is filled in one pass.
     ///
     /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    /// [`EndOfData`](crate::DecodeErrorKind::EndOfData), [`AllocLimit`](crate::DecodeErrorKind::AllocLimit).
     pub fn read_seq<T: Element>(&mut self, n: usize) -> Result<Seq<T>, DecodeError> {
         match self.view::<T>(n)? {
             Some(octets) => Ok(Seq::from_checked(octets)),

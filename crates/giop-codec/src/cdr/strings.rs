@@ -188,7 +188,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads an IDL `string` in the transmission code set. The
-    /// [context](crate::cdr::DecodeContext::invalid_text) defines how bytes that are not valid in it are
+    /// [context](crate::value::DecodeContext::invalid_text) defines how bytes that are not valid in it are
     /// handled. By default, they are an error.
     ///
     /// # Errors

@@ -28,8 +28,9 @@ impl CdrDecode for TypeCode {
     const MIN_SIZE: usize = 4;
 
     /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Names are copied, because a type code outlives
-    /// the message that contained it. If the context [has](crate::value::DecodeContext::type_codes) a type code
-    /// with the same encoding, that one is returned without decoding.
+    /// the message that contained it. If the context
+    /// [has](crate::value::DecodeContext::type_codes) a type code with the same encoding, that one is
+    /// returned without decoding.
     fn decode(d: &mut Decoder<'_>) -> Result<TypeCode, DecodeError> {
         // Fast path: most type codes are of a basic kind.
         let kind = d.read_u32()?;

@@ -33,7 +33,7 @@ pub(super) struct Counts {
     pub(super) denied: AtomicU64,
 }
 
-/// Counters of callers: [`Orb::csi_stats`].
+/// Counters of callers: [`Orb::csi_stats`](crate::Orb::csi_stats).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CsiStats {

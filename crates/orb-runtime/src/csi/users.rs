@@ -22,7 +22,7 @@ use crate::transport::Peer;
 ///
 /// Each line is a user: the name, a colon, and the hash as a PHC string
 /// (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines, and those that begin with `#`, are ignored.
-/// [`line`](Self::line) creates a line, and so does the program `argon2`.
+/// [`hash_entry`](Self::hash_entry) creates a line, and so does the program `argon2`.
 #[derive(Clone)]
 pub struct Users {
     shared: Arc<Shared>,

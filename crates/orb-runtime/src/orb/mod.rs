@@ -37,7 +37,7 @@ use crate::transport::TransportStats;
 ///
 /// Cloning is cheap, and all clones are the same ORB. When the last clone is dropped, the ORB closes at once,
 /// without the drain of [`shutdown`](Self::shutdown). The ORB has no global state, and starts no thread
-/// unless [`Transport::IoUringThreads`] is configured.
+/// unless [`Transport::IoUringThreads`](crate::Transport::IoUringThreads) is configured.
 #[doc(alias = "CORBA::ORB")]
 #[derive(Clone)]
 pub struct Orb {

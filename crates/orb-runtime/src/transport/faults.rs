@@ -11,8 +11,8 @@ use crate::transport::pipe::{Cut, PipeFaults};
 /// The environment variable that replays one seed.
 const REPLAY: &str = "ZORB_FAULTS";
 
-/// A script of faults for the connections of a [`Pair`](super::Pair). The faults of each connection follow
-/// from a seed and the connection's number, so a failed run can be replayed with its seed.
+/// A script of faults for the connections of a [`Pair`](crate::testing::Pair). The faults of each connection
+/// follow from a seed and the connection's number, so a failed run can be replayed with its seed.
 ///
 /// By default, the script is harmless: bytes arrive late and in pieces of any size. Replies of several
 /// connections may therefore arrive in another order than their requests, and every call still succeeds.

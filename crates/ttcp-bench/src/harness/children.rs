@@ -78,8 +78,8 @@ impl Children {
         self.grace = grace.unwrap_or(GRACE);
     }
 
-    /// Turns SIGINT, SIGTERM and SIGHUP into events: [`ProcessEvent::Interrupted`]. Affects the whole program,
-    /// permanently.
+    /// Turns SIGINT, SIGTERM and SIGHUP into events: [`ProcessEvent::Interrupted`]. Affects the whole
+    /// program, permanently.
     ///
     /// # Errors
     /// The signal handlers or their thread cannot be set up.

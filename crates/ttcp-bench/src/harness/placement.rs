@@ -28,14 +28,14 @@ impl Placement {
         Placement { host: "127.0.0.1".to_owned(), server: Vec::new(), client: Vec::new(), shell: None }
     }
 
-    /// Returns a placement with servers at that address of this machine, where each side's commands have these
-    /// prefixes.
+    /// Returns a placement with servers at that address of this machine, where each side's commands have
+    /// these prefixes.
     pub(crate) fn over_link(host: &str, server: Vec<String>, client: Vec<String>) -> Placement {
         Placement { host: host.to_owned(), server, client, shell: None }
     }
 
-    /// Returns a placement with servers at that address of another machine, where `shell` runs a line that is its
-    /// last argument.
+    /// Returns a placement with servers at that address of another machine, where `shell` runs a line that
+    /// is its last argument.
     pub(crate) fn remote(host: &str, shell: Vec<String>) -> Placement {
         Placement { host: host.to_owned(), server: Vec::new(), client: Vec::new(), shell: Some(shell) }
     }
