@@ -14,8 +14,8 @@ use giop_codec::{ByteOrder, Version};
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::Runtime;
 use zorb::dynamic::{
-    DynamicReply, DynServant, DynamicException, Interface, Mode, NamedValue, OperationInfo, ParamInfo, Request,
-    ServerRequest,
+    DynServant, DynamicException, DynamicReply, Interface, Mode, NamedValue, OperationInfo, ParamInfo,
+    Request, ServerRequest,
 };
 use zorb::testing::{Pair, pair};
 use zorb::{Any, CompletionStatus, ObjectRef, Servant, SystemExceptionKind, TcKind, TypeCode};
