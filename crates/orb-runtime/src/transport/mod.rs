@@ -10,8 +10,8 @@ mod calls;
 mod calls;
 pub(crate) mod faults;
 pub(crate) mod last;
-#[cfg(unix)]
 pub(crate) mod loans;
+#[cfg(unix)]
 mod low_water;
 pub(crate) mod pipe;
 mod tcp;
