@@ -8,7 +8,7 @@
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
-use super::value_state::{Chunks, ValueState};
+use super::value_state::{Chunks, ReadState};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Longs from this one on are value tags.
@@ -19,7 +19,7 @@ pub(crate) const fn is_end(tag: u32) -> bool {
     tag >= 0x8000_0000
 }
 
-impl<T: ?Sized> ValueState<'_, T> {
+impl<T: ?Sized> ReadState<'_, T> {
     /// Returns whether a tag is the end tag of a level that no value has, or of a base of a value inside of
     /// an open chunk. TAO ends the state of each base with such a tag, and restarts levels in an open chunk.
     fn ends_nothing(&self, tag: u32) -> bool {

@@ -15,6 +15,10 @@ pub(crate) trait Context: Any + Send + Sync {
     /// Returns the treatment of text that is not valid in its code set.
     fn on_invalid_text(&self) -> InvalidText;
 
+    /// Returns the value types that a peer may send where one of their bases is expected. The module of value
+    /// types knows the type of the result.
+    fn known_factories(&self) -> Option<&dyn Any>;
+
     /// Returns the functions that find other things in a context of this Rust type. The modules above define
     /// their type.
     fn lookup(&self) -> &'static (dyn Any + Send + Sync);

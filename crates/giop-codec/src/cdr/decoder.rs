@@ -8,7 +8,7 @@ use super::layout::{FixedLayout, Viewed, padding};
 use super::rewrite::Rewrites;
 use super::segments::Split;
 use super::text::CodeSets;
-use super::value_state::ValueState;
+use super::value_state::ReadState;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
 /// The limits of a decoder for data from the network.
@@ -77,7 +77,7 @@ pub struct Decoder<'a> {
     /// The rewrites that may be made in `data`; `None` in an encapsulation, whose offsets differ.
     pub(crate) rewrites: Option<&'a Rewrites>,
     /// The state of value types; `None` before the first value.
-    pub(crate) values: Option<Box<ValueState<'a>>>,
+    pub(crate) values: Option<Box<ReadState<'a>>>,
 }
 
 /// The GIOP 1.1 fragments after the bytes that a decoder sees.

@@ -10,7 +10,7 @@ use super::flow::Flow;
 use super::layout::padding;
 use super::mapped::mapped_size;
 use super::text::CodeSets;
-use super::value_state::WrittenTables;
+use super::value_state::WriteState;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
 /// Minimum length of buffers that [`Encoder::put_shared`] shares. Shorter ones are copied, because gathering
@@ -62,8 +62,8 @@ pub struct Encoder {
     copied: usize,
     /// Handles of the memory of large runs. A block is free if its handle is the only one.
     pub(super) blocks: Vec<Bytes>,
-    /// The table of values that were written; `None` before the first one.
-    pub(crate) values: Option<Box<dyn WrittenTables>>,
+    /// The state of value types; `None` before the first value.
+    pub(crate) values: Option<Box<WriteState>>,
     /// Whether a tag ends the state of each base of a chunked value, as TAO expects.
     pub(crate) ends_bases: bool,
     pub(super) keeping: Keeping,

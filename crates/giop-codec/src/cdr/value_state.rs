@@ -13,7 +13,7 @@ pub(crate) struct Chunks<'a> {
 }
 
 /// The state of a decoder in a message with value types, in one allocation with the tables of the values.
-pub(crate) struct ValueState<'a, T: ?Sized = dyn ReadTables> {
+pub(crate) struct ReadState<'a, T: ?Sized = dyn ReadTables> {
     pub(crate) chunks: Chunks<'a>,
     /// Number of chunked values around the current position.
     pub(crate) level: u32,
@@ -30,7 +30,35 @@ pub(crate) struct ValueState<'a, T: ?Sized = dyn ReadTables> {
 /// The tables of the values that a decoder has read.
 pub(crate) trait ReadTables: Any + Send + Sync {
     /// Completes the state of a clone of the decoder with a copy of these tables.
-    fn complete<'a>(&self, state: ValueState<'a, ()>) -> Box<ValueState<'a>>;
+    fn complete<'a>(&self, state: ReadState<'a, ()>) -> Box<ReadState<'a>>;
+}
+
+/// The state of an encoder in a message with value types, in one allocation with the tables of the values.
+#[derive(Debug, Default)]
+pub(crate) struct WriteState<T: ?Sized = dyn WrittenTables> {
+    /// Nesting of values in members that are written as a whole.
+    pub(crate) depth: usize,
+    /// Number of enclosing chunked values.
+    pub(crate) level: u32,
+    /// The open chunk.
+    pub(crate) chunk: Option<OpenChunk>,
+    /// The level and chunk around each chunked value, if such a value is encoded independently of the
+    /// enclosing ones.
+    pub(crate) around: Vec<(u32, Option<OpenChunk>)>,
+    /// The last end tag: its index in the head, and the position after it.
+    pub(crate) end: Option<(usize, usize)>,
+    pub(crate) tables: T,
+}
+
+/// A chunk that is being written.
+#[derive(Debug)]
+pub(crate) struct OpenChunk {
+    /// Length of the head before the padding of the chunk.
+    pub(crate) before: usize,
+    /// Index of its length in the head.
+    pub(crate) length_at: usize,
+    /// Position of its first byte.
+    pub(crate) start: usize,
 }
 
 /// The tables of the values that an encoder has written.
@@ -39,24 +67,32 @@ pub(crate) trait WrittenTables: Any + fmt::Debug + Send + Sync {
     fn forget_from(&mut self, position: usize);
 }
 
-impl<'a> ValueState<'a, ()> {
-    /// Adds tables to a state.
-    pub(crate) fn with<T>(self, tables: T) -> ValueState<'a, T> {
-        let ValueState { chunks, level, open, ended, names, tables: () } = self;
-        ValueState { chunks, level, open, ended, names, tables }
+impl WriteState {
+    /// Forgets everything written from a position on.
+    pub(super) fn forget_from(&mut self, position: usize) {
+        self.end = None;
+        self.tables.forget_from(position);
     }
 }
 
-impl<T: Default> Default for ValueState<'_, T> {
+impl<'a> ReadState<'a, ()> {
+    /// Adds tables to a state.
+    pub(crate) fn with<T>(self, tables: T) -> ReadState<'a, T> {
+        let ReadState { chunks, level, open, ended, names, tables: () } = self;
+        ReadState { chunks, level, open, ended, names, tables }
+    }
+}
+
+impl<T: Default> Default for ReadState<'_, T> {
     fn default() -> Self {
         let (chunks, open, names) = (Chunks::default(), Vec::new(), Vec::new());
-        ValueState { chunks, level: 0, open, ended: None, names, tables: T::default() }
+        ReadState { chunks, level: 0, open, ended: None, names, tables: T::default() }
     }
 }
 
-impl<'a> Clone for Box<ValueState<'a>> {
-    fn clone(&self) -> Box<ValueState<'a>> {
-        self.tables.complete(ValueState {
+impl<'a> Clone for Box<ReadState<'a>> {
+    fn clone(&self) -> Box<ReadState<'a>> {
+        self.tables.complete(ReadState {
             chunks: self.chunks.clone(),
             level: self.level,
             open: self.open.clone(),
@@ -67,8 +103,8 @@ impl<'a> Clone for Box<ValueState<'a>> {
     }
 }
 
-impl fmt::Debug for ValueState<'_> {
+impl fmt::Debug for ReadState<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ValueState").field("level", &self.level).finish_non_exhaustive()
+        f.debug_struct("ReadState").field("level", &self.level).finish_non_exhaustive()
     }
 }

@@ -20,8 +20,6 @@ pub(crate) struct TypeLookup {
     pub(crate) type_codes: for<'c> fn(&'c dyn Any) -> Option<&'c dyn TypeCodeCache>,
     /// Finds the type code of a value type by its repository id.
     pub(crate) value_type: fn(&dyn Any, &str) -> Option<TypeCode>,
-    /// Finds the value types that have a Rust type. Their module knows the type of the result.
-    pub(crate) factories: for<'c> fn(&'c dyn Any) -> Option<&'c dyn Any>,
 }
 
 impl<'a> Decoder<'a> {

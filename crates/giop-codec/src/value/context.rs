@@ -66,12 +66,15 @@ impl<C: DecodeContext + Clone> Context for C {
         self.invalid_text()
     }
 
+    fn known_factories(&self) -> Option<&dyn Any> {
+        self.factories().map(|factories| factories as &dyn Any)
+    }
+
     fn lookup(&self) -> &'static (dyn Any + Send + Sync) {
         const {
             &TypeLookup {
                 type_codes: |context| context.downcast_ref::<C>()?.type_codes(),
                 value_type: |context, id| context.downcast_ref::<C>()?.value_type(id),
-                factories: |context| context.downcast_ref::<C>()?.factories().map(|known| known as &dyn Any),
             }
         }
     }
@@ -87,8 +90,7 @@ impl<'a> Decoder<'a> {
 
     /// Returns the value types that the context knows.
     pub(super) fn factories(&self) -> Option<&'a Factories> {
-        let (context, lookup) = self.type_lookup()?;
-        (lookup.factories)(context)?.downcast_ref()
+        self.any_context()?.known_factories()?.downcast_ref()
     }
 
     /// Returns a value type that the context knows by its type code alone.

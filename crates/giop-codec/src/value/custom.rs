@@ -124,7 +124,7 @@ impl Encoder {
 
     /// Writes an end tag inside of the state of a custom value.
     pub(crate) fn put_custom_end(&mut self, deeper: u32) {
-        let level = self.writing().level.wrapping_add(deeper);
+        let level = self.value_state().level.wrapping_add(deeper);
         self.put_u32(level.wrapping_neg());
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::boxes::built_in;
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_explicit};
-use super::read::{Header, Start};
+use super::read::{Header, Reading, Start};
 use super::{Class, Factory, Made};
 use crate::cdr::{Decoder, Encoder};
 use crate::typecode::TypeCode;
@@ -101,8 +101,9 @@ impl<'a> Decoder<'a> {
         value: Opened,
         implied: Option<&Arc<str>>,
     ) -> Result<(), DecodeError> {
-        let passed = Passed { level: self.value_state().level, implied: implied.cloned() };
-        self.reading().passed.insert(value.at, passed);
+        let state = self.value_state();
+        let passed = Passed { level: state.level, implied: implied.cloned() };
+        Reading::of_mut(&mut state.tables).passed.insert(value.at, passed);
         self.enter_state(value.chunked, value.around.is_some())
     }
 
@@ -218,25 +219,25 @@ impl Encoder {
     }
 
     pub(super) fn put_passed_id(&mut self, id: &str) -> Result<(), EncodeError> {
-        if let Some(at) = self.writing().ids.get(id).copied() {
+        let at = self.position().next_multiple_of(4);
+        let writing = self.writing();
+        if let Some(at) = writing.ids.get(id).copied() {
             return self.put_indirection(at);
         }
-        self.align(4);
-        let at = self.position();
         if !is_explicit(id) {
-            self.writing().ids.insert(Cow::Owned(id.to_owned()), at);
+            writing.ids.insert(Cow::Owned(id.to_owned()), at);
         }
         self.put_ascii(id)
     }
 
     fn put_passed_ids(&mut self, ids: &Arc<[Arc<str>]>) -> Result<(), EncodeError> {
-        if let Some(at) = self.writing().passed_lists.get(ids).copied() {
+        let at = self.position().next_multiple_of(4);
+        let writing = self.writing();
+        if let Some(at) = writing.passed_lists.get(ids).copied() {
             return self.put_indirection(at);
         }
-        self.align(4);
-        let at = self.position();
         if !ids.iter().any(|id| is_explicit(id)) {
-            self.writing().passed_lists.insert(Arc::clone(ids), at);
+            writing.passed_lists.insert(Arc::clone(ids), at);
         }
         self.put_len(ids.len())?;
         ids.iter().try_for_each(|id| self.put_ascii(id))

@@ -11,7 +11,7 @@ use super::header::{
 };
 use super::pass::Passed;
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
-use crate::cdr::{Decoder, ReadTables, ValueState};
+use crate::cdr::{Decoder, ReadState, ReadTables};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -83,7 +83,7 @@ struct Frame {
 
 impl ReadTables for Reading {
     /// A clone knows the complete values, but does not continue those that are being read.
-    fn complete<'a>(&self, state: ValueState<'a, ()>) -> Box<ValueState<'a>> {
+    fn complete<'a>(&self, state: ReadState<'a, ()>) -> Box<ReadState<'a>> {
         Box::new(state.with(Reading {
             values: self.values.clone(),
             again: self.again.clone(),
@@ -122,8 +122,8 @@ fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
 
 impl<'a> Decoder<'a> {
     /// Returns the state of value types.
-    pub(super) fn value_state(&mut self) -> &mut ValueState<'a> {
-        self.values.get_or_insert_with(|| Box::<ValueState<'a, Reading>>::default())
+    pub(super) fn value_state(&mut self) -> &mut ReadState<'a> {
+        self.values.get_or_insert_with(|| Box::<ReadState<'a, Reading>>::default())
     }
 
     /// Returns the values that were read.
@@ -236,7 +236,10 @@ impl<'a> Decoder<'a> {
         }
         let skips = truncated || factory.custom;
         reading.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
-        known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
+        // The factory of the value itself was chosen for this place.
+        if !core::ptr::eq(known.factory, factory) {
+            known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
+        }
         let value = reading.handle(known);
         self.enter_state(chunked, around.is_some())?;
         Ok(value)
@@ -255,7 +258,7 @@ impl<'a> Decoder<'a> {
         if !is_header(tag) || (self.value_state().level > 0 && !chunked && around.is_none()) {
             return Err(self.malformed(at));
         }
-        let ids = self.read_type_info(tag)?;
+        let ids = if tag & (CODEBASE | TYPE_INFO) == 0 { 0..0 } else { self.read_type_info(tag)? };
         // TAO omits the chunks of nested values: such a state is part of the enclosing chunk.
         if let Some(end) = around.take_if(|_| !chunked) {
             self.resume_chunk(end)?;
@@ -435,35 +438,32 @@ impl<'a> Decoder<'a> {
 
     /// Reads the states of the values that were begun, from the frame `floor` on.
     fn read_states(&mut self, floor: usize) -> Result<(), DecodeError> {
-        loop {
-            let reading = self.reading();
+        'values: loop {
+            let mut reading = self.reading();
             let index = reading.frames.len().wrapping_sub(1);
-            let Some(frame) = reading.frames.last().copied().filter(|_| index >= floor) else {
+            let Some(mut frame) = reading.frames.last().copied().filter(|_| index >= floor) else {
                 return Ok(());
             };
             let Some(mut node) = reading.node(frame.node).and_then(Option::take) else {
                 return Err(self.error(DecodeErrorKind::Malformed));
             };
-            if frame.part == node.parts() {
-                reading.frames.pop();
-                if let Some(place) = reading.node(frame.node) {
-                    *place = Some(node);
+            while frame.part != node.parts() {
+                if let Flow::Next = node.decode_part(frame.part, self, &mut frame.at)? {
+                    (frame.part, frame.at) = (frame.part + 1, Progress::default());
                 }
-                self.leave_state(frame.chunked, frame.skips, frame.around)?;
-                continue;
-            }
-            let mut at = frame.at;
-            let flow = node.decode_part(frame.part, self, &mut at)?;
-            let reading = self.reading();
-            if let Some(place) = reading.node(frame.node) {
-                *place = Some(node);
-            }
-            if let Some(frame) = reading.frames.get_mut(index) {
-                match flow {
-                    Flow::Next => (frame.part, frame.at) = (frame.part + 1, Progress::default()),
-                    Flow::Again => frame.at = at,
+                reading = self.reading();
+                if reading.frames.len() > index + 1 {
+                    // The part begins a value, whose state comes first.
+                    reading.put_back(frame.node, node);
+                    if let Some(place) = reading.frames.get_mut(index) {
+                        *place = frame;
+                    }
+                    continue 'values;
                 }
             }
+            reading.put_back(frame.node, node);
+            reading.frames.pop();
+            self.leave_state(frame.chunked, frame.skips, frame.around)?;
         }
     }
 
@@ -528,7 +528,7 @@ impl<'a> Decoder<'a> {
 
 impl Reading {
     /// Returns the tables of a decoder, which are always these.
-    fn of_mut(tables: &mut dyn ReadTables) -> &mut Reading {
+    pub(super) fn of_mut(tables: &mut dyn ReadTables) -> &mut Reading {
         (tables as &mut dyn Any)
             .downcast_mut()
             .unwrap_or_else(|| unreachable!("only this module creates the tables"))
@@ -539,6 +539,14 @@ impl Reading {
     pub(super) fn found(&self, position: usize) -> Option<(u32, &'static str)> {
         let found = find(&self.values, position).or_else(|| self.again.get(&position))?;
         Some((found.level, found.factory.repository_id))
+    }
+
+    /// Puts back a node that was taken out to be filled.
+    #[inline]
+    fn put_back(&mut self, index: u32, node: Box<dyn Node>) {
+        if let Some(place) = self.node(index) {
+            *place = Some(node);
+        }
     }
 
     fn node(&mut self, index: u32) -> Option<&mut Option<Box<dyn Node>>> {

@@ -5,12 +5,13 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::graph::Graph;
 use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_always_named, is_explicit};
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
-use crate::cdr::{CdrEncode, Encoder, Nilable, WrittenTables};
+use crate::cdr::{CdrEncode, Encoder, Nilable, OpenChunk, WriteState, WrittenTables};
 use crate::{EncodeError, EncodeErrorKind};
 
 /// Maximum nesting of values in members that are not [parts](super::ValuePart), including the outermost one.
@@ -29,15 +30,6 @@ pub(super) struct Writing {
     /// The types of values in anys that were put into another one.
     pub(super) made: Made,
     frames: Vec<Frame>,
-    depth: usize,
-    /// Number of enclosing chunked values.
-    pub(super) level: u32,
-    chunk: Option<Chunk>,
-    /// The level and chunk around each chunked value, if such a value is encoded independently of the
-    /// enclosing ones.
-    around: Vec<(u32, Option<Chunk>)>,
-    /// The last end tag: its index in the head, and the position after it.
-    end: Option<(usize, usize)>,
 }
 
 #[derive(Clone)]
@@ -70,27 +62,23 @@ struct Frame {
     ended: usize,
 }
 
-/// An open chunk.
-struct Chunk {
-    /// Length of the head before the padding of the chunk.
-    before: usize,
-    /// Index of its length in the head.
-    length_at: usize,
-    /// Position of its first byte.
-    start: usize,
-}
-
 impl WrittenTables for Writing {
     fn forget_from(&mut self, position: usize) {
         self.values.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
         self.lists.retain(|_, at| *at < position);
         self.passed_lists.retain(|_, at| *at < position);
-        self.end = None;
     }
 }
 
 impl Writing {
+    /// Returns the tables of an encoder, which are always these.
+    fn of_mut(tables: &mut dyn WrittenTables) -> &mut Writing {
+        (tables as &mut dyn Any)
+            .downcast_mut()
+            .unwrap_or_else(|| unreachable!("only this module creates the tables"))
+    }
+
     /// Returns the types of all values that were written.
     fn take_types(&mut self) -> Made {
         let mut types = core::mem::take(&mut self.made);
@@ -111,6 +99,7 @@ impl fmt::Debug for Writing {
 
 impl Encoder {
     /// Forgets all values that were written, so that later ones cannot refer to them.
+    #[cold]
     pub(crate) fn forget_values(&mut self) {
         self.values = None;
     }
@@ -120,11 +109,14 @@ impl Encoder {
         self.values.is_some().then(|| self.writing().take_types())
     }
 
+    /// Returns the state of value types.
+    pub(super) fn value_state(&mut self) -> &mut WriteState {
+        self.values.get_or_insert_with(|| Box::<WriteState<Writing>>::default())
+    }
+
+    /// Returns the values that were written.
     pub(super) fn writing(&mut self) -> &mut Writing {
-        let values = self.values.get_or_insert_with(|| Box::<Writing>::default());
-        (&mut **values as &mut dyn Any)
-            .downcast_mut()
-            .unwrap_or_else(|| unreachable!("only this module creates the tables"))
+        Writing::of_mut(&mut self.value_state().tables)
     }
 
     /// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value is
@@ -140,21 +132,34 @@ impl Encoder {
         let gone = EncodeErrorKind::Unrepresentable;
         let place = Place { graph: value.link.graph().ok_or(gone)?, index: value.index };
         let factory = place.graph.node(place.index).ok_or(gone)?.factory();
-        if let Some(at) = self.writing().values.get(&place).copied() {
-            self.put_indirection(at)?;
-            return Ok(false);
+        let inside = self.is_in_chunked();
+        let at = self.position().next_multiple_of(4);
+        match self.writing().values.entry(place) {
+            Entry::Occupied(known) => {
+                let at = *known.get();
+                self.put_indirection(at)?;
+                Ok(false)
+            }
+            Entry::Vacant(new) => {
+                let place = new.key().clone();
+                // A chunk ends before the tag of a value in it, which may remove the chunk.
+                if !inside {
+                    new.insert(at);
+                }
+                self.put_header::<V>(place, factory, inside)?;
+                Ok(true)
+            }
         }
-        self.put_header::<V>(place, factory)?;
-        Ok(true)
     }
 
     fn put_header<V: ValueForm>(
         &mut self,
         place: Place,
         factory: &'static Factory,
+        inside: bool,
     ) -> Result<(), EncodeError> {
         let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
-        let (is_within, inside) = (self.writing().level > 0, self.is_in_chunked());
+        let is_within = self.value_state().level > 0;
         // A receiver that truncates the enclosing value must still identify the type of this one.
         let type_info = match (exact, factory.truncatable.is_empty()) {
             (true, _) if !is_within && !is_always_named(factory.repository_id) => 0,
@@ -167,13 +172,16 @@ impl Encoder {
         }
         self.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
         let at = self.position() - 4;
-        self.writing().values.insert(place.clone(), at);
+        let writing = self.writing();
+        if inside {
+            writing.values.insert(place.clone(), at);
+        }
+        writing.frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
         match type_info {
             ID_LIST => self.put_id_list(factory)?,
             ONE_ID => self.put_id(factory.repository_id)?,
             _ => {}
         }
-        self.writing().frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
         if chunked {
             self.begin_chunked();
             self.open_chunk();
@@ -190,25 +198,25 @@ impl Encoder {
     }
 
     fn put_id(&mut self, repository_id: &'static str) -> Result<(), EncodeError> {
-        if let Some(at) = self.writing().ids.get(repository_id).copied() {
+        let at = self.position().next_multiple_of(4);
+        let writing = self.writing();
+        if let Some(at) = writing.ids.get(repository_id).copied() {
             return self.put_indirection(at);
         }
-        self.align(4);
-        let at = self.position();
         if !is_explicit(repository_id) {
-            self.writing().ids.insert(Cow::Borrowed(repository_id), at);
+            writing.ids.insert(Cow::Borrowed(repository_id), at);
         }
         self.put_ascii(repository_id)
     }
 
     fn put_id_list(&mut self, factory: &'static Factory) -> Result<(), EncodeError> {
-        if let Some(at) = self.writing().lists.get(factory.repository_id).copied() {
+        let at = self.position().next_multiple_of(4);
+        let writing = self.writing();
+        if let Some(at) = writing.lists.get(factory.repository_id).copied() {
             return self.put_indirection(at);
         }
-        self.align(4);
-        let at = self.position();
         if !is_explicit(factory.repository_id) {
-            self.writing().lists.insert(factory.repository_id, at);
+            writing.lists.insert(factory.repository_id, at);
         }
         self.put_len(factory.truncatable.len() + 1)?;
         self.put_ascii(factory.repository_id)?;
@@ -217,24 +225,24 @@ impl Encoder {
 
     /// Returns whether the next data is in a chunked value, whose chunk ends before another value.
     pub(super) fn is_in_chunked(&mut self) -> bool {
-        !self.ends_bases && self.writing().level > 0
+        !self.ends_bases && self.value_state().level > 0
     }
 
     /// Begins a value in chunks.
     pub(super) fn begin_chunked(&mut self) {
         let apart = self.ends_bases;
-        let writing = self.writing();
+        let state = self.value_state();
         if apart {
-            let around = (core::mem::take(&mut writing.level), writing.chunk.take());
-            writing.around.push(around);
+            let around = (core::mem::take(&mut state.level), state.chunk.take());
+            state.around.push(around);
         }
-        writing.level += 1;
+        state.level += 1;
     }
 
     /// Ends the state of a base, or the rest of the state, in the form with end tags of bases.
     pub(crate) fn end_base(&mut self) -> Result<(), EncodeError> {
         self.close_chunk()?;
-        let deeper = self.writing().level + 1;
+        let deeper = self.value_state().level + 1;
         self.put_u32(deeper.wrapping_neg());
         self.open_chunk();
         Ok(())
@@ -244,8 +252,14 @@ impl Encoder {
     fn put_states(&mut self, floor: usize) -> Result<(), EncodeError> {
         let lost = EncodeErrorKind::Unrepresentable;
         let ends_bases = self.ends_bases;
+        // The frame of which a part was written, and its state after that.
+        let mut written: Option<(usize, u32, Progress)> = None;
         loop {
             let frames = &mut self.writing().frames;
+            if let Some((index, part, at)) = written.take() {
+                let frame = frames.get_mut(index).ok_or(lost)?;
+                (frame.part, frame.at) = (part, at);
+            }
             let index = frames.len().wrapping_sub(1);
             let Some(frame) = frames.last_mut().filter(|_| index >= floor) else { return Ok(()) };
             let (place, part, mut at) = (frame.place.clone(), frame.part, frame.at);
@@ -268,28 +282,26 @@ impl Encoder {
                 }
                 continue;
             }
-            let flow = node.encode_part(part, self, &mut at)?;
-            let frame = self.writing().frames.get_mut(index).ok_or(lost)?;
-            match flow {
-                Flow::Next => (frame.part, frame.at) = (part + 1, Progress::default()),
-                Flow::Again => frame.at = at,
-            }
+            written = Some(match node.encode_part(part, self, &mut at)? {
+                Flow::Next => (index, part + 1, Progress::default()),
+                Flow::Again => (index, part, at),
+            });
         }
     }
 
     fn put_value<V: ValueForm>(&mut self, value: &Value<V>) -> Result<(), EncodeError> {
-        let writing = self.writing();
-        let floor = writing.frames.len();
-        if writing.depth == DEPTH {
+        let state = self.value_state();
+        if state.depth == DEPTH {
             return Err(EncodeErrorKind::DepthLimit.into());
         }
-        writing.depth += 1;
+        state.depth += 1;
+        let floor = Writing::of_mut(&mut state.tables).frames.len();
         let result = match self.begin_value(Some(value)) {
             Ok(true) => self.put_states(floor),
             other => other.map(|_| ()),
         };
         if result.is_ok() {
-            self.writing().depth -= 1;
+            self.value_state().depth -= 1;
         } else {
             // The value is incomplete, so that nothing in it may be referred to.
             self.forget_values();
@@ -301,13 +313,15 @@ impl Encoder {
     pub(super) fn open_chunk(&mut self) {
         let before = self.head().len();
         self.put_u32(0);
-        let chunk = Chunk { before, length_at: self.head().len() - 4, start: self.position() };
-        self.writing().chunk = Some(chunk);
+        let chunk = OpenChunk { before, length_at: self.head().len() - 4, start: self.position() };
+        self.value_state().chunk = Some(chunk);
     }
 
     /// Ends the open chunk. Removes it if it is empty.
     pub(super) fn close_chunk(&mut self) -> Result<(), EncodeError> {
-        let Some(Chunk { before, length_at, start }) = self.writing().chunk.take() else { return Ok(()) };
+        let Some(OpenChunk { before, length_at, start }) = self.value_state().chunk.take() else {
+            return Ok(());
+        };
         let length = self.position() - start;
         if length == 0 {
             self.truncate_head(before);
@@ -322,21 +336,21 @@ impl Encoder {
     pub(super) fn end_chunked(&mut self) -> Result<(), EncodeError> {
         self.close_chunk()?;
         let position = self.position();
-        let writing = self.writing();
-        let level = writing.level;
+        let state = self.value_state();
+        let level = state.level;
         let tag = level.wrapping_neg();
-        if let Some((level, chunk)) = writing.around.pop() {
-            (writing.level, writing.chunk) = (level, chunk);
+        if let Some((level, chunk)) = state.around.pop() {
+            (state.level, state.chunk) = (level, chunk);
             self.put_u32(tag);
             return Ok(());
         }
-        writing.level = level.saturating_sub(1);
-        match writing.end {
+        state.level = level.saturating_sub(1);
+        match state.end {
             Some((at, behind)) if behind == position => self.patch_u32(at, tag),
             _ => {
                 self.put_u32(tag);
                 let end = (self.head().len() - 4, self.position());
-                self.writing().end = Some(end);
+                self.value_state().end = Some(end);
             }
         }
         if level > 1 {
