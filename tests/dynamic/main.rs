@@ -1,12 +1,16 @@
-//! Calls and servants whose interfaces are known at run time, together with compiled ones.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+//! Types that are known at run time: requests without stubs, servants without skeletons, the Interface
+//! Repository.
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
-#[cfg(feature = "serde")]
-mod json;
-mod large;
-mod meter;
-mod pairs;
-mod requests;
-mod servants;
-mod source;
-mod values;
+#[cfg(feature = "dynamic")]
+mod idl_types;
+#[cfg(all(feature = "dynamic", feature = "interface-repository"))]
+mod ifr;
+mod untyped;

@@ -10,11 +10,11 @@ use ::zorb::{Orb, OrbBuilder, WChar, WString};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::support::matrix::{Outcome, Role, cell};
-use super::support::{Foreign, Process, Scratch};
 use super::zorb::servant::PeerServer;
 use super::zorb::types::interop::PeerRef;
 use super::{CHECKS, START};
+use test_support::peers::matrix::{Outcome, Role, cell};
+use test_support::peers::{Foreign, Process, Scratch};
 
 const LIBRARY: &str = "libomniCodeSets4.so.2";
 
@@ -115,7 +115,7 @@ async fn at_their_server(
     });
     let server = server.await.unwrap();
     let (ior, heard) = relay(&std::fs::read_to_string(path).unwrap()).await;
-    let orb = build(crate::transport::builder()).build().await.unwrap();
+    let orb = build(test_support::transport::builder()).build().await.unwrap();
     let peer = orb.resolve(&ior).await.unwrap();
     Some((peer, heard, (orb, server, scratch)))
 }
@@ -158,7 +158,7 @@ async fn zorb_calls_omniorb_with_wide_text_in_ucs_4() {
 /// Runs omniORB's client with a zorb server, and returns its output for these checks.
 async fn their_client(build: impl FnOnce(OrbBuilder) -> OrbBuilder, checks: &str) -> Option<(String, Heard)> {
     let mut command = program("peer-client")?;
-    let orb = build(crate::transport::builder().listen("iiop://127.0.0.1:0")).build().await.unwrap();
+    let orb = build(test_support::transport::builder().listen("iiop://127.0.0.1:0")).build().await.unwrap();
     let peer: PeerRef = orb.activate_named("interop", PeerServer::default()).unwrap();
     let (ior, heard) = relay(&peer.to_string()).await;
     command.args(["--ior", &ior, "--check", checks, "--seconds", &CHECKS.as_secs().to_string()]);

@@ -19,10 +19,10 @@ use giop_codec::exception::SystemException;
 use giop_codec::giop::{LocateReplyHeader, MessageHeader, MessageType, ReplyMessage, ReplyStatus};
 use giop_codec::ior::Ior;
 
-use super::support::{Foreign, Scratch, Served, tell};
 use super::{START, zorb};
 use accepted::reason;
 use mistakes::Mistakes;
+use test_support::peers::{Foreign, Scratch, Served, tell};
 
 /// Number of messages in each run.
 const COUNT: usize = 300;

@@ -29,11 +29,11 @@ use ::zorb::poa::ForwardRequest;
 use ::zorb::prelude::*;
 use ::zorb::{Orb, OrbBuilder, Servant, TcKind};
 
-use crate::support::Scratch;
 use crate::zorb::checks::{Way, client, drive};
 use crate::zorb::servant::serve_at;
 use crate::zorb::types::interop::*;
 use crate::{plain, transport};
+use test_support::peers::Scratch;
 
 const FOREIGN: ByteOrder =
     if matches!(ByteOrder::NATIVE, ByteOrder::Big) { ByteOrder::Little } else { ByteOrder::Big };

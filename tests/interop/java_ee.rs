@@ -5,10 +5,10 @@ use zorb::prelude::*;
 use zorb::wire::Version;
 
 use super::fragments::in_pieces;
-use super::support::matrix::{Outcome as Cell, Role, cell};
-use super::support::{Foreign, tell};
 use super::zorb::checks::{Context, Failure, Outcome};
 use super::{By, CHECKS, START, WAYS, in_fragments, plain, their_client, their_server, values};
+use test_support::peers::matrix::{Outcome as Cell, Role, cell};
+use test_support::peers::{Foreign, tell};
 
 mod types {
     zorb::idl!("tests/interop/idl/anys.idl");

@@ -1,11 +1,11 @@
 //! JacORB and users with passwords (CSIv2, GSSUP), in both roles. It neither asserts nor accepts identities:
 //! `README.md`.
 
-use super::support::matrix::{Outcome, Role, cell};
-use super::support::{Foreign, Process, Scratch};
 use super::{CHECKS, START};
 use ::zorb::csi::{Authenticator, Credentials, Login, LoginRefused, Logins};
 use ::zorb::prelude::*;
+use test_support::peers::matrix::{Outcome, Role, cell};
+use test_support::peers::{Foreign, Process, Scratch};
 
 ::zorb::idl!("tests/interop/idl/login.idl");
 
@@ -43,7 +43,7 @@ async fn jacorb_logs_in_at_zorb() {
     let Some(program) = Foreign::JacOrb.program("login-peer") else { return };
     let scratch = Scratch::new();
     let path = scratch.path("login.ior");
-    let builder = super::transport::builder().listen("iiop://127.0.0.1:0");
+    let builder = test_support::transport::builder().listen("iiop://127.0.0.1:0");
     let logins = Logins::new(Two).allow_plaintext_passwords().realm("doors");
     let server = builder.logins(logins).build().await.expect("a server");
     let door: DoorRef = server.activate(Door).expect("an object");
@@ -70,7 +70,7 @@ async fn jacorb_logs_in_at_zorb() {
 async fn zorb_logs_in_at_jacorb() {
     let serving = tokio::task::spawn_blocking(|| Foreign::JacOrb.serve("login-peer", &["server"], START));
     let Some(server) = serving.await.expect("it was waited for") else { return };
-    let client = super::transport::builder().build().await.expect("a client");
+    let client = test_support::transport::builder().build().await.expect("a client");
     let door: DoorRef = client.resolve_unchecked(&server.ior).await.expect("a reference");
     let login = |user: &str, password: &str| {
         let credentials = Credentials::login(user, password).allow_plaintext_passwords();

@@ -1,29 +1,27 @@
 //! Live interoperability with omniORB (C++) and JacORB (Java), in both roles, by IOR and by `corbaloc:`, over
 //! GIOP 1.0, 1.1 and 1.2. `README.md` in this directory lists the requirements for servers, the checks of
 //! clients, and the known defects of the peers. The bench contract is in `crates/ttcp-bench/tests/contract`.
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
+mod anys;
 mod code_sets;
 mod differential;
+mod dissect;
 mod dynamic;
+mod idl4;
 mod java_ee;
 #[cfg(feature = "csi")]
 mod login;
-#[allow(dead_code, reason = "captures are written elsewhere")]
-#[path = "../dissect/relay.rs"]
 mod relay;
 mod results;
 mod sources;
-mod support;
 mod tango;
 mod ties;
 #[cfg(feature = "tls")]
 mod tls;
-#[path = "../transport/mod.rs"]
-mod transport;
 mod unix;
 mod values;
+mod wire;
 mod zorb;
 
 use std::path::{Path, PathBuf};
@@ -32,10 +30,11 @@ use std::time::Duration;
 
 use ::zorb::wire::{Ior, Version};
 use ::zorb::{Orb, OrbBuilder};
+use test_support::{peers, transport};
 
-use support::client::Client;
-use support::matrix::{Outcome, Role, cell, cells};
-use support::{Foreign, Process, Scratch};
+use test_support::peers::client::Client;
+use test_support::peers::matrix::{Outcome, Role, cell, cells};
+use test_support::peers::{Foreign, Process, Scratch};
 use zorb::checks::{Way, client, drive};
 
 /// Timeout for the start of a peer's server: a loaded machine starts a virtual machine slowly.
@@ -87,7 +86,7 @@ fn report(peer: &str, role: Role, way: &str, version: Version, lines: &[String])
         Role::Server => format!("{peer} -> zorb"),
     };
     let version = dotted(version);
-    support::tell(&format!("{who}, {way} {version}: {} checks passed, {} left out", ok.len(), rest.len()));
+    peers::tell(&format!("{who}, {way} {version}: {} checks passed, {} left out", ok.len(), rest.len()));
     for line in rest {
         println!("    {line}");
     }

@@ -8,9 +8,9 @@ use zorb::prelude::*;
 use zorb::wire::Ior;
 use zorb::{ByteSource, ItemSource, Limits};
 
-use super::support::client::Client;
-use super::support::{Foreign, Process, Scratch};
 use super::{CHECKS, START, transport};
+use test_support::peers::client::Client;
+use test_support::peers::{Foreign, Process, Scratch};
 
 zorb::idl! {
     struct BinStruct { short s; char c; long l; octet o; double d; };

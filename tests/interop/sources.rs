@@ -8,8 +8,8 @@ use zorb::prelude::*;
 use zorb::wire::Ior;
 use zorb::{ByteSource, Limits};
 
-use super::support::{Foreign, Process, Scratch};
 use super::{CHECKS, START, transport};
+use test_support::peers::{Foreign, Process, Scratch};
 
 zorb::idl! {
     /// A part of `idl/bench.idl`, with streams.

@@ -6,16 +6,12 @@ use std::process::Command;
 use ::zorb::tls::{ClientCertificates, Identity, Outgoing, Tls, Trust};
 use ::zorb::wire::{Ior, Version};
 
-use super::support::matrix::Role;
-use super::support::{Foreign, Scratch};
 use super::zorb::checks::{Way, client_at, drive};
 use super::zorb::types::interop::PeerRef;
 use super::{Theirs, report, without_a_port, zorb};
-use certificates::Authority;
-
-#[allow(dead_code, reason = "others need more of it")]
-#[path = "../tls/certificates.rs"]
-mod certificates;
+use test_support::certificates::Authority;
+use test_support::peers::matrix::Role;
+use test_support::peers::{Foreign, Scratch};
 
 /// A CA, its certificates for both sides, and the files of the other ORB.
 struct Papers {
@@ -107,12 +103,12 @@ async fn their_server(orb: Foreign) {
     // Without a certificate there is no answer.
     let anonymous = Tls::builder().trust(Trust::file(&papers.ca)).outgoing(Outgoing::Required);
     let anonymous = anonymous.build().expect("a good CA");
-    let stranger = super::transport::builder().tls(anonymous).build().await.expect("a client");
+    let stranger = test_support::transport::builder().tls(anonymous).build().await.expect("a client");
     let peer: PeerRef = stranger.resolve_unchecked(&server.ior).await.expect("a reference");
     peer.server_name().await.expect_err("a certificate is wanted");
 
     let way = Way::Ior(server.path.clone(), Version::V1_2);
-    let builder = super::transport::builder().tls(papers.ours()).listen("ssliop://127.0.0.1:0");
+    let builder = test_support::transport::builder().tls(papers.ours()).listen("ssliop://127.0.0.1:0");
     let ours = client_at(&way, builder).await;
     let peer: PeerRef = ours.resolve(&server.ior).await.expect("it takes TLS");
     assert_eq!(peer.server_name().await.expect("an answer"), orb.name());
@@ -126,7 +122,7 @@ async fn their_client(orb: Foreign) {
     let scratch = Scratch::new();
     let papers = Papers::new(&scratch);
     let path = scratch.path("interop.ior");
-    let builder = super::transport::builder().tls(papers.ours()).listen("ssliop://127.0.0.1:0");
+    let builder = test_support::transport::builder().tls(papers.ours()).listen("ssliop://127.0.0.1:0");
     let (server, address) = zorb::servant::serve_at(&path, builder).await.expect("a server by TLS");
     assert_eq!(address, "127.0.0.1:0");
     let mut command = without_a_port(&program, &path);

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ::zorb::prelude::*;
 use ::zorb::wire::{Ior, Version};
 
-use super::support::matrix::Role;
-use super::support::{Foreign, Scratch};
 use super::zorb::checks::{Way, client as checks_client, drive};
 use super::zorb::types::interop::PeerRef;
 use super::{Theirs, report, without_a_port, zorb};
+use test_support::peers::matrix::Role;
+use test_support::peers::{Foreign, Scratch};
 
 /// A path for a socket: at most 107 bytes, and therefore not in the directory of the tests.
 struct Socket(PathBuf);
@@ -53,17 +53,17 @@ async fn zorb_calls_omniorb() {
     let server = server.await;
     let ior: Ior = server.ior.parse().expect("an IOR");
 
-    let client = super::transport::builder().build().await.expect("a client");
+    let client = test_support::transport::builder().build().await.expect("a client");
     let peer: PeerRef = client.resolve(&without_tcp(&ior).to_string()).await.expect("it is on this machine");
     assert_eq!(peer.server_name().await.expect("an answer"), "omniORB");
-    let careful = super::transport::builder().unix_sockets(false).build().await.expect("a client");
+    let careful = test_support::transport::builder().unix_sockets(false).build().await.expect("a client");
     let peer: PeerRef = careful.resolve_unchecked(&without_tcp(&ior).to_string()).await.expect("a reference");
     let error = peer.server_name().await.expect_err("there is no other way");
     assert_eq!(error.kind, SystemExceptionKind::Transient);
 
     // With both, the socket is tried first.
     let way = Way::Ior(server.path.clone(), Version::V1_2);
-    let lines = drive(&way, &checks_client(&way, super::transport::builder()).await).await;
+    let lines = drive(&way, &checks_client(&way, test_support::transport::builder()).await).await;
     report("omniORB", Role::Client, "unix", Version::V1_2, &lines);
 }
 
@@ -74,9 +74,10 @@ async fn omniorb_calls_zorb() {
     let (scratch, socket) = (Scratch::new(), Socket::new());
     let path = scratch.path("interop.ior");
     let endpoint = format!("uiop://{}", socket.0.display());
-    let (server, address) = zorb::servant::serve_at(&path, super::transport::builder().listen(endpoint))
-        .await
-        .expect("a server without TCP");
+    let (server, address) =
+        zorb::servant::serve_at(&path, test_support::transport::builder().listen(endpoint))
+            .await
+            .expect("a server without TCP");
     assert_eq!(address, ":0");
     let command = without_a_port(&program, &path);
     let passed = super::passed(command, scratch, &server).await;

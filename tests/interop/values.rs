@@ -4,9 +4,9 @@
 use zorb::prelude::*;
 use zorb::{GraphBuilder, OrbBuilder};
 
-use super::support::matrix::{Outcome, Role, cell};
-use super::support::{Foreign, Served};
 use super::{CHECKS, START, transport};
+use test_support::peers::matrix::{Outcome, Role, cell};
+use test_support::peers::{Foreign, Served};
 
 mod types {
     zorb::idl!(file = "tests/interop/idl/values.idl");

@@ -1,5 +1,5 @@
 //! Spans of calls, and their traces, between ORBs and on the wire.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod spans;
 mod wire;

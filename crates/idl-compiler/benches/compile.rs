@@ -10,9 +10,9 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use idl_compiler::emit::{Options, emit};
 use idl_compiler::{Source, compile};
 
-#[path = "../tests/common/corpus.rs"]
+#[path = "../tests/compiler/common/corpus.rs"]
 mod corpus;
-#[path = "../tests/common/shapes.rs"]
+#[path = "../tests/compiler/common/shapes.rs"]
 mod shapes;
 
 fn compiling(c: &mut Criterion) {

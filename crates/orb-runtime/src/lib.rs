@@ -5,8 +5,8 @@
 //! `server` finds the object in `poa`, and polls the future of its generated skeleton in place. The reply
 //! takes the same path back.
 //!
-//! The modules have an order: each names only modules below it (`tests/architecture.rs`). State that modules
-//! share is in `runtime`.
+//! The modules have an order: each names only modules below it (`tests/runtime/architecture.rs`). State that
+//! modules share is in `runtime`.
 #![deny(unsafe_code)]
 
 #[cfg(feature = "admin")]

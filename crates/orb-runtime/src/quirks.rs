@@ -72,7 +72,7 @@ pub(crate) const ENDS_BASES: Quirk = Quirk {
     by: Recognised::OrbType(OrbType::TAO),
     does: "reads the state of a derived value in chunks only where an end tag follows that of each base",
     done: "requests to it have such end tags, and a value in a chunk is part of that chunk",
-    test: "tests/wire/tao.rs::derived_values_go_to_tao_with_an_end_for_each_base",
+    test: "tests/interop/wire/tao.rs::derived_values_go_to_tao_with_an_end_for_each_base",
 };
 
 /// The prefix of object keys of GlassFish and of the JDK's ORB.
@@ -91,7 +91,7 @@ pub const QUIRKS: &[Quirk] = &[
         ),
         does: "drops the connection when one message is longer, but takes longer ones in fragments",
         done: "messages of GIOP 1.2 leave in fragments of 64 KiB",
-        test: "tests/wire/sun.rs::requests_and_replies_leave_in_pieces_that_glassfish_takes",
+        test: "tests/interop/wire/sun.rs::requests_and_replies_leave_in_pieces_that_glassfish_takes",
     },
     Quirk {
         name: "alignment in fragments of GIOP 1.1",
@@ -99,7 +99,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a message in fragments of GIOP 1.1"),
         does: "aligns values from the start of the fragment that they are in",
         done: "they are read so: no other ORB sends such fragments",
-        test: "crates/giop-proto/tests/fragments.rs::values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them",
+        test: "crates/giop-proto/tests/proto/fragments.rs::values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them",
     },
     Quirk {
         name: "strings of length 0",
@@ -123,7 +123,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("UTF-16 in GIOP 1.2 that begins with U+FEFF"),
         does: "says the byte order of wide text by a mark",
         done: "the mark is obeyed and removed; zorb sends big-endian without one",
-        test: "crates/giop-codec/tests/cdr_captured.rs::wide_text_as_omniorb_sends_it_is_understood",
+        test: "crates/giop-codec/tests/codec/cdr_captured.rs::wide_text_as_omniorb_sends_it_is_understood",
     },
     Quirk {
         name: "UCS-4 in the order of the stream",
@@ -131,7 +131,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("UCS-4 was negotiated"),
         does: "writes UCS-4 in the byte order of the message, and knows it as level 3 only",
         done: "likewise; any level is taken",
-        test: "crates/giop-codec/tests/code_sets.rs::wide_text_in_ucs_4_has_four_octets_in_the_order_of_the_stream",
+        test: "crates/giop-codec/tests/codec/code_sets.rs::wide_text_in_ucs_4_has_four_octets_in_the_order_of_the_stream",
     },
     Quirk {
         name: "numbers of code sets",
@@ -139,7 +139,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("code sets 0x100201f8, 0x10020567"),
         does: "names IBM-500 and GBK by other numbers than the registry",
         done: "both numbers are known; the one that the server offered is announced",
-        test: "crates/giop-codec/tests/code_sets.rs::the_sets_are_found_step_by_step",
+        test: "crates/giop-codec/tests/codec/code_sets.rs::the_sets_are_found_step_by_step",
     },
     Quirk {
         name: "VisiBroker's component of SSL",
@@ -147,7 +147,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("TAG_SSL_SEC_TRANS that is not 8 octets long"),
         does: "writes the associations as ulongs",
         done: "it is read so",
-        test: "crates/giop-codec/tests/ior_reference.rs::ssl_is_read_in_both_forms",
+        test: "crates/giop-codec/tests/codec/ior_reference.rs::ssl_is_read_in_both_forms",
     },
     Quirk {
         name: "brackets around hosts",
@@ -155,7 +155,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a host in [ and ]"),
         does: "puts an IPv6 address into profiles and listen points as URLs have it",
         done: "the brackets are taken off",
-        test: "crates/giop-codec/tests/ior_reference.rs::brackets_of_ipv6_addresses_are_taken_off",
+        test: "crates/giop-codec/tests/codec/ior_reference.rs::brackets_of_ipv6_addresses_are_taken_off",
     },
     Quirk {
         name: "profiles of later versions",
@@ -163,7 +163,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a minor version above 2 in a profile"),
         does: "publishes what does not exist in the field",
         done: "it is 1.2, and what stands behind the known fields is ignored",
-        test: "crates/giop-codec/tests/ior_reference.rs::versions_above_1_2_read_as_1_2_and_other_majors_are_passed_over",
+        test: "crates/giop-codec/tests/codec/ior_reference.rs::versions_above_1_2_read_as_1_2_and_other_majors_are_passed_over",
     },
     Quirk {
         name: "fixed without leading zeros",
@@ -171,7 +171,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("the sign of a fixed before its last octet"),
         does: "leaves out octets that are zero at the start of a fixed",
         done: "the sign is the end",
-        test: "crates/giop-codec/tests/cdr_fixed.rs::what_jacorb_leaves_out_is_zero",
+        test: "crates/giop-codec/tests/codec/cdr_fixed.rs::what_jacorb_leaves_out_is_zero",
     },
     Quirk {
         name: "signs of packed decimals",
@@ -179,7 +179,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a sign other than C and D"),
         does: "writes F for plus",
         done: "it is plus",
-        test: "crates/giop-codec/tests/cdr_fixed.rs::signs_of_others_are_read",
+        test: "crates/giop-codec/tests/codec/cdr_fixed.rs::signs_of_others_are_read",
     },
     Quirk {
         name: "open chunks",
@@ -187,7 +187,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("the header of a value inside of a chunk"),
         does: "leaves the chunk around a nested value open",
         done: "the chunk goes on behind the value",
-        test: "crates/giop-codec/tests/value_octets.rs::a_chunk_may_stay_open_around_a_value",
+        test: "crates/giop-codec/tests/codec/value_octets.rs::a_chunk_may_stay_open_around_a_value",
     },
     Quirk {
         name: "nil of abstract interfaces",
@@ -203,7 +203,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("the type code of a value type"),
         does: "says public of private members, and private of public ones",
         done: "visibilities do not decide whether types are the same",
-        test: "tests/anys/main.rs::values_as_omniorb_writes_them",
+        test: "tests/interop/anys/mod.rs::values_as_omniorb_writes_them",
     },
     Quirk {
         name: "indirections to what is around",
@@ -211,7 +211,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("type codes of sequences and aliases that are part of themselves"),
         does: "finds a struct, union or value type that is around its use; JacORB no sequence or array, Combat no alias",
         done: "sequences, arrays and aliases are spelled out once more within themselves, to any peer",
-        test: "crates/giop-codec/tests/typecode.rs::sequences_and_aliases_are_not_referred_to_from_within",
+        test: "crates/giop-codec/tests/codec/typecode.rs::sequences_and_aliases_are_not_referred_to_from_within",
     },
     Quirk {
         name: "octets behind the last parameter",
@@ -219,7 +219,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a request that is longer than its parameters"),
         does: "sends some more",
         done: "they are ignored",
-        test: "tests/wire/server.rs::extra_octets_are_taken_and_missing_ones_are_marshal",
+        test: "tests/interop/wire/server.rs::extra_octets_are_taken_and_missing_ones_are_marshal",
     },
     Quirk {
         name: "response flags of 2",
@@ -227,7 +227,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("response flags 0x02 in GIOP 1.2"),
         does: "sends what the text has no meaning for",
         done: "no reply is sent, as by omniORB",
-        test: "crates/giop-codec/tests/giop_round_trip.rs::the_illegal_response_flag_means_no_reply_and_reserved_bits_are_ignored",
+        test: "crates/giop-codec/tests/codec/giop_round_trip.rs::the_illegal_response_flag_means_no_reply_and_reserved_bits_are_ignored",
     },
     Quirk {
         name: "`_not_existent`",
@@ -235,7 +235,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("BAD_OPERATION for `_non_existent`"),
         does: "knows the operation by its old name only",
         done: "it is asked again by that",
-        test: "tests/wire/references.rs::servers_of_old_are_asked_by_the_old_name",
+        test: "tests/interop/wire/references.rs::servers_of_old_are_asked_by_the_old_name",
     },
     Quirk {
         name: "old ids of system exceptions",
@@ -251,7 +251,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a component that does not decode"),
         does: "publishes components that are not as the text has them",
         done: "the component counts as missing, and spoils nothing else",
-        test: "crates/giop-codec/tests/ior_reference.rs::a_corrupt_component_spoils_only_itself",
+        test: "crates/giop-codec/tests/codec/ior_reference.rs::a_corrupt_component_spoils_only_itself",
     },
     Quirk {
         name: "end tags of bases",
@@ -259,7 +259,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("an end tag of a level that no value has"),
         does: "ends the state of each base in a chunked value by an end tag",
         done: "it ends nothing",
-        test: "crates/giop-codec/tests/value_octets.rs::end_tags_of_levels_that_no_value_has_end_nothing",
+        test: "crates/giop-codec/tests/codec/value_octets.rs::end_tags_of_levels_that_no_value_has_end_nothing",
     },
     Quirk {
         name: "levels in open chunks",
@@ -267,7 +267,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a chunked value inside of a chunk"),
         does: "counts levels anew from 1 in a value inside of an open chunk",
         done: "such a value ends by the end tag of level 1, or of its own level at the end of the chunk",
-        test: "crates/giop-codec/tests/value_octets.rs::levels_begin_anew_inside_of_an_open_chunk",
+        test: "crates/giop-codec/tests/codec/value_octets.rs::levels_begin_anew_inside_of_an_open_chunk",
     },
     Quirk {
         name: "values without chunks in chunks",
@@ -275,7 +275,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("the header of a value without chunks inside of a chunk"),
         does: "writes a value that is in a chunked value without chunks of its own",
         done: "its state is part of the chunk",
-        test: "crates/giop-codec/tests/value_octets.rs::values_without_chunks_are_read_inside_of_a_chunk",
+        test: "crates/giop-codec/tests/codec/value_octets.rs::values_without_chunks_are_read_inside_of_a_chunk",
     },
     Quirk {
         name: "indirections to padding",
@@ -283,7 +283,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("an indirection to up to 3 bytes before a repository id"),
         does: "refers to the padding before the id",
         done: "the next multiple of 4 is looked at, too",
-        test: "crates/giop-codec/tests/value_octets.rs::an_indirection_to_an_id_may_lead_to_the_padding_before_it",
+        test: "crates/giop-codec/tests/codec/value_octets.rs::an_indirection_to_an_id_may_lead_to_the_padding_before_it",
     },
     Quirk {
         name: "values without an id",
@@ -291,7 +291,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("none: the ids of Java are known"),
         does: "cannot read a value of Java without a repository id, which no Java ORB leaves out",
         done: "the id of `RMI:` values and of `WStringValue` is always written",
-        test: "crates/giop-codec/tests/value_octets.rs::ids_of_java_are_written_also_where_the_type_is_that_of_the_place",
+        test: "crates/giop-codec/tests/codec/value_octets.rs::ids_of_java_are_written_also_where_the_type_is_that_of_the_place",
     },
     Quirk {
         name: "type codes of Java strings",
@@ -299,7 +299,7 @@ pub const QUIRKS: &[Quirk] = &[
         by: Recognised::Octets("a value box with the id of `WStringValue` and a string in it"),
         does: "describes the box of a wstring as that of a string",
         done: "a box of this id is one of a wstring",
-        test: "crates/giop-codec/tests/any_values/peers.rs::a_box_of_the_id_of_wstring_value_is_of_a_wstring",
+        test: "crates/giop-codec/tests/codec/any_values/peers.rs::a_box_of_the_id_of_wstring_value_is_of_a_wstring",
     },
 ];
 

@@ -1,6 +1,7 @@
 //! Tests of the entries of the wire log.
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "runtime/probe/mod.rs"]
 mod probe;
 
 use std::cell::RefCell;

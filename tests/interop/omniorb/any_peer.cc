@@ -1,7 +1,7 @@
 // server --ior PATH [--seconds S] [-ORB...]: serves anys.idl until SIGTERM, writes its reference to PATH, prints READY.
 // client --ior PATH [--seconds S]: drives such a server; prints `ok` or `FAIL why` for each check. Status 0: all ok.
 // dii-client --ior PATH [--seconds S]: the same by the dynamic invocation interface.
-// What the samples are, tests/anys/main.rs says as well.
+// What the samples are, tests/interop/anys/mod.rs says as well.
 #include <csignal>
 #include <fstream>
 #include <iostream>

@@ -1,6 +1,6 @@
 // server --ior PATH [--seconds S] [-ORB...]: serves idl4.idl until SIGTERM, writes its reference to PATH, prints READY.
 // client --ior PATH [--seconds S]: drives such a server; prints `ok` or `FAIL why` for each check. Status 0: all ok.
-// What the sample is, tests/idl4/main.rs says as well.
+// What the sample is, tests/interop/idl4/mod.rs says as well.
 #include <atomic>
 #include <csignal>
 #include <fstream>

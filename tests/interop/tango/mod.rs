@@ -8,9 +8,9 @@ use zorb::prelude::*;
 use zorb::wire::{Ior, Version};
 
 use crate::dotted;
-use crate::support::matrix::{Outcome, Role, cell};
-use crate::support::{Foreign, tell};
-use crate::transport::builder;
+use test_support::peers::matrix::{Outcome, Role, cell};
+use test_support::peers::{Foreign, tell};
+use test_support::transport::builder;
 
 zorb::idl!("tests/interop/tango/device.idl");
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use ::zorb::prelude::*;
 
 use super::{Bell, BellRef, Tower, TowerRef, raised, their_client};
-use crate::support::Foreign;
-use crate::support::matrix::{Outcome, Role, cell};
 use crate::{START, transport};
+use test_support::peers::Foreign;
+use test_support::peers::matrix::{Outcome, Role, cell};
 
 /// A server of the other ORB calls back a zorb client that does not listen, so that the server could not
 /// connect to it.

@@ -10,9 +10,9 @@ use giop_codec::giop::{
 
 use super::{Lasting, LastingRef, their_client};
 use crate::relay::Traffic;
-use crate::support::Foreign;
-use crate::support::matrix::{Outcome, Role, cell};
 use crate::{dotted, transport};
+use test_support::peers::Foreign;
+use test_support::peers::matrix::{Outcome, Role, cell};
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 

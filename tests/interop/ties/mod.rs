@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use ::zorb::prelude::*;
 
 use crate::START;
-use crate::support::Foreign;
-use crate::support::talk::Talk;
+use test_support::peers::Foreign;
+use test_support::peers::talk::Talk;
 
 mod types {
     zorb::idl!("tests/interop/idl/ties.idl");

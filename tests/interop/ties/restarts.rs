@@ -7,10 +7,10 @@ use ::zorb::Orb;
 use giop_codec::Version;
 
 use super::{Lasting, LastingRef, raised, their_client};
-use crate::support::Foreign;
-use crate::support::matrix::{Outcome, Role, cell};
-use crate::support::talk::Talk;
 use crate::{START, dotted, transport};
+use test_support::peers::Foreign;
+use test_support::peers::matrix::{Outcome, Role, cell};
+use test_support::peers::talk::Talk;
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
@@ -53,7 +53,7 @@ struct Server {
 
 impl Server {
     fn start(orb: Option<Foreign>, port: u16) -> Option<Self> {
-        let scratch = crate::support::Scratch::new();
+        let scratch = test_support::peers::Scratch::new();
         let path = scratch.path("ties.ior");
         let (command, path) = match orb {
             Some(orb) => {

@@ -1,6 +1,7 @@
 //! The naming service as seen by its clients: operations, stores, crashes, other ORBs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod architecture;
 mod balance;
 mod bootstrap;
 mod client;

@@ -1,7 +1,7 @@
 //! The program as users run it, against objects of this process.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
+mod architecture;
 mod call;
 mod deep;
 mod derived;
@@ -17,8 +17,10 @@ mod live;
 mod load;
 mod login;
 mod names;
+mod new;
 mod serve;
 mod sessions;
+mod skeleton;
 mod sniff;
 mod start;
 #[cfg(unix)]

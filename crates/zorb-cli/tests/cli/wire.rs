@@ -1,6 +1,5 @@
 //! Captures that are made by hand: messages, segments, packets, files.
 #![allow(dead_code, reason = "not every test that includes it uses all of it")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -9,7 +9,7 @@ import org.omg.PortableServer.*;
  * AnyPeer server --ior PATH [--seconds S]: serves anys.idl until SIGTERM, writes its reference to PATH, prints READY.
  * AnyPeer client --ior PATH [--seconds S]: drives such a server; prints `ok NAME` or `FAIL NAME: why` for each check.
  * AnyPeer dii-client --ior PATH [--seconds S]: the same by the dynamic invocation interface.
- * Status 0: all ok. What the samples are, tests/anys/main.rs says as well.
+ * Status 0: all ok. What the samples are, tests/interop/anys/mod.rs says as well.
  */
 public final class AnyPeer extends PeerPOA {
     static final class LinkState extends Link {}

@@ -1,5 +1,6 @@
 //! The private runtime API, in memory.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -450,8 +451,10 @@ fn encoded(encode: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Resu
     Ok(e.into_bytes())
 }
 
-/// What peers may send in place of a base, in a test that says so.
-pub static FACTORIES: OnceLock<Factories> = OnceLock::new();
+thread_local! {
+    /// What peers may send in place of a base, in a test that says so.
+    pub static FACTORIES: Cell<Option<&'static Factories>> = const { Cell::new(None) };
+}
 
 fn decoder(body: &Bytes) -> Decoder<'_> {
     let decoder = Decoder::from_bytes(body, ByteOrder::NATIVE, Version::V1_2);
