@@ -112,7 +112,7 @@ impl End {
         assert!(self.closed, "a connection whose peer is gone comes to its end");
         assert_eq!(self.conn.calls_waiting(), 0, "no call waits on a closed connection");
         assert!(self.pool.stats().held <= POOL, "the pool keeps its cap");
-        self.story.push(format!("listens at {:?}", self.conn.peer_listen_points()));
+        self.story.push(format!("listens at {:?}", self.conn.peer().listen_points()));
     }
 
     fn take(&mut self, event: Event) {

@@ -22,7 +22,9 @@ mod serving;
 mod stats;
 
 pub use calls::CallId;
-pub use connection::{Config, Connection, GLASSFISH_FRAGMENT, ReplyFlow, ReplyRoom, StreamOf};
+pub use connection::{
+    Config, Connection, GLASSFISH_FRAGMENT, Input, Lifecycle, Output, Peer, ReplyFlow, ReplyRoom, StreamOf,
+};
 pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Refused, Sent, SlowPeer};
 pub use event::Event;
 pub use hits::{Limit, LimitHits};

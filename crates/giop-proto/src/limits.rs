@@ -63,7 +63,7 @@ pub struct Limits {
     /// Bytes queued for a peer that does not read. Default 1 MiB.
     ///
     /// When the queued replies alone exceed it, no requests are read, or they are refused if this side awaits
-    /// replies. Senders of oneways should wait (see `Connection::has_room`). One message may always be
+    /// replies. Senders of oneways should wait (see `Output::has_room`). One message may always be
     /// queued.
     pub max_backlog: usize,
     /// Nesting of constructed types and encapsulations in a message. Default 64. Deeper nesting raises

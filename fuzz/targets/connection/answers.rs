@@ -77,7 +77,7 @@ impl End {
             Answer::Growing(mut e, rest) => {
                 e.put_shared(rest);
                 self.conn.continue_reply(token, &mut e, true);
-                assert_eq!(self.conn.reply_room(token), ReplyRoom::Gone, "it is whole");
+                assert_eq!(self.conn.output().reply_room(token), ReplyRoom::Gone, "it is whole");
             }
             Answer::Flowing(number, rest) => {
                 flow(&mut self.conn, number, rest);
@@ -90,7 +90,7 @@ impl End {
 
     fn begin_growing(&mut self, which: usize, len: usize) {
         let blocked = self.is_blocked();
-        let least = self.conn.reply_piece() + 1;
+        let least = self.conn.output().reply_piece() + 1;
         let served = &mut self.served[which];
         let answers = matches!(served.answer, Answer::Open) && served.response.expects_reply();
         if !answers || served.version != Version::V1_2 || blocked {
@@ -130,7 +130,7 @@ impl End {
         let blocked = self.is_blocked();
         let served = &mut self.served[which];
         match &mut served.answer {
-            Answer::Growing(e, rest) if !blocked => match self.conn.reply_room(served.token) {
+            Answer::Growing(e, rest) if !blocked => match self.conn.output().reply_room(served.token) {
                 ReplyRoom::Room => {
                     e.put_shared(rest.split_to(len.min(rest.len())));
                     self.conn.continue_reply(served.token, e, false);

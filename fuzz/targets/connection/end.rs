@@ -266,7 +266,7 @@ impl End {
             assert!(!conn.wants_read() && !conn.wants_part() && !conn.has_output());
             assert_eq!(conn.poll_timeout(), None);
             assert!(self.calls.is_empty());
-            assert!(conn.backlog() == 0 || self.writer.is_some());
+            assert!(conn.output().backlog() == 0 || self.writer.is_some());
             return;
         }
         assert_eq!(stats.octets_out, self.out.written);

@@ -207,7 +207,7 @@ impl End {
             self.part = None;
             return;
         }
-        assert_eq!(self.conn.owes(), rest.len() as u64);
+        assert_eq!(self.conn.output().owes(), rest.len() as u64);
         self.conn.send_part(rest.split_to(len.min(rest.len())));
         if rest.is_empty() {
             assert!(!self.conn.wants_part());

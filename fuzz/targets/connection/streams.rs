@@ -32,11 +32,11 @@ impl World {
         end.open(which);
         let token = end.payloads[which].token;
         match how % 8 {
-            0 => end.conn.align_stream(token, usize::from(how >> 3)),
+            0 => end.conn.input_mut().align_stream(token, usize::from(how >> 3)),
             1 => {
                 let loan = end.conn.abandon_stream(token);
                 drop(loan);
-                drop(end.conn.take_dead());
+                drop(end.conn.input_mut().take_dead());
                 assert_eq!(end.conn.take_ready_chunk(token), Chunk::Lost);
                 end.payloads.swap_remove(which);
             }
@@ -64,7 +64,7 @@ impl End {
         let payload = &mut self.payloads[which];
         if !payload.opened {
             payload.opened = true;
-            self.conn.open_stream(payload.token, u64::MAX);
+            self.conn.input_mut().open_stream(payload.token, u64::MAX);
         }
     }
 
@@ -82,7 +82,7 @@ impl End {
         self.open(which);
         let payload = &mut self.payloads[which];
         if payload.lent {
-            match self.conn.take_loan() {
+            match self.conn.input_mut().take_loan() {
                 Returned::Pending => return,
                 Returned::Nothing => {}
                 Returned::Loan(loan) => {

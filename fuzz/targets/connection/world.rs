@@ -349,7 +349,7 @@ impl World {
         if end.closed {
             end.wire.clear();
         }
-        if (end.closed || end.conn.wants_shutdown()) && !end.shut {
+        if (end.closed || end.conn.lifecycle().wants_shutdown()) && !end.shut {
             (end.shut, any) = (true, true);
             if let Some(peer) = self.ends.get_mut(1 - side) {
                 peer.eof = true;
@@ -509,8 +509,8 @@ impl World {
             assert!(end.closed, "it comes to its end: {:?}", end.conn);
             end.check();
             assert!(end.calls.is_empty(), "each call was told its end");
-            assert!(end.writer.is_none() && end.conn.backlog() == 0);
-            drop(end.conn.take_dead());
+            assert!(end.writer.is_none() && end.conn.output().backlog() == 0);
+            drop(end.conn.input_mut().take_dead());
             if let Some(buf) = end.reader.take() {
                 end.conn.handle_read(buf, 0, now);
             }

@@ -6,57 +6,11 @@
 
 use giop_codec::Version;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use giop_codec::giop::{
-    BiDirIiopServiceContext, ContextId, ListenPoint, MAX_LISTEN_POINTS, MessageHeader, RequestId,
-    ResponseFlags, ServiceContexts,
-};
+use giop_codec::giop::{RequestId, ResponseFlags};
 
 use super::Connection;
-use crate::limits::Role;
-
-/// Longer than any valid host name or address.
-const MAX_HOST: usize = 255;
 
 impl Connection {
-    /// Returns the addresses at which the peer would listen, as announced by its requests. Requests for
-    /// objects at these addresses may be sent over this connection. Empty on connections that this side
-    /// opened.
-    ///
-    /// The peer may claim any address. Before requests are sent because of this list, it must be certain that
-    /// the peer may receive them. The list is updated when `Event::Request` is handed out. It only grows, up
-    /// to [`MAX_LISTEN_POINTS`].
-    #[must_use]
-    pub fn peer_listen_points(&self) -> &[ListenPoint] {
-        &self.peer.listen_points
-    }
-
-    /// Records the listen points of the peer ("Bi-directional IIOP"), and returns whether any is new. Only
-    /// the side that opened the connection announces them, in GIOP 1.2.
-    #[cold]
-    pub(super) fn learn_listen_points(
-        &mut self,
-        header: &MessageHeader,
-        contexts: &ServiceContexts<'_>,
-    ) -> Result<bool, SystemException> {
-        if self.role != Role::Server || header.version < Version::V1_2 {
-            return Ok(false);
-        }
-        let Some(context) = contexts.find(ContextId::BI_DIR_IIOP) else { return Ok(false) };
-        let known = self.peer.listen_points.len();
-        let context: BiDirIiopServiceContext =
-            context.value().map_err(|error| error.system(CompletionStatus::No))?;
-        for point in context.listen_points {
-            let usable = !point.host.is_empty() && point.host.len() <= MAX_HOST;
-            if usable
-                && self.peer.listen_points.len() < MAX_LISTEN_POINTS
-                && !self.peer.listen_points.contains(&point)
-            {
-                self.peer.listen_points.push(point);
-            }
-        }
-        Ok(self.peer.listen_points.len() > known)
-    }
-
     /// Drops a request that was received while this side closes. CloseConnection tells the peer that it was
     /// not executed, but is sent only after this side has its own replies. If both sides waited for that,
     /// neither would end, so in this case the request is refused immediately.
@@ -64,7 +18,7 @@ impl Connection {
     pub(super) fn turn_away(&mut self, id: RequestId, response: ResponseFlags, version: Version) {
         self.stats.dropped += 1;
         if self.awaits_replies() && response.expects_reply() {
-            self.refuse(id, version, &closing());
+            self.output.refuse(id, version, &closing(), self.clock.now);
             self.bound_refusals();
         }
     }
@@ -75,14 +29,14 @@ impl Connection {
     pub(super) fn turn_locate_away(&mut self, id: RequestId, version: Version) {
         self.stats.dropped += 1;
         if self.awaits_replies() && version >= Version::V1_2 {
-            self.refuse_locate(id, version, &closing());
+            self.output.refuse_locate(id, version, &closing(), self.clock.now);
             self.bound_refusals();
         }
     }
 
     /// Returns whether this side closes and still awaits replies.
     pub(super) fn awaits_replies(&self) -> bool {
-        self.is_serving_phase() && self.calls.waiting() > 0
+        self.lifecycle.may_queue() && self.calls.waiting() > 0
     }
 }
 

@@ -1,12 +1,13 @@
 //! Calls: the requests of this side and their outcomes.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::RequestId;
 
-use super::Connection;
-use crate::calls::{CallId, Place};
+use super::{Connection, Outcome, Output};
+use crate::calls::{CallId, Calls, Place};
 use crate::error::{CallError, CallErrorKind, CloseReason, Sent};
 use crate::event::Notice;
 use crate::hits::Limit;
@@ -51,21 +52,20 @@ impl Connection {
     /// its own. Decoding such a reply copies it.
     pub fn pass_reply(&mut self, call: CallId) {
         if self.calls.is_waiting(call) {
-            self.rx.pass_reply(self.calls.request_id(call));
+            self.input.rx.stream.pass_reply(self.calls.request_id(call));
         }
     }
 
     /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
     ///
-    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](Self::open_stream), then
-    /// [taken](Self::take_chunk) or
-    /// [given up](Self::abandon_stream), by the id of the call. No other call may be pending on the
+    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
+    /// then [taken](Self::take_chunk) or [given up](Self::abandon_stream), by the id of the call. No other call may be pending on the
     /// connection.
     ///
     /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
     pub fn stream_reply(&mut self, call: CallId, nameless: bool) {
         if self.calls.is_waiting(call) {
-            self.rx.stream_reply(self.calls.request_id(call), nameless);
+            self.input.rx.stream.select_reply(self.calls.request_id(call), nameless);
         }
     }
 
@@ -77,9 +77,11 @@ impl Connection {
     #[inline]
     fn send_call(&mut self, call: CallId, message: &mut Encoder, locate: bool) {
         if self.calls.is_waiting(call) {
-            let cut = !locate && self.output.fragmenting.cuts(message.version(), message.len());
-            if !cut || self.queue_call_in_pieces(call, message).is_none() {
-                let place = self.queue(message, locate);
+            let cut = !locate && self.output.fragment_queue.cuts(message.version(), message.len());
+            if cut && self.output.queue_in_pieces(Some(call), message) {
+                self.feed();
+            } else {
+                let place = self.output.queue(message, locate, self.clock.now);
                 self.calls.queued(call, place);
             }
         } else {
@@ -102,11 +104,11 @@ impl Connection {
     pub fn send_oneway(&mut self, message: &mut Encoder) -> Result<(), CallError> {
         let open = self.check_open();
         if open.is_ok() {
-            let cut = self.output.fragmenting.cuts(message.version(), message.len());
-            if !cut || self.queue_oneway_in_pieces(message).is_none() {
-                self.queue(message, false);
+            let cut = self.output.fragment_queue.cuts(message.version(), message.len());
+            if !cut || self.output.queue_oneway_in_pieces(message, self.clock.now).is_none() {
+                self.output.queue(message, false, self.clock.now);
             }
-            self.queued_oneway(0);
+            self.oneways.queued(self.output.tx.queued());
         } else {
             message.reset(message.order(), message.version());
         }
@@ -125,7 +127,7 @@ impl Connection {
     pub fn take_outcome(&mut self, call: CallId) -> Option<Result<Reply, CallError>> {
         let outcome = self.calls.take(call);
         if outcome.is_some() {
-            self.rx.forget_reply(self.calls.request_id(call));
+            self.input.rx.stream.forget_reply(self.calls.request_id(call));
         }
         outcome
     }
@@ -136,8 +138,8 @@ impl Connection {
     /// is queued, and a late reply is ignored.
     pub fn cancel_call(&mut self, call: CallId) {
         let id = self.calls.request_id(call);
-        self.rx.forget_reply(id);
-        if self.streamed.is_some() {
+        self.input.rx.stream.forget_reply(id);
+        if self.input.streamed.is_some() {
             let loan = self.abandon_stream(call);
             debug_assert!(loan.is_none(), "no memory was lent for a reply");
         }
@@ -151,61 +153,28 @@ impl Connection {
     /// completely queued request that cannot be removed is still sent.
     #[cold]
     pub(super) fn withdraw(&mut self, id: RequestId, place: Place) -> Sent {
-        if !self.is_serving_phase() {
+        if !self.lifecycle.may_queue() {
             return if place.start == u64::MAX { Sent::Nothing } else { Sent::Whole };
         }
         if self.output.partial_request.is_some() && place.start != u64::MAX {
             // Another request cannot be cancelled in the middle of this one.
-            return if self.is_unfinished(place) { self.give_up_request() } else { Sent::Whole };
+            return if self.output.is_unfinished(place) { self.give_up_request() } else { Sent::Whole };
         }
-        if !self.output.fragmenting.is_empty()
-            && let Some(sent) = self.stop_request(id)
+        if !self.output.fragment_queue.is_empty()
+            && let Some(sent) = self.output.stop_request(id, self.clock.now)
         {
+            self.feed();
             return sent;
         }
         if place.start == u64::MAX {
             return Sent::Nothing; // not queued yet
         }
-        if !place.apart && self.sent(place) == Sent::Nothing && self.tx.unqueue(place.start, place.end) {
-            self.stats.unqueued += 1;
-            self.clock.unqueued(self.tx.backlog() > 0);
+        let unsent = !place.apart && self.output.sent(place) == Sent::Nothing;
+        if unsent && self.output.unqueue(place.start, place.end) {
             return Sent::Nothing;
         }
-        self.queue_cancel(id);
+        self.output.queue_cancel(id, self.clock.now);
         Sent::Whole
-    }
-
-    /// Fails every pending call.
-    #[cold]
-    pub(super) fn fail_calls(&mut self, kind: CallErrorKind) {
-        let Self { calls, tx, notices, .. } = self;
-        let reached = tx.reached();
-        calls.fail_due(None, |call, place| {
-            notices.push_back(Notice::Reply(call));
-            Err(CallError { kind, sent: sent_at(reached, place) })
-        });
-    }
-
-    /// Fails every pending call in a connection that still sends its queue before it ends. Requests are
-    /// removed from the queue where possible; the others may be executed.
-    #[cold]
-    pub(super) fn fail_queued_calls(&mut self, kind: CallErrorKind) {
-        let mut failed = Vec::new();
-        let Self { calls, notices, .. } = self;
-        calls.fail_due(None, |call, place| {
-            notices.push_back(Notice::Reply(call));
-            failed.push((call, place));
-            Err(CallError { kind, sent: Sent::Whole })
-        });
-        // Only the end of the queue can be removed.
-        failed.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
-        for (call, place) in failed {
-            let taken = !place.apart && self.tx.unqueue(place.start, place.end);
-            self.stats.unqueued += u64::from(taken);
-            let sent = if taken { Sent::Nothing } else { sent_at(self.tx.queued(), place) };
-            self.calls.amend(call, Err(CallError { kind, sent }));
-        }
-        self.clock.unqueued(self.tx.backlog() > 0);
     }
 
     /// Fails every call whose deadline has passed.
@@ -239,7 +208,7 @@ impl Connection {
         let (bytes, calls) = self.unanswered;
         let calls = if bytes == self.stats.octets_in { calls + 1 } else { 1 };
         self.unanswered = (self.stats.octets_in, calls);
-        if calls >= self.limits.max_unanswered && self.takes_requests() {
+        if calls >= self.limits.max_unanswered && self.lifecycle.takes_requests() {
             self.stats.limits.hit(Limit::Unanswered);
             self.close_because(CloseReason::Unanswered(calls), now);
         }
@@ -250,22 +219,54 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn takes_calls(&self) -> bool {
-        self.is_open() || self.is_draining() && self.serving.len() > 0 && self.clock.ended().is_none()
+        self.lifecycle.is_open()
+            || self.lifecycle.is_draining() && self.serving.len() > 0 && self.lifecycle.ended().is_none()
     }
 
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), CallError> {
-        if self.takes_calls() { Ok(()) } else { Err(self.closed_error()) }
-    }
-
-    #[cold]
-    pub(super) fn closed_error(&self) -> CallError {
-        unsent(self.close_reason().map_or(CallErrorKind::LocalClose, |reason| reason.call_error()))
+        if self.takes_calls() { Ok(()) } else { Err(self.lifecycle.closed_error()) }
     }
 }
 
-fn unsent(kind: CallErrorKind) -> CallError {
+pub(super) fn unsent(kind: CallErrorKind) -> CallError {
     CallError { kind, sent: Sent::Nothing }
+}
+
+impl Calls<Outcome> {
+    /// Fails every pending call. The socket may have accepted the bytes of the stream before `reached`.
+    #[cold]
+    pub(super) fn fail_all(&mut self, kind: CallErrorKind, reached: u64, notices: &mut VecDeque<Notice>) {
+        self.fail_due(None, |call, place| {
+            notices.push_back(Notice::Reply(call));
+            Err(CallError { kind, sent: sent_at(reached, place) })
+        });
+    }
+
+    /// Fails every pending call in a connection that still sends its queue before it ends. Requests are
+    /// removed from the queue where possible; the others may be executed.
+    #[cold]
+    pub(super) fn fail_queued(
+        &mut self,
+        kind: CallErrorKind,
+        output: &mut Output,
+        notices: &mut VecDeque<Notice>,
+    ) {
+        let mut failed = Vec::new();
+        self.fail_due(None, |call, place| {
+            notices.push_back(Notice::Reply(call));
+            failed.push((call, place));
+            Err(CallError { kind, sent: Sent::Whole })
+        });
+        // Only the end of the queue can be removed.
+        failed.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
+        for (call, place) in failed {
+            let taken = !place.apart && output.unqueue(place.start, place.end);
+            let sent = if taken { Sent::Nothing } else { sent_at(output.tx.queued(), place) };
+            self.amend(call, Err(CallError { kind, sent }));
+        }
+        output.timer.unqueued(output.tx.backlog() > 0);
+    }
 }
 
 fn sent_at(reached: u64, place: Place) -> Sent {

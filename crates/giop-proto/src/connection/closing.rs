@@ -6,7 +6,8 @@ use giop_codec::Version;
 use giop_codec::giop::MessageType;
 
 use super::Connection;
-use crate::error::{CloseReason, ProtocolError};
+use super::calling::unsent;
+use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError};
 use crate::event::Notice;
 use crate::hits::Limit;
 use crate::limits::{Role, later};
@@ -27,62 +28,43 @@ pub(super) enum Phase {
     Closed { reason: CloseReason },
 }
 
-impl Connection {
-    /// Closes in good order. New requests are refused, and new calls as soon as no request is being served.
-    /// After the pending calls have ended and the requests being served are answered, CloseConnection is sent
-    /// if the version allows it, and the connection is closed.
-    ///
-    /// Requests that were received and not handed out yet are not executed: CloseConnection tells the peer
-    /// so.
-    pub fn close(&mut self, now: Instant) {
-        self.close_because(CloseReason::Local, now);
+/// The state of a connection between its start and its end.
+#[derive(Debug)]
+pub struct Lifecycle {
+    pub(super) phase: Phase,
+    /// The reason why nothing more can be read.
+    pub(super) read_end: Option<CloseReason>,
+    /// The reason why nothing more can be written, and the time until which the peer's last messages are
+    /// read.
+    pub(super) write_end: Option<(CloseReason, Instant)>,
+}
+
+impl Lifecycle {
+    pub(super) fn new() -> Self {
+        Self { phase: Phase::Open, read_end: None, write_end: None }
     }
 
-    pub(super) fn close_because(&mut self, reason: CloseReason, now: Instant) {
-        self.clock.saw(now);
-        if matches!(self.phase, Phase::Open) {
-            if reason == CloseReason::Idle {
-                self.stats.limits.hit(Limit::Idle);
-            }
-            self.phase = Phase::Draining { reason };
-            self.proceed_closing();
-        }
+    /// Returns whether calls can be made.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.takes_requests() && self.read_end.is_none() && self.write_end.is_none()
     }
 
-    /// Closes immediately: calls fail, replies are dropped, nothing more is written.
-    pub fn abort(&mut self, reason: CloseReason) {
-        self.end(reason);
+    /// Returns whether requests are handed out. This includes requests that were received before the stream
+    /// ended.
+    #[inline]
+    pub(super) fn takes_requests(&self) -> bool {
+        matches!(self.phase, Phase::Open)
     }
 
-    /// Returns whether the connection is closed: nothing more is received or sent.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.closed().is_some()
+    /// Returns whether messages may still be queued.
+    #[inline]
+    pub(super) fn may_queue(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Draining { .. }) && self.write_end.is_none()
     }
 
-    /// Returns whether the connection accepts no new calls because it is closing or closed.
-    #[must_use]
-    pub fn is_closing(&self) -> bool {
-        !self.is_open()
-    }
-
-    /// Returns whether this side closes in good order and has not sent CloseConnection yet, because calls are
-    /// pending or requests are being served.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
-        matches!(self.phase, Phase::Draining { .. })
-    }
-
-    /// Returns the reason why the connection is closing or closed.
-    #[must_use]
-    pub fn close_reason(&self) -> Option<&CloseReason> {
-        match &self.phase {
-            Phase::Open => self.clock.ended(),
-            Phase::Draining { reason }
-            | Phase::Finishing { reason, .. }
-            | Phase::Lingering { reason, .. }
-            | Phase::Closed { reason } => Some(reason),
-        }
+    pub(super) fn linger(&mut self, reason: CloseReason, until: Instant) {
+        self.phase = Phase::Lingering { reason, until };
     }
 
     /// Returns whether everything is written and nothing will follow, but the peer has not closed its side.
@@ -100,38 +82,101 @@ impl Connection {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Lingering { .. })
     }
 
-    /// Returns whether calls can be made.
-    #[inline]
-    pub(super) fn is_open(&self) -> bool {
-        self.takes_requests() && self.clock.read_end.is_none() && self.clock.write_end.is_none()
+    /// Returns whether this side closes in good order and has not sent CloseConnection yet, because calls are
+    /// pending or requests are being served.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        matches!(self.phase, Phase::Draining { .. })
     }
 
-    /// Returns whether requests are handed out. This includes requests that were received before the stream
-    /// ended.
+    /// Returns whether messages are processed, not discarded.
     #[inline]
-    pub(super) fn takes_requests(&self) -> bool {
-        matches!(self.phase, Phase::Open)
+    pub(super) fn takes_messages(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Draining { .. })
     }
 
-    /// Returns whether messages may still be queued.
-    #[inline]
-    pub(super) fn is_serving_phase(&self) -> bool {
-        matches!(self.phase, Phase::Open | Phase::Draining { .. }) && self.clock.write_end.is_none()
+    /// Returns the reason why nothing more can be read or written.
+    pub(super) fn ended(&self) -> Option<&CloseReason> {
+        self.read_end.as_ref().or(self.write_end.as_ref().map(|(reason, _)| reason))
+    }
+
+    /// Returns the reason why the connection is closing or closed.
+    #[must_use]
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        match &self.phase {
+            Phase::Open => self.ended(),
+            Phase::Draining { reason }
+            | Phase::Finishing { reason, .. }
+            | Phase::Lingering { reason, .. }
+            | Phase::Closed { reason } => Some(reason),
+        }
+    }
+
+    /// Returns whether the connection is closed: nothing more is received or sent.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed { .. })
+    }
+
+    #[cold]
+    pub(super) fn closed_error(&self) -> CallError {
+        unsent(self.close_reason().map_or(CallErrorKind::LocalClose, |reason| reason.call_error()))
+    }
+}
+
+impl Connection {
+    /// Returns whether the connection is closed: nothing more is received or sent.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.lifecycle.is_closed()
+    }
+
+    /// Returns the reason why the connection is closing or closed.
+    #[must_use]
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        self.lifecycle.close_reason()
+    }
+
+    /// Closes in good order. New requests are refused, and new calls as soon as no request is being served.
+    /// After the pending calls have ended and the requests being served are answered, CloseConnection is sent
+    /// if the version allows it, and the connection is closed.
+    ///
+    /// Requests that were received and not handed out yet are not executed: CloseConnection tells the peer
+    /// so.
+    pub fn close(&mut self, now: Instant) {
+        self.close_because(CloseReason::Local, now);
+    }
+
+    pub(super) fn close_because(&mut self, reason: CloseReason, now: Instant) {
+        self.clock.saw(now);
+        if matches!(self.lifecycle.phase, Phase::Open) {
+            if reason == CloseReason::Idle {
+                self.stats.limits.hit(Limit::Idle);
+            }
+            self.lifecycle.phase = Phase::Draining { reason };
+            self.proceed_closing();
+        }
+    }
+
+    /// Returns whether the connection accepts no new calls because it is closing or closed.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        !self.lifecycle.is_open()
     }
 
     /// Continues an orderly close when nothing blocks it any more.
     pub(super) fn proceed_closing(&mut self) {
-        if let Phase::Draining { reason } = self.phase
+        if let Phase::Draining { reason } = self.lifecycle.phase
             && self.serving.len() == 0
             && self.calls.waiting() == 0
             && self.output.partial_request.is_none()
-            && self.output.fragmenting.is_empty()
-            && !self.streams_reply()
+            && self.output.fragment_queue.is_empty()
+            && !self.input.streams_reply()
             && !self.takes_last_oneways()
         {
             // Before GIOP 1.2 only servers send CloseConnection.
-            let last = (self.role == Role::Server || self.peer.version >= Version::V1_2)
-                .then_some((MessageType::CloseConnection, self.peer.version));
+            let last = (self.role == Role::Server || self.output.version >= Version::V1_2)
+                .then_some((MessageType::CloseConnection, self.output.version));
             self.finish(reason, last);
         }
     }
@@ -146,71 +191,56 @@ impl Connection {
         self.finish(reason, Some((MessageType::MessageError, self.max_version)));
     }
 
-    /// Ends a connection whose input stream has ended or is unusable.
+    /// Closes immediately: calls fail, replies are dropped, nothing more is written.
     #[cold]
-    pub(super) fn end(&mut self, reason: CloseReason) {
+    pub fn abort(&mut self, reason: CloseReason) {
         if self.is_closed() {
             return;
         }
-        self.note_lost_oneways(&reason);
-        self.phase = Phase::Closed { reason };
-        self.fail_calls(reason.call_error());
-        self.tx.clear();
-        self.output.fragmenting.clear();
-        self.count_queued();
-        self.rx.clear();
-        self.fragments.clear();
+        self.oneways.note_lost(&reason, self.output.tx.written(), self.calls.confirmed());
+        self.lifecycle.phase = Phase::Closed { reason };
+        self.calls.fail_all(reason.call_error(), self.output.tx.reached(), &mut self.notices);
+        self.output.tx.clear();
+        self.output.fragment_queue.clear();
+        self.output.report(self.clock.now);
+        self.input.rx.clear();
+        self.input.fragments.clear();
         self.notices.push_back(Notice::Closed);
     }
 
-    /// Ends a connection in which nothing can follow the queued data. That is written, then the stream ends.
-    #[cold]
-    pub(super) fn break_off(&mut self, reason: CloseReason) {
-        self.finish(reason, None);
-    }
-
-    /// Queues the last message and waits until it is written.
-    fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
-        if self.clock.write_end.is_some() || self.output.partial_request.is_some() {
-            return self.end(reason); // nothing can be sent, or not in the middle of a request
+    /// Queues the last message, if any, and waits until everything is written.
+    pub(super) fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
+        if self.lifecycle.write_end.is_some() || self.output.partial_request.is_some() {
+            return self.abort(reason); // nothing can be sent, or not in the middle of a request
         }
         // Queued data is still written. Therefore a pending call must not fail as unsent because nothing of
         // it was written yet.
-        self.fail_queued_calls(reason.call_error());
-        self.phase = Phase::Finishing { reason, eof: false };
-        self.output.fragmenting.clear();
-        self.rx.clear();
-        self.fragments.clear();
+        self.calls.fail_queued(reason.call_error(), &mut self.output, &mut self.notices);
+        self.lifecycle.phase = Phase::Finishing { reason, eof: false };
+        self.output.fragment_queue.clear();
+        self.input.rx.clear();
+        self.input.fragments.clear();
         match last {
-            Some((kind, version)) => self.queue_bare(kind, version),
-            None if self.tx.backlog() == 0 => self.linger(reason, self.clock.now),
+            Some((kind, version)) => self.output.queue_bare(kind, version, self.clock.now),
+            None if self.output.tx.backlog() == 0 => {
+                self.lifecycle.linger(reason, later(self.clock.now, self.limits.linger_timeout))
+            }
             None => {}
         }
     }
 
-    fn linger(&mut self, reason: CloseReason, now: Instant) {
-        self.phase = Phase::Lingering { reason, until: later(now, self.limits.linger_timeout) };
-    }
-
     pub(super) fn wrote_while_closing(&mut self, now: Instant) {
         if self.is_closed() {
-            return self.tx.clear(); // the bytes that a writer did not write
+            return self.output.tx.clear(); // the bytes that a writer did not write
         }
-        if let Phase::Finishing { reason, eof } = self.phase
-            && self.tx.backlog() == 0
+        if let Phase::Finishing { reason, eof } = self.lifecycle.phase
+            && self.output.tx.backlog() == 0
         {
-            if eof { self.end(reason) } else { self.linger(reason, now) }
-        }
-    }
-
-    /// Handles the end of the peer's stream while this side is closing.
-    pub(super) fn eof_while_closing(&mut self) {
-        match self.phase {
-            Phase::Finishing { reason, .. } if self.tx.backlog() > 0 => {
-                self.phase = Phase::Finishing { reason, eof: true };
+            if eof {
+                self.abort(reason)
+            } else {
+                self.lifecycle.linger(reason, later(now, self.limits.linger_timeout))
             }
-            Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.end(reason),
-            Phase::Open | Phase::Draining { .. } | Phase::Closed { .. } => {}
         }
     }
 }

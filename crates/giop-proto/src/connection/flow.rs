@@ -46,17 +46,17 @@ impl Connection {
         }
         let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
         if self.output.partial_request.is_some()
-            || self.tx.is_gapped()
-            || self.output.fragmenting.cuts(message.version(), octets)
+            || self.output.tx.is_gapped()
+            || self.output.fragment_queue.cuts(message.version(), octets)
         {
             return Ok(None);
         }
-        let place = self.queue(message, false);
+        let place = self.output.queue(message, false, self.clock.now);
         match call {
             Some(call) => self.calls.queued(call, Place { end: place.end + coming, ..place }),
-            None => self.queued_oneway(coming),
+            None => self.oneways.queued(self.output.tx.queued() + coming),
         }
-        Ok(self.tx.leave_gap(coming))
+        Ok(self.output.tx.leave_gap(coming))
     }
 
     /// Queues the start of a reply, like [`begin_flow`](Self::begin_flow) for requests. The request continues
@@ -64,19 +64,19 @@ impl Connection {
     pub fn begin_reply_flow(&mut self, token: ServeToken, message: &mut Encoder, coming: u64) -> ReplyFlow {
         let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
         if self.output.partial_request.is_some()
-            || self.tx.is_gapped()
-            || self.output.fragmenting.cuts(message.version(), octets)
+            || self.output.tx.is_gapped()
+            || self.output.fragment_queue.cuts(message.version(), octets)
         {
             return ReplyFlow::Busy;
         }
-        if !self.serving.acknowledge(token) || !self.is_serving_phase() {
+        if !self.serving.acknowledge(token) || !self.lifecycle.may_queue() {
             message.reset(message.order(), message.version());
             return ReplyFlow::Dropped;
         }
-        self.queue_answer(message);
+        self.output.queue_answer(message, self.clock.now);
         self.output.reply_backlog.add(usize::try_from(coming).unwrap_or(usize::MAX));
-        let gap = self.tx.leave_gap(coming);
-        self.count_queued();
+        let gap = self.output.tx.leave_gap(coming);
+        self.output.report(self.clock.now);
         match gap {
             Some(end) => ReplyFlow::Begun(end),
             None => ReplyFlow::Dropped, // unreachable: there is no other gap
@@ -86,24 +86,24 @@ impl Connection {
     /// Queues the next bytes of a message started by [`begin_flow`](Self::begin_flow), and leaves the encoder
     /// empty. If there are more bytes than announced, the message is invalid and the connection is closed.
     pub fn flow(&mut self, message: u64, octets: &mut Encoder) {
-        self.stats.copied_out += octets.copied() as u64;
+        self.output.copied += octets.copied() as u64;
         octets.drain_into(&mut self.output.pieces);
         let mut fits = true;
         for piece in self.output.pieces.drain(..) {
-            fits &= self.tx.fill(message, piece);
+            fits &= self.output.tx.fill(message, piece);
         }
         if fits {
-            self.clock.queued();
-        } else if self.clock.write_end.is_none() {
-            self.end(CloseReason::Local);
+            self.output.timer.queued(self.clock.now);
+        } else if self.lifecycle.write_end.is_none() {
+            self.abort(CloseReason::Local);
         }
     }
 
     /// Ends a message started by [`begin_flow`](Self::begin_flow). If bytes are missing, the connection is
     /// closed, because nothing can follow an incomplete message.
     pub fn end_flow(&mut self, message: u64) {
-        if self.tx.has_gap(message) {
-            self.end(CloseReason::Local);
+        if self.output.tx.has_gap(message) {
+            self.abort(CloseReason::Local);
         }
     }
 }

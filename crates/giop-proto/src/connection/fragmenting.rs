@@ -5,14 +5,15 @@
 //! overtake it.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use bytes::Bytes;
 use giop_codec::cdr::{Decoder, Encoder};
 use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, RequestId};
 use giop_codec::{ByteOrder, Version};
 
-use super::Connection;
-use crate::calls::{CallId, Place};
+use super::{Connection, Outcome, Output};
+use crate::calls::{CallId, Calls, Place};
 use crate::error::Sent;
 use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, word};
 use crate::outbox::{BATCH, BULK_BATCH, Outbox};
@@ -39,7 +40,7 @@ const AHEAD: usize = BULK_BATCH;
 
 /// The messages of which pieces are still to be queued.
 #[derive(Debug)]
-pub(super) struct Fragmenting {
+pub(super) struct FragmentQueue {
     /// The maximum size of a piece in bytes, including its headers. A multiple of 8. `usize::MAX` disables
     /// fragmenting.
     size: usize,
@@ -117,7 +118,7 @@ impl Pieces {
     }
 }
 
-impl Fragmenting {
+impl FragmentQueue {
     /// Lowers the maximum size of a piece to what the peer accepts.
     pub(super) fn lower_to(&mut self, size: usize) {
         self.takes = self.takes.min(size.clamp(SMALLEST, LARGEST) & !7);
@@ -339,34 +340,64 @@ impl Partial {
 }
 
 impl Connection {
-    /// Queues a request of a call in pieces. Returns `None` if it must be queued whole.
+    /// Queues pieces while few bytes are queued for the socket.
     #[cold]
-    pub(super) fn queue_call_in_pieces(&mut self, call: CallId, message: &mut Encoder) -> Option<()> {
-        let partial = self.cut_first(message, self.output.fragmenting.size, None)?;
+    pub(super) fn feed(&mut self) {
+        self.output.feed(&mut self.calls, self.clock.now);
+        if self.output.fragment_queue.is_empty() && !self.lifecycle.takes_requests() {
+            self.proceed_closing();
+        }
+    }
+}
+
+impl Output {
+    /// Prepares the request of a call, or a reply, to be queued in pieces by [`feed`](Self::feed). Returns
+    /// `false` if the message must be queued whole.
+    #[cold]
+    pub(super) fn queue_in_pieces(&mut self, call: Option<CallId>, message: &mut Encoder) -> bool {
+        let Some(partial) = self.cut_first(message, self.fragment_queue.size, None) else { return false };
         message.reset(message.order(), message.version());
-        self.output.fragmenting.enter(Partial { call: Some(call), ..partial });
-        self.feed();
-        Some(())
+        self.fragment_queue.enter(Partial { call, ..partial });
+        true
     }
 
-    /// Queues a reply in pieces. Returns `None` if it must be queued whole.
+    /// Queues pieces while few bytes are queued for the socket.
     #[cold]
-    pub(super) fn queue_reply_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
-        let partial = self.cut_first(message, self.output.fragmenting.size, None)?;
-        message.reset(message.order(), message.version());
-        self.output.fragmenting.enter(partial);
-        self.feed();
-        Some(())
+    pub(super) fn feed(&mut self, calls: &mut Calls<Outcome>, now: Instant) {
+        let mut unripe = 0;
+        while self.partial_request.is_none() && self.tx.backlog() < AHEAD {
+            let Some(mut partial) = self.fragment_queue.next() else { break };
+            if !partial.is_ripe() {
+                self.fragment_queue.open.push_back(partial);
+                unripe += 1;
+                if unripe >= self.fragment_queue.open.len() {
+                    break;
+                }
+                continue;
+            }
+            unripe = 0;
+            let taken = partial.queue_piece(&mut self.tx);
+            self.fragment_queue.uncount(&partial, taken);
+            if let Some(call) = partial.call {
+                let apart = !partial.is_in_one_part(&self.tx);
+                let end = if partial.ended { self.tx.queued() } else { u64::MAX };
+                calls.queued(call, Place { start: partial.start, end, locate: false, apart });
+            } else {
+                self.reply_backlog.add(taken);
+            }
+            self.fragment_queue.turned(partial);
+            self.count_message(now);
+        }
     }
 
     /// Queues all pieces of a oneway. Returns `None` if it must be queued whole.
     #[cold]
-    pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder) -> Option<()> {
-        let mut partial = self.cut_first(message, self.output.fragmenting.size, None)?;
+    pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder, now: Instant) -> Option<()> {
+        let mut partial = self.cut_first(message, self.fragment_queue.size, None)?;
         message.reset(message.order(), message.version());
         while !partial.ended {
             partial.queue_piece(&mut self.tx);
-            self.queued();
+            self.count_message(now);
         }
         Some(())
     }
@@ -383,11 +414,11 @@ impl Connection {
         size: usize,
         body: Option<usize>,
     ) -> Option<Partial> {
-        debug_assert!(self.output.partial_request.is_none(), "a message in the middle of a request");
+        debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
         let left = message.len();
         let (header, id, first) = self.mark_first(message, left, size, body)?;
-        self.stats.copied_out += message.copied() as u64;
-        self.peer.version = message.version();
+        self.copied += message.copied() as u64;
+        self.version = message.version();
         let mut rest = VecDeque::new();
         message.drain_part(&mut rest);
         Some(Partial {
@@ -419,7 +450,7 @@ impl Connection {
         let id = word(header.order, message.head())?;
         let body = body.or_else(|| body_at(&header, message.head()))?.next_multiple_of(8);
         let first = size.max(body);
-        if first >= whole || self.output.fragmenting.has(id) {
+        if first >= whole || self.fragment_queue.has(id) {
             return None;
         }
         let first_size = u32::try_from(first - HEADER_LEN).ok()?;
@@ -437,7 +468,7 @@ impl Connection {
     /// Starts the pieces of a request of which `coming` bytes follow what is in the encoder. Returns `None`
     /// if it is sent whole.
     pub(super) fn begin_pieces(&self, message: &mut Encoder, coming: u64) -> Option<Pieces> {
-        let size = self.output.fragmenting.takes;
+        let size = self.fragment_queue.takes;
         let whole = usize::try_from(coming).ok()?.checked_add(message.len())?;
         if whole <= size || message.version() != Version::V1_2 {
             return None;
@@ -446,84 +477,45 @@ impl Connection {
         Some(Pieces { id, order: header.order, size, lacks: first, rest: whole - first })
     }
 
-    /// Queues pieces while few bytes are queued for the socket.
-    #[cold]
-    pub(super) fn feed(&mut self) {
-        let mut unripe = 0;
-        while self.output.partial_request.is_none() && self.tx.backlog() < AHEAD {
-            let Some(mut partial) = self.output.fragmenting.next() else { break };
-            if !partial.is_ripe() {
-                self.output.fragmenting.open.push_back(partial);
-                unripe += 1;
-                if unripe >= self.output.fragmenting.open.len() {
-                    break;
-                }
-                continue;
-            }
-            unripe = 0;
-            let taken = partial.queue_piece(&mut self.tx);
-            self.output.fragmenting.uncount(&partial, taken);
-            if let Some(call) = partial.call {
-                let apart = !partial.is_in_one_part(&self.tx);
-                let end = if partial.ended { self.tx.queued() } else { u64::MAX };
-                self.calls.queued(call, Place { start: partial.start, end, locate: false, apart });
-            } else {
-                self.output.reply_backlog.add(taken);
-            }
-            self.output.fragmenting.turned(partial);
-            self.queued();
-        }
-        if self.output.fragmenting.is_empty() && !self.takes_requests() {
-            self.proceed_closing();
-        }
-    }
-
     /// Stops a request of which pieces are not queued. Returns how much of it the peer receives, or `None` if
     /// there is no such request.
     #[cold]
-    pub(super) fn stop_request(&mut self, id: RequestId) -> Option<Sent> {
-        let partial = self.output.fragmenting.remove(id, false)?;
+    pub(super) fn stop_request(&mut self, id: RequestId, now: Instant) -> Option<Sent> {
+        let partial = self.fragment_queue.remove(id, false)?;
         let sent = if !partial.is_begun() || self.take_back(&partial) {
             Sent::Nothing
         } else {
             // The receiver discards the pieces that it has.
-            self.queue_cancel(id);
+            self.queue_cancel(id, now);
             Sent::Partly
         };
-        self.feed();
         Some(sent)
     }
 
     /// Stops the reply to a request that the peer cancelled. An empty piece ends the reply, so that the peer
     /// does not wait for the rest. Returns whether there is such a reply.
     #[cold]
-    pub(super) fn stop_reply(&mut self, id: RequestId) -> bool {
-        if self.output.partial_request.is_some() {
-            return self.output.fragmenting.has(id); // nothing can be sent in the middle of a request
+    pub(super) fn stop_reply(&mut self, id: RequestId, now: Instant) -> bool {
+        if self.partial_request.is_some() {
+            return self.fragment_queue.has(id); // nothing can be sent in the middle of a request
         }
-        let Some(partial) = self.output.fragmenting.remove(id, true) else { return false };
+        let Some(partial) = self.fragment_queue.remove(id, true) else { return false };
         if partial.is_begun() && !self.take_back(&partial) {
-            self.queue_empty_end(&partial);
+            self.queue_empty_end(&partial, now);
         }
-        self.feed();
         true
     }
 
     /// Ends a message with a piece without payload.
-    pub(super) fn queue_empty_end(&mut self, partial: &Partial) {
+    pub(super) fn queue_empty_end(&mut self, partial: &Partial, now: Instant) {
         self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
-        self.queued();
+        self.count_message(now);
     }
 
     /// Removes the pieces of a message from the queue. This succeeds only if none of it was sent and nothing
     /// else was queued since.
     pub(super) fn take_back(&mut self, partial: &Partial) -> bool {
-        let taken = partial.is_in_one_part(&self.tx) && self.tx.unqueue(partial.start, self.tx.queued());
-        if taken {
-            self.stats.unqueued += 1;
-            self.clock.unqueued(self.tx.backlog() > 0);
-        }
-        taken
+        partial.is_in_one_part(&self.tx) && self.unqueue(partial.start, self.tx.queued())
     }
 }
 

@@ -4,10 +4,12 @@
 //! Their pieces alternate with those of other messages. More of a reply is accepted only while few of its
 //! bytes are queued.
 
+use std::time::Instant;
+
 use giop_codec::Version;
 use giop_codec::cdr::Encoder;
 
-use super::Connection;
+use super::{Connection, Output};
 use crate::error::CloseReason;
 use crate::serving::ServeToken;
 
@@ -25,17 +27,11 @@ pub enum ReplyRoom {
 }
 
 impl Connection {
-    /// Returns the size in bytes above which a reply may be sent before it is complete.
-    #[must_use]
-    pub fn reply_piece(&self) -> usize {
-        self.output.fragmenting.piece_of_growing()
-    }
-
     /// Queues the start of an incomplete GIOP 1.2 reply. It consists of the header up to the offset `body`,
-    /// and of the following bytes, more than [`reply_piece`](Self::reply_piece) in total. Its message header
+    /// and of the following bytes, more than [`Output::reply_piece`] in total. Its message header
     /// need not contain the size.
     ///
-    /// The rest follows by [`continue_reply`](Self::continue_reply) while there is [room](Self::reply_room),
+    /// The rest follows by [`continue_reply`](Self::continue_reply) while there is [room](Output::reply_room),
     /// or the reply is [given up](Self::break_reply). The request continues and must be ended by
     /// [`finish_request`](Self::finish_request) after that.
     ///
@@ -43,16 +39,19 @@ impl Connection {
     /// * `Full`: the call must be repeated later, and the encoder is unchanged.
     /// * `Gone`: the reply is dropped, and the encoder is empty.
     pub fn begin_reply(&mut self, token: ServeToken, message: &mut Encoder, body: usize) -> ReplyRoom {
-        if !self.serving.is_awaited(token) || !self.is_serving_phase() || message.version() != Version::V1_2 {
+        if !self.serving.is_awaited(token)
+            || !self.lifecycle.may_queue()
+            || message.version() != Version::V1_2
+        {
             message.reset(message.order(), message.version());
             return ReplyRoom::Gone;
         }
-        if self.output.partial_request.is_some() || !self.output.fragmenting.may_grow() {
+        if self.output.partial_request.is_some() || !self.output.fragment_queue.may_grow() {
             return ReplyRoom::Full;
         }
-        match self.cut_first(message, self.output.fragmenting.piece_of_growing(), Some(body)) {
+        match self.output.cut_first(message, self.output.fragment_queue.piece_of_growing(), Some(body)) {
             Some(partial) => {
-                self.output.fragmenting.enter(partial.growing(token));
+                self.output.fragment_queue.enter(partial.growing(token));
                 self.feed();
                 ReplyRoom::Room
             }
@@ -60,28 +59,11 @@ impl Connection {
         }
     }
 
-    /// Returns whether more of a started reply can be queued: at most one piece of it is not queued yet.
-    #[must_use]
-    pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
-        match self.output.fragmenting.growing(token) {
-            Some(partial) if partial.left <= self.output.fragmenting.piece_of_growing() => ReplyRoom::Room,
-            Some(_) => ReplyRoom::Full,
-            None => ReplyRoom::Gone,
-        }
-    }
-
-    /// Returns whether there are incomplete replies.
-    #[inline]
-    #[must_use]
-    pub fn has_growing_replies(&self) -> bool {
-        self.output.fragmenting.is_growing()
-    }
-
     /// Queues more of a started reply. `last` marks the end of it. The encoder is left empty, to continue the
     /// same message. If the reply is gone, the bytes are dropped.
     pub fn continue_reply(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) {
-        self.stats.copied_out += octets.copied() as u64;
-        if self.output.fragmenting.grow(token, octets, last) {
+        self.output.copied += octets.copied() as u64;
+        if self.output.fragment_queue.grow(token, octets, last) {
             self.feed();
         } else {
             octets.reset(octets.order(), octets.version());
@@ -95,29 +77,53 @@ impl Connection {
     /// cannot be taken back. CloseConnection is not sent, because it would say that the requests in progress
     /// were not executed.
     pub fn break_reply(&mut self, token: ServeToken) -> bool {
-        let Some(partial) = self.output.fragmenting.remove_growing(token) else { return true };
-        if !partial.is_begun() || self.take_back(&partial) {
+        let Some(partial) = self.output.fragment_queue.remove_growing(token) else { return true };
+        if !partial.is_begun() || self.output.take_back(&partial) {
             self.feed();
             return true;
         }
-        self.break_off(CloseReason::Local);
+        self.finish(CloseReason::Local, None);
         false
     }
+}
 
+impl Output {
     /// Stops a started reply whose request the peer cancelled. An empty piece ends the reply, so that the
     /// peer does not wait for the rest.
     #[cold]
-    pub(super) fn stop_growing(&mut self, token: ServeToken) {
-        let Some(mut partial) = self.output.fragmenting.remove_growing(token) else { return };
+    pub(super) fn stop_growing(&mut self, token: ServeToken, now: Instant) {
+        let Some(mut partial) = self.fragment_queue.remove_growing(token) else { return };
         if partial.is_begun() && !self.take_back(&partial) {
-            if self.output.partial_request.is_some() {
+            if self.partial_request.is_some() {
                 // Nothing can be sent in the middle of a request.
                 partial.rest.clear();
                 (partial.left, partial.grows) = (0, false);
-                return self.output.fragmenting.enter(partial);
+                return self.fragment_queue.enter(partial);
             }
-            self.queue_empty_end(&partial);
+            self.queue_empty_end(&partial, now);
         }
-        self.feed();
+    }
+
+    /// Returns the size in bytes above which a reply may be sent before it is complete.
+    #[must_use]
+    pub fn reply_piece(&self) -> usize {
+        self.fragment_queue.piece_of_growing()
+    }
+
+    /// Returns whether more of a started reply can be queued: at most one piece of it is not queued yet.
+    #[must_use]
+    pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
+        match self.fragment_queue.growing(token) {
+            Some(partial) if partial.left <= self.fragment_queue.piece_of_growing() => ReplyRoom::Room,
+            Some(_) => ReplyRoom::Full,
+            None => ReplyRoom::Gone,
+        }
+    }
+
+    /// Returns whether there are incomplete replies.
+    #[inline]
+    #[must_use]
+    pub fn has_growing_replies(&self) -> bool {
+        self.fragment_queue.is_growing()
     }
 }

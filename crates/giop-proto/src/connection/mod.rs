@@ -12,6 +12,7 @@ mod memory;
 mod oneways;
 mod pace;
 mod payload;
+mod peer;
 mod reading;
 mod serving;
 mod streaming;
@@ -25,31 +26,31 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use giop_codec::cdr::{CodeSets, Encoder};
-use giop_codec::giop::ListenPoint;
 use giop_codec::{ByteOrder, Version};
 
 use crate::calls::Calls;
-use crate::error::{CallError, CloseReason};
+use crate::error::CallError;
 use crate::event::{Event, Notice};
 use crate::fragments::Fragments;
 use crate::limits::{Limits, Role};
 use crate::load::{Load, Share};
-use crate::message::{LastHead, Reply, Terms};
+use crate::message::{LastHead, Reply};
 use crate::outbox::Outbox;
 use crate::pool::BufferPool;
 use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
-use backlog::{Owed, Queued};
-use closing::Phase;
+use backlog::{PoolShare, ReplyBacklog};
+pub use closing::Lifecycle;
 pub use flow::ReplyFlow;
-use fragmenting::Fragmenting;
+use fragmenting::FragmentQueue;
 pub use growing::ReplyRoom;
 use oneways::Oneways;
-use payload::Unfinished;
+use payload::PartialRequest;
+pub use peer::Peer;
+use streaming::IncomingPayload;
 pub use streaming::StreamOf;
-use streaming::Streamed;
-use time::Clock;
+use time::{Clock, WriteTimer};
 pub use unusual::GLASSFISH_FRAGMENT;
 
 /// The configuration of a connection.
@@ -124,8 +125,8 @@ impl Config {
 /// A driver, or a caller that reads for itself, repeats this loop:
 ///
 /// 1. [`poll_event`](Self::poll_event) until it returns `None`;
-/// 2. while [`has_output`](Self::has_output): `take_transmit`, write, `handle_written`; once
-///    [`wants_shutdown`](Self::wants_shutdown), shut down the socket's write side;
+/// 2. while [`has_output`](Self::has_output): `take_transmit`, write, `handle_written`; once its
+///    lifecycle [`wants_shutdown`](Lifecycle::wants_shutdown), shut down the socket's write side;
 /// 3. if [`wants_read`](Self::wants_read): `take_read_buf`, read, `handle_read`. Otherwise wait until the
 ///    socket is writable, a request is finished, or the timeout expires.
 ///
@@ -136,20 +137,14 @@ pub struct Connection {
     role: Role,
     limits: Arc<Limits>,
     max_version: Version,
-    peer: PeerState,
+    peer: Peer,
     accept_requests: bool,
-    phase: Phase,
-    rx: Receiver,
-    fragments: Fragments,
-    tx: Outbox,
-    output: OutputState,
-    calls: Calls<Result<Reply, CallError>>,
+    lifecycle: Lifecycle,
+    input: Input,
+    output: Output,
+    calls: Calls<Outcome>,
     serving: Serving,
     requests: RequestBudget,
-    /// True if received messages were left to be processed later, before anything more is read.
-    uncut: bool,
-    /// The message whose payload is being received.
-    streamed: Option<Streamed>,
     /// Events that do not result from messages.
     notices: VecDeque<Notice>,
     clock: Clock,
@@ -157,21 +152,6 @@ pub struct Connection {
     oneways: Oneways,
     /// The number of received bytes when a call last timed out, and the number of timeouts at that count.
     unanswered: (u64, u32),
-}
-
-/// What is known of the peer.
-#[derive(Debug)]
-struct PeerState {
-    /// The version of the last message in either direction.
-    version: Version,
-    code_sets: Option<CodeSets>,
-    /// The code sets that are assumed until it announces its own.
-    unannounced: CodeSets,
-    /// The addresses at which the peer would listen.
-    listen_points: Vec<ListenPoint>,
-    /// True if a request of the peer announced that it reads lists of blocks.
-    reads_blocks: bool,
-    last_head: LastHead,
 }
 
 /// The memory and the budget of the peer's requests.
@@ -185,26 +165,53 @@ struct RequestBudget {
     sheds: bool,
     /// The number of received messages when requests last had to wait.
     waited_at: Option<u64>,
+}
+
+/// The outcome of a call.
+type Outcome = Result<Reply, CallError>;
+
+/// The messages that are received from the peer.
+#[derive(Debug)]
+pub struct Input {
+    rx: Receiver,
+    fragments: Fragments,
+    /// True if received messages were left to be processed later, before anything more is read.
+    uncut: bool,
+    /// The message whose payload is being received.
+    streamed: Option<IncomingPayload>,
     /// A message count, and the number of failed attempts to obtain memory since it was current.
     starved: (u64, u32),
 }
 
-/// The state of messages on their way to the outbox.
+/// The messages that are queued for the peer.
 #[derive(Debug)]
-struct OutputState {
+pub struct Output {
+    tx: Outbox,
+    /// The version of the last message in either direction, in which the connection's own messages are sent.
+    version: Version,
     /// The request of this side that is partly queued.
-    partial_request: Option<Unfinished>,
+    partial_request: Option<PartialRequest>,
     /// Reused for the pieces of a large message on their way to the outbox.
     pieces: VecDeque<Bytes>,
     /// Reused for the connection's own messages.
     control_encoder: Encoder,
     /// Bytes of the connection's own answers since the outbox was last empty.
     control_backlog: usize,
-    reply_backlog: Owed,
+    reply_backlog: ReplyBacklog,
     /// The size of the outbox as reported to the pool.
-    pool_share: Queued,
+    pool_share: PoolShare,
     /// Messages of this side that are partly queued.
-    fragmenting: Fragmenting,
+    fragment_queue: FragmentQueue,
+    timer: WriteTimer,
+    max_backlog: usize,
+    /// Messages queued so far.
+    messages: u64,
+    /// Bytes that were copied into their message.
+    copied: u64,
+    /// CancelRequests queued.
+    cancels: u64,
+    /// Requests removed from the queue.
+    unqueued: u64,
 }
 
 impl Connection {
@@ -223,7 +230,7 @@ impl Connection {
             unannounced,
             streams,
         } = config;
-        let queued = Queued::new(Arc::clone(&pool));
+        let queued = PoolShare::new(Arc::clone(&pool));
         let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, deposit);
         if let Some(streams) = streams {
             rx.set_streams(streams, limits.max_stream_size);
@@ -231,9 +238,8 @@ impl Connection {
         Self {
             role,
             max_version,
-            peer: PeerState {
-                // Any peer understands 1.0, which is used until the peer's version is known.
-                version: if role == Role::Client { max_version } else { Version::V1_0 },
+            peer: Peer {
+                opened: role == Role::Server,
                 code_sets: None,
                 unannounced,
                 listen_points: Vec::new(),
@@ -241,10 +247,14 @@ impl Connection {
                 last_head: LastHead::default(),
             },
             accept_requests,
-            phase: Phase::Open,
-            fragments: Fragments::new(pool),
-            rx,
-            tx: Outbox::default(),
+            lifecycle: Lifecycle::new(),
+            input: Input {
+                rx,
+                fragments: Fragments::new(pool),
+                uncut: false,
+                streamed: None,
+                starved: (0, 0),
+            },
             calls: Calls::new(role == Role::Client),
             serving: Serving::default(),
             requests: RequestBudget {
@@ -252,21 +262,27 @@ impl Connection {
                 share: Share::new(load),
                 sheds: false,
                 waited_at: None,
-                starved: (0, 0),
             },
-            uncut: false,
-            streamed: None,
             notices: VecDeque::new(),
             clock: Clock::new(role, &limits, now),
             stats: Stats::default(),
-            output: OutputState {
+            output: Output {
+                tx: Outbox::default(),
+                // Any peer understands 1.0, which is used until the peer's version is known.
+                version: if role == Role::Client { max_version } else { Version::V1_0 },
                 partial_request: None,
                 pieces: VecDeque::new(),
                 control_encoder: Encoder::new(ByteOrder::NATIVE, max_version),
                 control_backlog: 0,
-                reply_backlog: Owed::default(),
+                reply_backlog: ReplyBacklog::default(),
                 pool_share: queued,
-                fragmenting: Fragmenting::new(fragment_size),
+                fragment_queue: FragmentQueue::new(fragment_size),
+                timer: WriteTimer::new(role, &limits),
+                max_backlog: limits.max_backlog,
+                messages: 0,
+                copied: 0,
+                cancels: 0,
+                unqueued: 0,
             },
             oneways: Oneways::default(),
             unanswered: (0, 0),
@@ -274,10 +290,30 @@ impl Connection {
         }
     }
 
-    /// Returns the side that opened the connection.
+    /// Returns whether the connection is open, closing or closed.
     #[must_use]
-    pub fn role(&self) -> Role {
-        self.role
+    pub fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    /// Returns the messages that are received from the peer.
+    #[inline]
+    #[must_use]
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// Returns the messages that are received from the peer, to set how a payload is received.
+    #[inline]
+    pub fn input_mut(&mut self) -> &mut Input {
+        &mut self.input
+    }
+
+    /// Returns the messages that are queued for the peer.
+    #[inline]
+    #[must_use]
+    pub fn output(&self) -> &Output {
+        &self.output
     }
 
     /// Returns the limits in force.
@@ -298,11 +334,10 @@ impl Connection {
         self.accept_requests = accept;
     }
 
-    /// Returns the negotiated code sets, if any: what the client set, or what its requests announced to the
-    /// server.
+    /// Returns what is known of the peer.
     #[must_use]
-    pub fn code_sets(&self) -> Option<CodeSets> {
-        self.peer.code_sets
+    pub fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     /// Sets the code sets that the client negotiated ("Code Set Negotiation").
@@ -313,7 +348,7 @@ impl Connection {
     /// Limits messages to what the peer accepts in one piece: from now on all larger messages of GIOP 1.2 are
     /// sent in fragments.
     pub fn cut_at(&mut self, size: usize) {
-        self.output.fragmenting.lower_to(size);
+        self.output.fragment_queue.lower_to(size);
     }
 
     /// Returns the number of messages and of bytes received so far. A reader uses them to measure its
@@ -328,11 +363,14 @@ impl Connection {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
-            copied: self.rx.copied() + self.fragments.copied(),
-            skipped: self.rx.skipped(),
-            octets_out: self.tx.written(),
-            writes: self.tx.writes(),
-            copied_out: self.stats.copied_out + self.tx.copied(),
+            copied: self.input.rx.copied() + self.input.fragments.copied(),
+            skipped: self.input.rx.skipped(),
+            messages_out: self.output.messages,
+            octets_out: self.output.tx.written(),
+            writes: self.output.tx.writes(),
+            copied_out: self.output.copied + self.output.tx.copied(),
+            cancels_out: self.output.cancels,
+            unqueued: self.output.unqueued,
             ..self.stats
         }
     }
@@ -345,23 +383,5 @@ impl Connection {
             return self.notices.pop_front().map(Event::from);
         }
         self.poll_message()
-    }
-
-    /// Returns the code sets of text on this connection at present.
-    #[must_use]
-    pub fn code_sets_in_force(&self) -> CodeSets {
-        self.peer.code_sets.unwrap_or(self.peer.unannounced)
-    }
-
-    /// Returns the settings of all messages that are handed out at present.
-    fn terms(&self) -> Terms {
-        Terms::new(&self.limits, self.code_sets_in_force(), self.rx.deposits(), self.peer.reads_blocks)
-    }
-
-    fn closed(&self) -> Option<&CloseReason> {
-        match &self.phase {
-            Phase::Closed { reason } => Some(reason),
-            _ => None,
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use giop_codec::giop::MessageHeader;
 
 use super::Connection;
-use super::closing::Phase;
+use super::closing::Lifecycle;
 use crate::error::CloseReason;
 use crate::message::RequestHead;
 
@@ -26,39 +26,55 @@ pub(super) struct Oneways {
 /// what the system buffers for a socket. A peer that continues to send does not delay the end.
 const LAST_BYTES: u64 = 8 << 20;
 
-impl Connection {
-    /// Notes that a oneway was queued, of which `coming` bytes follow.
+impl Oneways {
+    /// Returns whether oneways are accepted while the connection closes.
+    fn is_open(&self, lifecycle: &Lifecycle) -> bool {
+        self.taken_until > 0 && lifecycle.is_draining()
+    }
+
+    /// Returns whether a request is a oneway that is accepted although this side closes. The first piece of a
+    /// fragmented one is sufficient.
+    #[cold]
+    pub(super) fn accepts(&self, lifecycle: &Lifecycle, header: &MessageHeader, octets: &[u8]) -> bool {
+        let is_oneway =
+            || RequestHead::decode(header, octets).is_ok_and(|head| !head.response.expects_reply());
+        self.is_open(lifecycle) && is_oneway()
+    }
+
+    /// Notes that a oneway was queued, whose last byte is before `end`.
     #[inline]
-    pub(super) fn queued_oneway(&mut self, coming: u64) {
-        self.oneways.end = self.tx.queued() + coming;
+    pub(super) fn queued(&mut self, end: u64) {
+        self.end = end;
     }
 
     /// Notes that the last oneway, whose first byte is at `start`, was removed from the queue.
     #[cold]
-    pub(super) fn took_back_oneway(&mut self, start: u64) {
-        self.oneways.end = self.oneways.end.min(start);
+    pub(super) fn took_back(&mut self, start: u64) {
+        self.end = self.end.min(start);
     }
 
-    /// Notes that the connection ends or can no longer be written to. Must be called before the queue is
-    /// cleared.
+    /// Notes that the connection ends or can no longer be written to. Of the bytes of the stream, `written`
+    /// were written, and the peer has certainly received `confirmed`.
     #[cold]
-    pub(super) fn note_lost_oneways(&mut self, reason: &CloseReason) {
+    pub(super) fn note_lost(&mut self, reason: &CloseReason, written: u64, confirmed: u64) {
         let arrived = match reason {
             // The peer reads what the operating system has, if it has not stopped by itself.
-            CloseReason::PeerClosed | CloseReason::Local | CloseReason::Idle => self.tx.written(),
+            CloseReason::PeerClosed | CloseReason::Local | CloseReason::Idle => written,
             // Sent data may be in buffers that are lost.
-            _ => self.calls.confirmed(),
+            _ => confirmed,
         };
-        self.oneways.lost |= self.oneways.end > arrived;
+        self.lost |= self.end > arrived;
     }
+}
 
+impl Connection {
     /// Closes like [`close`](Self::close), but oneways that have arrived are still handed out, including
     /// those in the socket's buffer. Nothing would tell their senders that they were not executed.
     ///
     /// The driver must read on until there is nothing to read, and then call [`all_read`](Self::all_read).
     /// CloseConnection is sent after that.
     pub fn close_after_oneways(&mut self, now: Instant) {
-        if self.takes_requests() && self.accept_requests && self.clock.ended().is_none() {
+        if self.lifecycle.takes_requests() && self.accept_requests && self.lifecycle.ended().is_none() {
             self.oneways.taken_until = self.stats.octets_in.saturating_add(LAST_BYTES);
         }
         self.close(now);
@@ -67,7 +83,7 @@ impl Connection {
     /// Returns whether oneways are accepted while the connection closes, until [`all_read`](Self::all_read).
     #[must_use]
     pub fn takes_last_oneways(&self) -> bool {
-        self.oneways.taken_until > 0 && matches!(self.phase, Phase::Draining { .. })
+        self.oneways.is_open(&self.lifecycle)
     }
 
     /// Notes that there is nothing to read in the socket.
@@ -84,15 +100,6 @@ impl Connection {
         if self.oneways.taken_until > 0 && self.stats.octets_in >= self.oneways.taken_until {
             self.all_read();
         }
-    }
-
-    /// Returns whether a request is a oneway that is accepted although this side closes. The first piece of a
-    /// fragmented one is sufficient.
-    #[cold]
-    pub(super) fn is_last_oneway(&self, header: &MessageHeader, octets: &[u8]) -> bool {
-        let is_oneway =
-            || RequestHead::decode(header, octets).is_ok_and(|head| !head.response.expects_reply());
-        self.takes_last_oneways() && is_oneway()
     }
 
     /// Returns whether the connection ended and oneways may be lost:

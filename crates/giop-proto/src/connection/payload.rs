@@ -1,16 +1,18 @@
 //! Requests that are partly sent before their last bytes are available.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 
-use super::Connection;
 use super::fragmenting::Pieces;
+use super::{Connection, Output};
 use crate::calls::{CallId, Place};
 use crate::error::{CallError, CloseReason, Sent};
 
 /// The request that is partly queued. Until it is complete, nothing else may be queued.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unfinished {
+pub(super) struct PartialRequest {
     call: Option<CallId>,
     /// The position of its first byte in the outgoing stream.
     start: u64,
@@ -38,34 +40,19 @@ impl Connection {
             message.reset(message.order(), message.version());
             return Err(error);
         }
-        let mut pieces = self.begin_pieces(message, coming);
+        let mut pieces = self.output.begin_pieces(message, coming);
         let place = match &mut pieces {
-            Some(pieces) => self.queue_start(message, pieces),
-            None => self.queue(message, false),
+            Some(pieces) => self.output.queue_start(message, pieces, self.clock.now),
+            None => self.output.queue(message, false, self.clock.now),
         };
         let coming_with_headers = coming + pieces.map_or(0, |pieces| pieces.headers());
         match call {
             Some(call) => self.calls.queued(call, Place { end: place.end + coming_with_headers, ..place }),
-            None => self.queued_oneway(coming_with_headers),
+            None => self.oneways.queued(self.output.tx.queued() + coming_with_headers),
         }
-        let unfinished = Unfinished { call, start: place.start, left: coming, pieces };
+        let unfinished = PartialRequest { call, start: place.start, left: coming, pieces };
         self.output.partial_request = (coming > 0).then_some(unfinished);
         Ok(())
-    }
-
-    /// Queues the start of a request that is sent in pieces.
-    #[cold]
-    fn queue_start(&mut self, message: &mut Encoder, pieces: &mut Pieces) -> Place {
-        let start = self.tx.queued();
-        self.stats.copied_out += message.copied() as u64;
-        self.peer.version = message.version();
-        message.drain_into(&mut self.output.pieces);
-        message.reset(message.order(), message.version());
-        for bytes in self.output.pieces.drain(..) {
-            pieces.push(&mut self.tx, bytes);
-        }
-        self.queued();
-        Place { start, end: self.tx.queued(), locate: false, apart: false }
     }
 
     /// Checks whether the start of a request may be queued. The caller of a call that has ended has already
@@ -73,7 +60,7 @@ impl Connection {
     pub(super) fn check_begin(&self, call: Option<CallId>) -> Result<(), CallError> {
         match call {
             Some(call) if self.calls.is_waiting(call) => Ok(()),
-            Some(_) => Err(self.closed_error()),
+            Some(_) => Err(self.lifecycle.closed_error()),
             None => self.check_open(),
         }
     }
@@ -82,13 +69,7 @@ impl Connection {
     /// or if the connection accepts no more.
     #[must_use]
     pub fn wants_part(&self) -> bool {
-        self.output.partial_request.is_some() && self.is_serving_phase()
-    }
-
-    /// Returns the number of bytes that the last started request still lacks.
-    #[must_use]
-    pub fn owes(&self) -> u64 {
-        self.output.partial_request.map_or(0, |unfinished| unfinished.left)
+        self.output.partial_request.is_some() && self.lifecycle.may_queue()
     }
 
     /// Queues the next bytes of the last started request. They are not copied if there are more than 4 KiB.
@@ -102,17 +83,17 @@ impl Connection {
         octets.truncate(usize::try_from(unfinished.left).unwrap_or(usize::MAX));
         unfinished.left -= octets.len() as u64;
         match &mut unfinished.pieces {
-            Some(pieces) => pieces.push(&mut self.tx, octets),
-            None => self.tx.push_chunk(octets),
+            Some(pieces) => pieces.push(&mut self.output.tx, octets),
+            None => self.output.tx.push_chunk(octets),
         }
         if unfinished.left == 0 {
             self.output.partial_request = None;
         }
-        self.clock.queued();
-        if !self.output.fragmenting.is_empty() {
+        self.output.timer.queued(self.clock.now);
+        if !self.output.fragment_queue.is_empty() {
             self.feed();
         }
-        if !self.takes_requests() {
+        if !self.lifecycle.takes_requests() {
             self.proceed_closing();
         }
     }
@@ -121,29 +102,27 @@ impl Connection {
     /// connection is closed, because nothing can follow an incomplete message. Returns how much of it was
     /// sent.
     pub fn give_up_request(&mut self) -> Sent {
-        let Some(Unfinished { call, start, .. }) = self.output.partial_request else { return Sent::Whole };
-        let sent = if self.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
-        if sent == Sent::Nothing && self.is_serving_phase() && self.tx.unqueue(start, self.tx.queued()) {
+        let Some(PartialRequest { call, start, .. }) = self.output.partial_request else {
+            return Sent::Whole;
+        };
+        let sent = if self.output.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
+        if sent == Sent::Nothing
+            && self.lifecycle.may_queue()
+            && self.output.unqueue(start, self.output.tx.queued())
+        {
             self.output.partial_request = None;
             match call {
                 Some(call) => self.calls.queued(call, Place::NOWHERE),
-                None => self.took_back_oneway(start),
+                None => self.oneways.took_back(start),
             }
-            self.stats.unqueued += 1;
-            if !self.output.fragmenting.is_empty() {
+            if !self.output.fragment_queue.is_empty() {
                 self.feed();
             }
-            self.clock.unqueued(self.tx.backlog() > 0);
             self.proceed_closing();
         } else {
-            self.end(CloseReason::Local);
+            self.abort(CloseReason::Local);
         }
         sent
-    }
-
-    /// Returns whether the request at that position is the incomplete one.
-    pub(super) fn is_unfinished(&self, place: Place) -> bool {
-        self.output.partial_request.is_some_and(|unfinished| unfinished.start == place.start)
     }
 
     /// Returns the error of a call whose request was incomplete when the connection failed, if it is closing
@@ -151,12 +130,40 @@ impl Connection {
     #[cold]
     #[must_use]
     pub fn lost(&self) -> CallError {
-        CallError { sent: Sent::Partly, ..self.closed_error() }
+        CallError { sent: Sent::Partly, ..self.lifecycle.closed_error() }
     }
 
     /// Returns whether the outcome of that call is available, or the call has ended.
     #[must_use]
     pub fn is_over(&self, call: CallId) -> bool {
         !self.calls.is_waiting(call)
+    }
+}
+
+impl Output {
+    /// Queues the start of a request that is sent in pieces.
+    #[cold]
+    fn queue_start(&mut self, message: &mut Encoder, pieces: &mut Pieces, now: Instant) -> Place {
+        let start = self.tx.queued();
+        self.copied += message.copied() as u64;
+        self.version = message.version();
+        message.drain_into(&mut self.pieces);
+        message.reset(message.order(), message.version());
+        for bytes in self.pieces.drain(..) {
+            pieces.push(&mut self.tx, bytes);
+        }
+        self.count_message(now);
+        Place { start, end: self.tx.queued(), locate: false, apart: false }
+    }
+
+    /// Returns whether the request at that position is the incomplete one.
+    pub(super) fn is_unfinished(&self, place: Place) -> bool {
+        self.partial_request.is_some_and(|unfinished| unfinished.start == place.start)
+    }
+
+    /// Returns the number of bytes that the last started request still lacks.
+    #[must_use]
+    pub fn owes(&self) -> u64 {
+        self.partial_request.map_or(0, |unfinished| unfinished.left)
     }
 }

@@ -6,15 +6,16 @@ use std::time::Instant;
 use bytes::Bytes;
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::Connection;
 use super::closing::Phase;
-use super::unusual::Learned;
-use crate::error::{CloseReason, IoFailure, ProtocolError, Refused};
+use super::peer::RequestContexts;
+use super::unusual::GLASSFISH_FRAGMENT;
+use super::{Connection, Input};
+use crate::error::{CloseReason, IoFailure, Refused};
 use crate::event::Event;
 use crate::frame::{HEADER_LEN, Joined};
 use crate::limits::later;
 use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHead};
-use crate::receive::{FrameError, ReadBuf, Receiver};
+use crate::receive::{ReadBuf, Receiver};
 
 impl Connection {
     /// Returns whether the connection is to be read. `false` if it is closed, or if the peer has to wait
@@ -22,14 +23,14 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn wants_read(&self) -> bool {
-        match self.phase {
+        match self.lifecycle.phase {
             Phase::Open | Phase::Draining { .. } => {
-                self.clock.read_end.is_none()
-                    && !self.uncut
+                self.lifecycle.read_end.is_none()
+                    && !self.input.uncut
                     && !self.is_held()
-                    && !self.rx.is_starved()
-                    && !self.rx.awaits_taker()
-                    && !self.awaits_end()
+                    && !self.input.rx.memory.is_starved()
+                    && !self.input.rx.stream.awaits_taker()
+                    && !self.input.awaits_end()
             }
             Phase::Finishing { eof, .. } => !eof,
             Phase::Lingering { .. } => true,
@@ -37,21 +38,13 @@ impl Connection {
         }
     }
 
-    /// Returns the number of bytes that the large message being read still needs, as far as memory for it is
-    /// available. A reader may wait until that many are available. 0 if any byte should be read immediately.
-    #[inline]
-    #[must_use]
-    pub fn rest(&self) -> usize {
-        self.rx.rest()
-    }
-
     /// Lends the buffer for the next read, by value, so that the reader owns its contents. It must be
     /// returned by [`handle_read`](Self::handle_read). All events must be polled before.
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
-        self.rx.set_urgent(self.calls.waiting() > 0);
-        self.rx.take_read_buf()
+        self.input.rx.memory.set_urgent(self.calls.waiting() > 0);
+        self.input.rx.take_read_buf()
     }
 
     /// Processes bytes that were received without a buffer, before any others. Returns `false` if there was
@@ -60,7 +53,7 @@ impl Connection {
     pub fn handle_early(&mut self, octets: &[u8], now: Instant) -> bool {
         let mut buf = self.take_read_buf();
         let n = buf.fill(octets);
-        self.rx.count_copied(n);
+        self.input.rx.memory.count_copied(n);
         self.handle_read(buf, n, now);
         n == octets.len()
     }
@@ -69,24 +62,24 @@ impl Connection {
     /// for readiness first.
     ///
     /// True if a message has started, if the connection keeps its window anyway, or if it
-    /// [discards](Self::throws_away) input, which is read in pieces of the same size.
+    /// [discards](super::Lifecycle::throws_away) input, which is read in pieces of the same size.
     #[inline]
     #[must_use]
     pub fn may_wait_with_buf(&self) -> bool {
-        self.rx.is_mid_message() || self.rx.is_keeping() || self.throws_away()
+        self.input.rx.is_mid_message() || self.input.rx.is_keeping() || self.lifecycle.throws_away()
     }
 
     /// Takes the buffer back with `n` more bytes in it. `n` = 0 only returns the buffer.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize, now: Instant) {
-        self.rx.handle_read(buf, n);
+        self.input.rx.handle_read(buf, n);
         self.stats.reads += 1;
         if n > 0 {
             self.stats.octets_in += n as u64;
-            self.clock.read(now);
+            self.clock.transferred(now);
         }
-        if !self.is_taking() {
-            self.rx.clear();
+        if !self.lifecycle.takes_messages() {
+            self.input.rx.clear();
         }
     }
 
@@ -94,7 +87,7 @@ impl Connection {
     /// connection is closed.
     #[cold]
     pub fn handle_eof(&mut self, now: Instant) {
-        self.read_ended(self.clock.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
+        self.read_ended(self.lifecycle.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
     }
 
     /// Notes that reading failed. Messages received before are still handed out; then the connection is
@@ -115,62 +108,45 @@ impl Connection {
     pub fn handle_write_error(&mut self, error: &io::Error, now: Instant) {
         self.clock.saw(now);
         let reason = CloseReason::Io(IoFailure::from(error));
-        match self.phase {
-            Phase::Open | Phase::Draining { .. } if self.clock.read_end.is_none() => {
-                self.clock.write_end.get_or_insert((reason, later(now, self.limits.linger_timeout)));
-                self.note_lost_oneways(&reason);
-                self.tx.clear();
-                self.output.fragmenting.clear();
-                self.count_queued();
-                self.clock.unqueued(false);
+        match self.lifecycle.phase {
+            Phase::Open | Phase::Draining { .. } if self.lifecycle.read_end.is_none() => {
+                self.lifecycle.write_end.get_or_insert((reason, later(now, self.limits.linger_timeout)));
+                self.oneways.note_lost(&reason, self.output.tx.written(), self.calls.confirmed());
+                self.output.tx.clear();
+                self.output.fragment_queue.clear();
+                self.output.report(self.clock.now);
+                self.output.timer.unqueued(false);
             }
-            Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.end(reason),
+            Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.abort(reason),
             _ => self.abort(reason),
         }
     }
 
     fn read_ended(&mut self, reason: CloseReason, now: Instant) {
         self.clock.saw(now);
-        if self.is_taking() {
-            self.clock.read_end.get_or_insert(reason);
-        } else {
-            self.eof_while_closing();
+        match self.lifecycle.phase {
+            Phase::Open | Phase::Draining { .. } => {
+                self.lifecycle.read_end.get_or_insert(reason);
+            }
+            Phase::Finishing { reason, .. } if self.output.tx.backlog() > 0 => {
+                self.lifecycle.phase = Phase::Finishing { reason, eof: true };
+            }
+            Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.abort(reason),
+            Phase::Closed { .. } => {}
         }
-    }
-
-    /// Returns whether messages are processed, not discarded.
-    #[inline]
-    fn is_taking(&self) -> bool {
-        matches!(self.phase, Phase::Open | Phase::Draining { .. })
     }
 
     /// Returns whether the peer has to wait. A side that awaits replies never stops reading.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
         // A request being served may need the rest of its payload, which may follow other requests.
-        let feeds = self.rx.has_stream() && !self.rx.awaits_taker();
+        let feeds = self.input.rx.stream.is_some() && !self.input.rx.stream.awaits_taker();
         self.is_over_budget() && !self.requests.sheds && self.calls.waiting() == 0 && !feeds
-    }
-
-    /// Returns whether the current payload has ended and its reader has not been notified yet. Until then
-    /// nothing else is handed out.
-    #[inline]
-    fn awaits_end(&self) -> bool {
-        self.streamed.is_some() && !self.rx.has_stream()
     }
 
     #[inline]
     pub(super) fn is_over_budget(&self) -> bool {
-        self.serving.len() >= self.requests.granted || self.is_backed_up()
-    }
-
-    /// Returns whether a whole message may follow the event that was polled last. If not, the request should
-    /// be served before the next event is polled: a large message after it can then use the buffer that it
-    /// frees.
-    #[inline]
-    #[must_use]
-    pub fn has_more_input(&self) -> bool {
-        self.rx.may_hold_another()
+        self.serving.len() >= self.requests.granted || self.output.is_backed_up()
     }
 
     /// Returns whether another request may be handed out before one is finished.
@@ -183,44 +159,47 @@ impl Connection {
     /// Returns the event of the next message that has one.
     #[inline]
     pub(super) fn poll_message(&mut self) -> Option<Event> {
-        while self.is_taking() {
+        while self.lifecycle.takes_messages() {
             if self.is_over_budget() {
-                self.ask_for_more();
+                let in_flight = self.serving.len();
+                if let Some(limit) = self.requests.ask_for_more(in_flight, &self.limits, &self.output) {
+                    self.count_wait(limit);
+                }
                 if self.is_held() {
-                    self.uncut = true;
+                    self.input.uncut = true;
                     self.clock.hold();
                     return None;
                 }
             }
-            self.rx.set_urgent(self.calls.waiting() > 0);
+            self.input.rx.memory.set_urgent(self.calls.waiting() > 0);
             // While a streamed message is received, other messages wait until its payload is taken.
-            let held = self.streamed.is_some() && self.rx.holds_messages();
-            match if held { Ok(None) } else { self.rx.peek() } {
-                Ok(Some(_)) if self.awaits_end() => break,
+            let held = self.input.streamed.is_some() && self.input.rx.stream.holds_messages();
+            match if held { Ok(None) } else { self.input.rx.peek() } {
+                Ok(Some(_)) if self.input.awaits_end() => break,
                 Ok(Some(header)) if self.requests.sheds && self.must_wait(&header) => return None,
                 Ok(Some(header)) => {
                     self.clock.header();
                     self.stats.messages_in += 1;
-                    self.peer.version = header.version;
+                    self.output.version = header.version;
                     // The common event is constructed in place: moving it would cost more than constructing
                     // it.
                     if header.kind == MessageType::Request {
-                        if self.rx.front_more() {
+                        if self.input.rx.front_more() {
                             match self.hand_out_first_piece(header) {
                                 Some(event) => return Some(event),
                                 None => continue,
                             }
                         }
                         if let Some(head) = self.admit_request(header, None) {
-                            let streams = self.rx.front_streams();
+                            let streams = self.input.rx.front_streams();
                             return Some(self.hand_out(header, None, head, streams));
                         }
                         continue;
                     }
                     let event = match header.kind {
-                        MessageType::Reply if self.rx.front_more() => self.hand_out_first_piece(header),
+                        MessageType::Reply if self.input.rx.front_more() => self.hand_out_first_piece(header),
                         MessageType::Reply => {
-                            let streams = self.rx.front_streams();
+                            let streams = self.input.rx.front_streams();
                             self.handle_reply(header, None, streams)
                         }
                         _ => self.handle_other(header),
@@ -230,7 +209,7 @@ impl Connection {
                     }
                 }
                 Ok(None) => {
-                    if let Some((header, id)) = self.rx.unplaced() {
+                    if let Some((header, id)) = self.input.rx.unplaced() {
                         match self.place_fragment(header, id) {
                             Some(None) => continue,
                             Some(event) => return event,
@@ -238,12 +217,12 @@ impl Connection {
                         }
                     }
                     self.cut_off();
-                    match self.clock.read_end {
-                        Some(reason) if !self.rx.is_starved() && !held => self.end(reason),
+                    match self.lifecycle.read_end {
+                        Some(reason) if !self.input.rx.memory.is_starved() && !held => self.abort(reason),
                         _ => break,
                     }
                 }
-                Err(error) => self.unreadable(error),
+                Err(error) => self.protocol_error(error),
             }
         }
         self.notices.pop_front().map(Event::from)
@@ -252,23 +231,24 @@ impl Connection {
     /// Called when all received messages are processed, or the reader of a stream must take data first.
     #[inline]
     fn cut_off(&mut self) {
-        if self.streamed.is_some() && self.rx.awaits_taker() {
+        if self.input.streamed.is_some() && self.input.rx.stream.awaits_taker() {
             // Data in a lent buffer cannot be split into messages until the reader returns it.
-            self.uncut = self.rx.holds_messages();
+            self.input.uncut = self.input.rx.stream.holds_messages();
             return self.clock.pause();
         }
-        if self.clock.awaits_header() && self.rx.has_header() {
+        if self.clock.awaits_header() && self.input.rx.has_header() {
             self.clock.header();
         }
-        self.uncut = false;
+        self.input.uncut = false;
         self.handled_all();
-        self.mind_memory();
+        let may_wait = self.calls.waiting() == 0 && self.lifecycle.read_end.is_none();
+        self.input.mind_memory(self.stats.messages_in, may_wait);
         // The pieces of a stream share one timeout.
-        let count = match &self.streamed {
-            Some(streamed) if self.rx.has_stream() => streamed.count(),
+        let count = match &self.input.streamed {
+            Some(streamed) if self.input.rx.stream.is_some() => streamed.count(),
             _ => self.stats.messages_in,
         };
-        self.clock.cut(self.rx.is_mid_message() && !self.rx.is_starved(), count);
+        self.clock.cut(self.input.rx.is_mid_message() && !self.input.rx.memory.is_starved(), count);
     }
 
     /// Decodes the header of a request: of `joined` if it was received in fragments, otherwise of the message
@@ -279,13 +259,15 @@ impl Connection {
         header: MessageHeader,
         joined: Option<&Joined>,
     ) -> Option<RequestHead> {
-        let octets = octets_of(joined, &self.rx);
-        if !self.takes_requests() && !self.is_last_oneway(&header, octets)
+        let octets = octets_of(joined, &self.input.rx);
+        if !self.lifecycle.takes_requests() && !self.oneways.accepts(&self.lifecycle, &header, octets)
             || !self.accept_requests
             || header.more_fragments
-            || (octets.len() + self.rx.coming() != HEADER_LEN + header.size as usize
-                && octets.len() + self.rx.apart() != HEADER_LEN + header.size as usize)
-            || self.is_over_budget() && self.has_no_room()
+            || (octets.len() + self.input.rx.coming() != HEADER_LEN + header.size as usize
+                && octets.len() + self.input.rx.apart() != HEADER_LEN + header.size as usize)
+            || self.serving.len() >= self.requests.granted
+            // Bytes lent to a writer do not count, because all of them may be written already.
+            || self.output.is_backed_up() && self.output.backs_up_unlent().is_some()
         {
             self.handle_unusual_request(header, joined);
             return None;
@@ -307,22 +289,20 @@ impl Connection {
     ) -> Event {
         self.clock.request();
         let token = self.serving.insert(head.id, head.response.expects_reply());
-        let terms = self.terms();
-        let coming = if streams { self.begin_streamed(token, &header, head.id) } else { 0 };
-        let message = joined.unwrap_or_else(|| self.rx.take_joined());
+        let terms = self.peer.terms(&self.limits, self.input.rx.deposits());
+        let coming = if streams {
+            self.input.begin_streamed(token, &header, head.id, self.stats.messages_in)
+        } else {
+            0
+        };
+        let message = joined.unwrap_or_else(|| self.input.rx.take_joined());
         Event::Request(IncomingRequest::new(header, message, head, token, terms, coming))
-    }
-
-    /// Handles a request that was received in fragments.
-    pub(super) fn handle_joined_request(&mut self, header: MessageHeader, joined: Joined) -> Option<Event> {
-        let head = self.admit_request(header, Some(&joined))?;
-        Some(self.hand_out(header, Some(joined), head, false))
     }
 
     /// Decodes a request header that differs from the last one. Returns `None` if the request is refused.
     #[inline(never)]
     fn new_head(&mut self, header: MessageHeader, joined: Option<&Joined>) -> Option<RequestHead> {
-        let octets = octets_of(joined, &self.rx);
+        let octets = octets_of(joined, &self.input.rx);
         let decoded = match RequestHead::decode(&header, octets) {
             Ok(head) if !head.has_contexts => {
                 self.peer.last_head.remember(&header, &head, octets);
@@ -335,11 +315,14 @@ impl Connection {
             None => Bytes::copy_from_slice(octets),
         };
         let refused = match decoded {
-            Ok(mut head) => match self.learn(&header, &message) {
-                Ok(Learned { announces, asks }) => {
+            Ok(mut head) => match self.peer.learn(&header, &message) {
+                Ok(RequestContexts { announces, asks, is_glassfish }) => {
+                    if is_glassfish {
+                        self.cut_at(GLASSFISH_FRAGMENT);
+                    }
                     (head.announces, head.asks) = (announces, asks);
-                    if let Some(head) = self.rx.first_blocks(&header, &message) {
-                        self.rx.expect_blocks(head);
+                    if let Some(head) = self.input.rx.first_blocks(&header, &message) {
+                        self.input.rx.expect_blocks(head);
                     }
                     if asks {
                         // Not remembered, so that the same context of a repeated request is processed again.
@@ -354,7 +337,7 @@ impl Connection {
             Err(error) => error,
         };
         if joined.is_none() {
-            self.rx.drop_front();
+            self.input.rx.drop_front();
         }
         self.bad_request(header, &message, refused);
         None
@@ -373,16 +356,20 @@ impl Connection {
             self.handle_first_piece(header);
             return None;
         }
-        let terms = self.terms();
-        let head = match ReplyHead::decode(&header, octets_of(joined.as_ref(), &self.rx)) {
+        let terms = self.peer.terms(&self.limits, self.input.rx.deposits());
+        let head = match ReplyHead::decode(&header, octets_of(joined.as_ref(), &self.input.rx)) {
             Ok(head) => head,
             Err(error) => {
-                let octets = joined.map_or_else(|| self.rx.take_front(), |joined| joined.octets);
+                let octets = joined.map_or_else(|| self.input.rx.take_front(), |joined| joined.octets);
                 return self.bad_reply(header, &octets, error);
             }
         };
-        let coming = if streams { self.begin_streamed_reply(&header, head.id) } else { 0 };
-        let Self { calls, rx, .. } = self;
+        let coming = if streams {
+            self.input.begin_streamed_reply(&header, head.id, &self.calls, self.stats.messages_in)
+        } else {
+            0
+        };
+        let Self { calls, input: Input { rx, .. }, .. } = self;
         if head.has_contexts
             && let Some(head) = rx.first_blocks(&header, octets_of(joined.as_ref(), rx))
         {
@@ -395,26 +382,18 @@ impl Connection {
         });
         match answered {
             Some(call) => {
-                if !self.takes_requests() {
+                if !self.lifecycle.takes_requests() {
                     self.proceed_closing();
                 }
                 Some(Event::Reply(call))
             }
             None => {
                 if whole {
-                    self.rx.drop_front();
+                    self.input.rx.drop_front();
                 }
                 self.stray()
             }
         }
-    }
-
-    #[cold]
-    fn unreadable(&mut self, error: FrameError) {
-        self.protocol_error(match error {
-            FrameError::Header(error) => error.into(),
-            FrameError::TooLarge { size, limit } => ProtocolError::TooLarge { size, limit },
-        });
     }
 }
 

@@ -15,10 +15,12 @@ impl Connection {
     /// The reply is dropped if the peer cancelled the request or the connection is closed.
     #[inline]
     pub fn send_reply(&mut self, token: ServeToken, message: &mut Encoder) {
-        if self.serving.finish(token) && self.is_serving_phase() {
-            let cut = self.output.fragmenting.cuts(message.version(), message.len());
-            if !cut || self.queue_reply_in_pieces(message).is_none() {
-                self.queue_answer(message);
+        if self.serving.finish(token) && self.lifecycle.may_queue() {
+            let cut = self.output.fragment_queue.cuts(message.version(), message.len());
+            if cut && self.output.queue_in_pieces(None, message) {
+                self.feed();
+            } else {
+                self.output.queue_answer(message, self.clock.now);
             }
         } else {
             message.reset(message.order(), message.version());
@@ -32,10 +34,10 @@ impl Connection {
         let id = self.serving.id(token);
         self.stats.limits.hit(Limit::Pool);
         if self.serving.finish(token)
-            && self.is_serving_phase()
+            && self.lifecycle.may_queue()
             && let Some(id) = id
         {
-            self.refuse(id, version, exception);
+            self.output.refuse(id, version, exception, self.clock.now);
         }
         self.request_finished(token);
     }
@@ -44,8 +46,8 @@ impl Connection {
     /// [`send_reply`](Self::send_reply). The request and its payload continue, and must be ended by
     /// [`finish_request`](Self::finish_request).
     pub fn acknowledge(&mut self, token: ServeToken, message: &mut Encoder) {
-        if self.serving.acknowledge(token) && self.is_serving_phase() {
-            self.queue_answer(message);
+        if self.serving.acknowledge(token) && self.lifecycle.may_queue() {
+            self.output.queue_answer(message, self.clock.now);
         } else {
             message.reset(message.order(), message.version());
         }
@@ -60,8 +62,8 @@ impl Connection {
 
     /// Answers a LocateRequest.
     pub fn send_locate_reply(&mut self, message: &mut Encoder) {
-        if self.is_serving_phase() {
-            self.queue_answer(message);
+        if self.lifecycle.may_queue() {
+            self.output.queue_answer(message, self.clock.now);
         } else {
             message.reset(message.order(), message.version());
         }
@@ -76,14 +78,15 @@ impl Connection {
 
     #[inline]
     fn request_finished(&mut self, token: ServeToken) {
-        if self.streamed.is_some() {
-            self.drop_untaken(token);
+        if self.input.has_untaken() {
+            let loan = self.abandon_stream(token);
+            debug_assert!(loan.is_none(), "nobody lent anything");
         }
         self.clock.touch();
         if self.requests.share.is_ample(self.serving.len()) {
-            self.give_back();
+            self.requests.give_back(self.serving.len(), &self.limits);
         }
-        if !self.takes_requests() {
+        if !self.lifecycle.takes_requests() {
             self.proceed_closing();
         }
     }

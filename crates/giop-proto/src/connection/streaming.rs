@@ -5,8 +5,8 @@ use std::time::Instant;
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
-use super::Connection;
-use crate::calls::CallId;
+use super::{Connection, Input, Outcome};
+use crate::calls::{CallId, Calls};
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::fragments::First;
@@ -38,7 +38,7 @@ impl From<CallId> for StreamOf {
 
 /// The message whose payload is being received.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Streamed {
+pub(super) struct IncomingPayload {
     of: StreamOf,
     /// The id of its pieces. GIOP 1.1 has none.
     id: Option<RequestId>,
@@ -50,25 +50,17 @@ pub(super) struct Streamed {
     deadline: Option<Instant>,
 }
 
-impl Streamed {
+impl IncomingPayload {
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 }
 
-impl Connection {
-    /// Keeps the payload until it is [taken](Self::take_chunk) or [given up](Self::abandon_stream), even
-    /// after the reply to a request. Otherwise the payload of a request is discarded when the request ends.
-    ///
-    /// `size` is the number of bytes, or `None` if it is not known.
-    pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {
-        let of = of.into();
-        if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
-            streamed.opened = true;
-            if let Some(size) = size.into() {
-                self.rx.expect_stream(size);
-            }
-        }
+impl Input {
+    /// Returns whether a payload is being received that nothing takes.
+    #[inline]
+    pub(super) fn has_untaken(&self) -> bool {
+        self.streamed.is_some_and(|streamed| !streamed.opened)
     }
 
     /// Ends the connection at the deadline, unless all of the payload has been received by then.
@@ -82,7 +74,7 @@ impl Connection {
     /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     #[must_use]
     pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
-        if self.is_stream_of(of.into()) { self.rx.stream_rest() } else { 0 }
+        if self.is_stream_of(of.into()) { self.rx.stream.rest() } else { 0 }
     }
 
     /// Returns whether a payload is being received.
@@ -105,23 +97,174 @@ impl Connection {
         self.streamed.and_then(|streamed| streamed.deadline)
     }
 
-    /// Ends the connection if the payload is not complete at its deadline.
-    #[cold]
-    pub(super) fn expire_stream(&mut self) {
-        if let Some(streamed) = &mut self.streamed {
-            streamed.deadline = None;
-        }
-        if self.rx.is_mid_stream() {
-            self.stats.limits.hit(Limit::CallTime);
-            self.end(CloseReason::Local);
-        }
-    }
-
     /// Reads chunks into memory in which elements are aligned to eight bytes. The next byte is at offset
     /// `phase` of an element.
     pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
         if self.is_stream_of(of.into()) {
-            self.rx.align_stream(phase);
+            self.rx.stream.align(phase);
+        }
+    }
+
+    /// Returns whether there is something to take for the reader of the payload, including its end.
+    #[must_use]
+    pub fn has_chunk(&self) -> bool {
+        self.streamed.is_some() && self.rx.stream.has_chunk()
+    }
+
+    /// Takes lent memory that was returned after its stream was given up. Dropping it runs code of the
+    /// lender.
+    #[inline]
+    #[must_use]
+    pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
+        std::mem::take(&mut self.rx.stream.dead)
+    }
+
+    /// Returns whether the lent memory is with a reader.
+    #[inline]
+    #[must_use]
+    pub fn is_loan_read(&self) -> bool {
+        self.rx.stream.is_lent()
+    }
+
+    /// Notes that the reader will not return the lent memory.
+    pub fn lose_loan(&mut self) {
+        self.rx.stream.lose_loan();
+    }
+
+    /// Takes back what was lent.
+    #[must_use]
+    pub fn take_loan(&mut self) -> Returned {
+        self.rx.stream.take_loan()
+    }
+
+    /// Returns the number of bytes that a payload may occupy before they are received. It is the size of the
+    /// largest message so far.
+    #[must_use]
+    pub fn granted(&self) -> usize {
+        self.rx.granted()
+    }
+
+    /// Counts bytes of a payload that were copied to their final position.
+    pub fn count_copied(&mut self, octets: usize) {
+        self.rx.memory.count_copied(octets);
+    }
+
+    /// Updates the receiver after fragments of GIOP 1.1 started or ended.
+    #[cold]
+    pub(super) fn mind_nameless(&mut self) {
+        self.rx.set_places_nameless(self.fragments.places_nameless());
+    }
+
+    /// Keeps the payload until it is [taken](Connection::take_chunk) or
+    /// [given up](Connection::abandon_stream), even after the reply to a request. Otherwise the payload of a request is discarded when the request ends.
+    ///
+    /// `size` is the number of bytes, or `None` if it is not known.
+    pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {
+        let of = of.into();
+        if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
+            streamed.opened = true;
+            if let Some(size) = size.into() {
+                self.rx.stream.expect(size);
+            }
+        }
+    }
+
+    /// Starts the payload of a request that is handed out before the payload is received. Returns the number
+    /// of bytes that follow, or `usize::MAX` if it is unknown.
+    #[cold]
+    pub(super) fn begin_streamed(
+        &mut self,
+        token: ServeToken,
+        header: &MessageHeader,
+        request: RequestId,
+        count: u64,
+    ) -> usize {
+        let id = (header.version >= Version::V1_2).then_some(request);
+        if self.fragments.is_streamed(id) {
+            self.fragments.name(id, request);
+        }
+        self.begin_stream_of(token.into(), id, count)
+    }
+
+    /// Starts the payload of a reply that is handed out before the payload is received. Returns the number of
+    /// bytes that follow, or 0 if no call is pending with that id.
+    #[cold]
+    pub(super) fn begin_streamed_reply(
+        &mut self,
+        header: &MessageHeader,
+        id: RequestId,
+        calls: &Calls<Outcome>,
+        count: u64,
+    ) -> usize {
+        let Some(call) = calls.waiting_call(id) else { return 0 };
+        self.begin_stream_of(call.into(), (header.version >= Version::V1_2).then_some(id), count)
+    }
+
+    fn begin_stream_of(&mut self, of: StreamOf, id: Option<RequestId>, count: u64) -> usize {
+        self.streamed = Some(IncomingPayload { of, id, opened: false, count, deadline: None });
+        if self.fragments.is_streamed(id) {
+            usize::MAX
+        } else if self.rx.stream.is_some() {
+            self.rx.stream.size()
+        } else {
+            self.rx.coming()
+        }
+    }
+
+    /// Called after a piece of a stream, or of a message that is discarded.
+    pub(super) fn mind_nameless_behind(&mut self, header: &MessageHeader) {
+        if header.version == Version::V1_1 && !header.more_fragments {
+            self.mind_nameless();
+        }
+    }
+
+    /// Returns the number of bytes that the large message being read still needs, as far as memory for it is
+    /// available. A reader may wait until that many are available. 0 if any byte should be read immediately.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> usize {
+        self.rx.rest()
+    }
+
+    /// Returns whether a whole message may follow the event that was polled last. If not, the request should
+    /// be served before the next event is polled: a large message after it can then use the buffer that it
+    /// frees.
+    #[inline]
+    #[must_use]
+    pub fn has_more_input(&self) -> bool {
+        self.rx.may_hold_another()
+    }
+
+    /// Returns whether the current payload has ended and its reader has not been notified yet. Until then
+    /// nothing else is handed out.
+    #[inline]
+    pub(super) fn awaits_end(&self) -> bool {
+        self.streamed.is_some() && !self.rx.stream.is_some()
+    }
+
+    fn abandon_stream(&mut self, streamed: IncomingPayload, now: Instant) -> Option<Box<Loan>> {
+        self.streamed = None;
+        let rest = self.rx.announced();
+        let loan = self.rx.stream.drop_loan();
+        self.rx.abandon_stream();
+        if self.fragments.is_streamed(streamed.id) {
+            self.fragments.throw(streamed.id, rest, now);
+            self.mind_nameless();
+        }
+        loan
+    }
+}
+
+impl Connection {
+    /// Ends the connection if the payload is not complete at its deadline.
+    #[cold]
+    pub(super) fn expire_stream(&mut self) {
+        if let Some(streamed) = &mut self.input.streamed {
+            streamed.deadline = None;
+        }
+        if self.input.rx.stream.is_incomplete() {
+            self.stats.limits.hit(Limit::CallTime);
+            self.abort(CloseReason::Local);
         }
     }
 
@@ -138,19 +281,19 @@ impl Connection {
     }
 
     fn take(&mut self, of: StreamOf, asks: bool) -> Chunk {
-        if !self.is_stream_of(of) {
+        if !self.input.is_stream_of(of) {
             return Chunk::Lost;
         }
-        let chunk = self.rx.take_chunk(asks);
+        let chunk = self.input.rx.stream.take_chunk(asks);
         if matches!(chunk, Chunk::End | Chunk::Lost) {
-            self.streamed = None;
+            self.input.streamed = None;
             self.proceed_closing();
         }
         chunk
     }
 
     /// Lends memory into which the next bytes of the payload are read. It is returned by
-    /// [`take_loan`](Self::take_loan) when it is full, when other bytes must be
+    /// [`take_loan`](Input::take_loan) when it is full, when other bytes must be
     /// [taken](Self::take_ready_chunk) first, or when no more follow.
     ///
     /// # Errors
@@ -158,135 +301,41 @@ impl Connection {
     /// is pending, the payload can only be taken in chunks.
     pub fn lend(&mut self, of: impl Into<StreamOf>, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
         self.clock.saw(now);
-        if !self.is_stream_of(of.into()) {
+        if !self.input.is_stream_of(of.into()) {
             return Err(loan);
         }
-        self.rx.lend_place(loan)
-    }
-
-    /// Takes back what was lent.
-    #[must_use]
-    pub fn take_loan(&mut self) -> Returned {
-        self.rx.take_loan()
+        self.input.rx.stream.lend(loan)
     }
 
     /// Discards the rest of the payload; the connection continues. The lent memory is returned to be dropped.
-    /// If it is with a reader, [`take_dead`](Self::take_dead) returns it later.
+    /// If it is with a reader, [`take_dead`](Input::take_dead) returns it later.
     pub fn abandon_stream(&mut self, of: impl Into<StreamOf>) -> Option<Box<Loan>> {
         let of = of.into();
-        let streamed = self.streamed.filter(|streamed| streamed.of == of)?;
-        self.streamed = None;
-        let rest = self.rx.announced();
-        let loan = self.rx.drop_place();
-        self.rx.abandon_stream();
-        if self.fragments.is_streamed(streamed.id) {
-            self.fragments.throw(streamed.id, rest, self.clock.now);
-            self.mind_nameless();
-        }
+        let streamed = self.input.streamed.filter(|streamed| streamed.of == of)?;
+        let loan = self.input.abandon_stream(streamed, self.clock.now);
         self.proceed_closing();
         loan
-    }
-
-    /// Returns whether there is something to take for the reader of the payload, including its end.
-    #[must_use]
-    pub fn has_chunk(&self) -> bool {
-        self.streamed.is_some() && self.rx.has_chunk()
-    }
-
-    /// Takes lent memory that was returned after its stream was given up. Dropping it runs code of the
-    /// lender.
-    #[inline]
-    #[must_use]
-    pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
-        self.rx.take_dead()
-    }
-
-    /// Returns whether the lent memory is with a reader.
-    #[inline]
-    #[must_use]
-    pub fn is_loan_read(&self) -> bool {
-        self.rx.is_place_lent()
-    }
-
-    /// Notes that the reader will not return the lent memory.
-    pub fn lose_loan(&mut self) {
-        self.rx.lose_place();
-    }
-
-    /// Returns the number of bytes that a payload may occupy before they are received. It is the size of the
-    /// largest message so far.
-    #[must_use]
-    pub fn granted(&self) -> usize {
-        self.rx.granted()
-    }
-
-    /// Counts bytes of a payload that were copied to their final position.
-    pub fn count_copied(&mut self, octets: usize) {
-        self.rx.count_copied(octets);
-    }
-
-    #[cold]
-    pub(super) fn drop_untaken(&mut self, token: ServeToken) {
-        if self.streamed.is_some_and(|streamed| !streamed.opened) {
-            let loan = self.abandon_stream(token);
-            debug_assert!(loan.is_none(), "nobody lent anything");
-        }
-    }
-
-    /// Starts the payload of a request that is handed out before the payload is received. Returns the number
-    /// of bytes that follow, or `usize::MAX` if it is unknown.
-    #[cold]
-    pub(super) fn begin_streamed(
-        &mut self,
-        token: ServeToken,
-        header: &MessageHeader,
-        request: RequestId,
-    ) -> usize {
-        let id = (header.version >= Version::V1_2).then_some(request);
-        if self.fragments.is_streamed(id) {
-            self.fragments.name(id, request);
-        }
-        self.begin_stream_of(token.into(), id)
-    }
-
-    /// Starts the payload of a reply that is handed out before the payload is received. Returns the number of
-    /// bytes that follow, or 0 if no call is pending with that id.
-    #[cold]
-    pub(super) fn begin_streamed_reply(&mut self, header: &MessageHeader, id: RequestId) -> usize {
-        let Some(call) = self.calls.waiting_call(id) else { return 0 };
-        self.begin_stream_of(call.into(), (header.version >= Version::V1_2).then_some(id))
-    }
-
-    fn begin_stream_of(&mut self, of: StreamOf, id: Option<RequestId>) -> usize {
-        let count = self.stats.messages_in;
-        self.streamed = Some(Streamed { of, id, opened: false, count, deadline: None });
-        if self.fragments.is_streamed(id) {
-            usize::MAX
-        } else if self.rx.has_stream() {
-            self.rx.stream_size()
-        } else {
-            self.rx.coming()
-        }
     }
 
     /// Hands out the next message, whose first fragment, or enough of it, has been received.
     #[cold]
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
-        let octets = self.rx.front();
+        let octets = self.input.rx.front();
         let id = match header.version {
             Version::V1_2 => Some(word(header.order, octets)?),
             _ => None,
         };
         let first = MessageHeader { more_fragments: true, ..header };
-        let started = self.fragments.start(first, First::Streamed(octets), self.clock.now, &self.limits);
+        let started =
+            self.input.fragments.start(first, First::Streamed(octets), self.clock.now, &self.limits);
         if let Err(error) = started {
             self.protocol_error(error);
             return None;
         }
-        self.mind_nameless();
+        self.input.mind_nameless();
         let event = self.hand_out_start(header, None);
-        if self.streamed.is_none() {
-            self.fragments.throw(id, 0, self.clock.now);
+        if self.input.streamed.is_none() {
+            self.input.fragments.throw(id, 0, self.clock.now);
         }
         event
     }
@@ -303,10 +352,10 @@ impl Connection {
     /// Hands out the joined part of a message, if it is large enough. The rest is its stream.
     #[cold]
     pub(super) fn hand_out_ripe(&mut self, id: Option<RequestId>) -> Option<Event> {
-        if self.rx.has_stream() || self.fragments.is_ripe(id, 0) != Some(true) {
+        if self.input.rx.stream.is_some() || self.input.fragments.is_ripe(id, 0) != Some(true) {
             return None;
         }
-        let (header, joined) = self.fragments.hand_out(id, &[])?;
+        let (header, joined) = self.input.fragments.hand_out(id, &[])?;
         self.hand_out_joined(header, joined, id, 0, true)
     }
 
@@ -318,19 +367,13 @@ impl Connection {
         id: Option<RequestId>,
     ) -> Option<Event> {
         self.stats.messages_in += 1;
-        let (header, joined) = self.fragments.hand_out(id, self.rx.come_of_piece(&piece))?;
-        let left = self.rx.enter_piece(&piece);
-        if let Err(error) = self.fragments.stream_piece(&piece, id) {
+        let (header, joined) = self.input.fragments.hand_out(id, self.input.rx.come_of_piece(&piece))?;
+        let left = self.input.rx.enter_piece(&piece);
+        if let Err(error) = self.input.fragments.stream_piece(&piece, id) {
             self.protocol_error(error);
             return None;
         }
         self.hand_out_joined(header, joined, id, left, piece.more_fragments)
-    }
-
-    /// Updates the receiver after fragments of GIOP 1.1 started or ended.
-    #[cold]
-    pub(super) fn mind_nameless(&mut self) {
-        self.rx.set_places_nameless(self.fragments.places_nameless());
     }
 
     fn hand_out_joined(
@@ -341,12 +384,12 @@ impl Connection {
         left: usize,
         more: bool,
     ) -> Option<Event> {
-        self.rx.enter_stream(joined.octets.len(), left, more);
-        self.mind_nameless();
+        self.input.rx.stream.begin(joined.octets.len(), left, more);
+        self.input.mind_nameless();
         let event = self.hand_out_start(header, Some(joined));
-        if self.streamed.is_none() {
-            self.rx.abandon_stream();
-            self.fragments.throw(id, left, self.clock.now);
+        if self.input.streamed.is_none() {
+            self.input.rx.abandon_stream();
+            self.input.fragments.throw(id, left, self.clock.now);
         }
         event
     }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::Connection;
 use super::closing::Phase;
+use super::{Connection, Input};
 use crate::error::{CloseReason, SlowPeer};
 use crate::hits::Limit;
 use crate::limits::{Limits, Role, later};
@@ -27,17 +27,6 @@ pub(super) struct Clock {
     idle: Duration,
     /// The deadline of the first message header.
     first_header: Option<Instant>,
-    /// The time since when the socket accepts nothing of the queued data, or too little.
-    stalled: Option<Instant>,
-    /// True if `stalled` is an estimate, which is too early.
-    stall_guessed: bool,
-    /// Bytes per second that the peer must accept. `None`: any number.
-    write_rate: Option<usize>,
-    /// The reason why nothing more can be read.
-    pub(super) read_end: Option<CloseReason>,
-    /// The reason why nothing more can be written, and the time until which the peer's last messages are
-    /// read.
-    pub(super) write_end: Option<(CloseReason, Instant)>,
     /// For an incomplete message: the number of messages received before, and the time since when it is
     /// incomplete.
     message: Option<(u64, Instant)>,
@@ -57,11 +46,6 @@ impl Clock {
             touched: false,
             idle: limits.idle_timeout(role),
             first_header: (role == Role::Server).then(|| later(now, limits.first_header_timeout)),
-            stalled: None,
-            stall_guessed: false,
-            write_rate: (role == Role::Server).then(|| limits.min_write_rate.max(1)),
-            read_end: None,
-            write_end: None,
             message: None,
             paused: None,
             message_guessed: false,
@@ -69,19 +53,14 @@ impl Clock {
         }
     }
 
-    /// Returns the reason why nothing more can be read or written.
-    pub(super) fn ended(&self) -> Option<&CloseReason> {
-        self.read_end.as_ref().or(self.write_end.as_ref().map(|(reason, _)| reason))
-    }
-
     #[inline]
     pub(super) fn saw(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// Notes that bytes were received at `now`.
+    /// Notes that bytes were received or written at `now`.
     #[inline]
-    pub(super) fn read(&mut self, now: Instant) {
+    pub(super) fn transferred(&mut self, now: Instant) {
         self.now = now;
         self.active = now;
         self.touched = false;
@@ -91,52 +70,6 @@ impl Clock {
     #[inline]
     pub(super) fn touch(&mut self) {
         self.touched = true;
-    }
-
-    /// Notes that something was queued.
-    #[inline]
-    pub(super) fn queued(&mut self) {
-        if self.stalled.is_none() {
-            self.stalled = Some(self.now);
-            self.stall_guessed = true;
-        }
-    }
-
-    pub(super) fn unqueued(&mut self, backlog: bool) {
-        if !backlog {
-            self.stalled = None;
-        }
-    }
-
-    /// Notes the end of a write.
-    #[inline]
-    pub(super) fn wrote(&mut self, now: Instant, octets: u64, backlog: bool) {
-        self.now = now;
-        self.active = now;
-        self.touched = false;
-        if !backlog {
-            self.stalled = None;
-        } else if self.stall_guessed {
-            self.stalled = Some(now);
-        } else if octets > 0 {
-            self.stalled = self.stalled.map(|since| self.took(since, octets, now));
-        }
-        self.stall_guessed = false;
-    }
-
-    /// Returns the time since when the peer accepts too little, after it accepted `octets` more bytes. They
-    /// extend the time only by the duration that they need at the minimum rate. A peer that accepts a byte
-    /// now and then gains nothing.
-    #[cold]
-    fn took(&self, since: Instant, octets: u64, now: Instant) -> Instant {
-        match self.write_rate {
-            Some(rate) => {
-                let worth = u128::from(octets) * 1_000_000_000 / rate as u128;
-                let worth = Duration::from_nanos(u64::try_from(worth).unwrap_or(u64::MAX));
-                since.checked_add(worth).map_or(now, |since| since.min(now))
-            }
-            None => now,
-        }
     }
 
     /// Returns whether the first message header is awaited.
@@ -184,6 +117,17 @@ impl Clock {
         self.touched = true;
     }
 
+    /// Returns the time at which the connection ends unless the current messages grow.
+    fn message_due(&self, input: &Input, limits: &Limits) -> Option<Instant> {
+        let message = self.message.filter(|_| self.paused.is_none());
+        let whole = message.map(|(_, since)| later(since, limits.message_time(input.rx.announced())));
+        if input.fragments.is_empty() {
+            whole
+        } else {
+            whole.into_iter().chain(input.fragments.due(limits)).min()
+        }
+    }
+
     /// Counts a message without a request. Returns whether there were too many in this second.
     pub(super) fn control(&mut self, limit: u32) -> bool {
         let (since, count) = &mut self.control;
@@ -201,6 +145,79 @@ impl Clock {
     }
 }
 
+/// The time for which the socket accepts too little of the queued data.
+#[derive(Debug)]
+pub(super) struct WriteTimer {
+    /// The time since when it accepts nothing, or too little.
+    since: Option<Instant>,
+    /// True if `since` is an estimate, which is too early.
+    guessed: bool,
+    /// Bytes per second that the peer must accept. `None`: any number.
+    min_rate: Option<usize>,
+}
+
+impl WriteTimer {
+    pub(super) fn new(role: Role, limits: &Limits) -> Self {
+        let min_rate = (role == Role::Server).then(|| limits.min_write_rate.max(1));
+        Self { since: None, guessed: false, min_rate }
+    }
+
+    /// Notes that something was queued.
+    #[inline]
+    pub(super) fn queued(&mut self, now: Instant) {
+        if self.since.is_none() {
+            self.since = Some(now);
+            self.guessed = true;
+        }
+    }
+
+    pub(super) fn unqueued(&mut self, backlog: bool) {
+        if !backlog {
+            self.since = None;
+        }
+    }
+
+    /// Notes the end of a write.
+    #[inline]
+    pub(super) fn wrote(&mut self, now: Instant, octets: u64, backlog: bool) {
+        if !backlog {
+            self.since = None;
+        } else if self.guessed {
+            self.since = Some(now);
+        } else if octets > 0 {
+            self.since = self.since.map(|since| self.took(since, octets, now));
+        }
+        self.guessed = false;
+    }
+
+    /// Returns the time since when the peer accepts too little, after it accepted `octets` more bytes. They
+    /// extend the time only by the duration that they need at the minimum rate. A peer that accepts a byte
+    /// now and then gains nothing.
+    #[cold]
+    fn took(&self, since: Instant, octets: u64, now: Instant) -> Instant {
+        match self.min_rate {
+            Some(rate) => {
+                let worth = u128::from(octets) * 1_000_000_000 / rate as u128;
+                let worth = Duration::from_nanos(u64::try_from(worth).unwrap_or(u64::MAX));
+                since.checked_add(worth).map_or(now, |since| since.min(now))
+            }
+            None => now,
+        }
+    }
+
+    /// Replaces an estimate by a known time.
+    fn correct(&mut self, now: Instant) {
+        if std::mem::take(&mut self.guessed) && self.since.is_some() {
+            self.since = Some(now);
+        }
+    }
+
+    /// Returns the time at which the connection ends unless the socket accepts more.
+    fn due(&self, limits: &Limits) -> Option<Instant> {
+        self.since.map(|since| later(since, limits.write_timeout))
+    }
+}
+
 impl Connection {
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called next. It may be too
     /// early, but never too late. It changes with every event, so a driver keeps one timer and asks again
@@ -208,18 +225,18 @@ impl Connection {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let clock = &self.clock;
-        match self.phase {
+        match self.lifecycle.phase {
             Phase::Closed { .. } => None,
             Phase::Lingering { until, .. } => Some(until),
-            Phase::Finishing { .. } => self.write_due(),
+            Phase::Finishing { .. } => self.output.timer.due(&self.limits),
             Phase::Open | Phase::Draining { .. } => {
                 let idle = self.is_idle().then(|| later(clock.active, clock.idle));
-                let stalled = self.write_due();
-                let ended = clock.write_end.map(|(_, until)| until);
+                let stalled = self.output.timer.due(&self.limits);
+                let ended = self.lifecycle.write_end.map(|(_, until)| until);
                 let keeping = self.keeps_memory().then(|| clock.active + KEEP_MEMORY);
-                let memory = self.rx.is_starved().then(|| clock.now + RETRY_MEMORY);
+                let memory = self.input.rx.memory.is_starved().then(|| clock.now + RETRY_MEMORY);
                 let first = clock.first_header;
-                let streamed = self.stream_due();
+                let streamed = self.input.stream_due();
                 [
                     self.calls.earliest_deadline(),
                     idle,
@@ -229,7 +246,7 @@ impl Connection {
                     memory,
                     first,
                     streamed,
-                    self.message_due(),
+                    self.clock.message_due(&self.input, &self.limits),
                 ]
                 .into_iter()
                 .flatten()
@@ -256,49 +273,50 @@ impl Connection {
         if std::mem::take(&mut self.clock.touched) {
             self.clock.active = now;
         }
-        if std::mem::take(&mut self.clock.stall_guessed) && self.clock.stalled.is_some() {
-            self.clock.stalled = Some(now);
-        }
-        if let Phase::Lingering { reason, until } = self.phase {
+        self.output.timer.correct(now);
+        if let Phase::Lingering { reason, until } = self.lifecycle.phase {
             if until <= now {
                 self.stats.limits.hit(Limit::Linger);
-                self.end(reason);
+                self.abort(reason);
             }
             return;
         }
         if std::mem::take(&mut self.clock.message_guessed) {
             self.clock.message = self.clock.message.map(|(count, _)| (count, now));
         }
-        if self.rx.is_starved() {
-            self.look_for_memory();
+        if self.input.rx.memory.is_starved() {
+            if self.input.look_for_memory(self.stats.messages_in) {
+                self.stats.limits.hit(Limit::Pool);
+            }
+            self.clock.hold();
         } else if self.keeps_memory() && self.clock.active + KEEP_MEMORY <= now {
-            self.rx.release();
-            self.tx.release();
-            if self.keeps_requests() {
-                self.give_back();
+            self.input.rx.release();
+            self.output.tx.release();
+            if self.requests.keeps_requests(self.serving.len()) {
+                self.requests.give_back(self.serving.len(), &self.limits);
             }
         }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.write_due()) {
+        if due(self.output.timer.due(&self.limits)) {
             return self.end_slow(SlowPeer::Write);
         }
-        if !matches!(self.phase, Phase::Open | Phase::Draining { .. }) {
+        if !matches!(self.lifecycle.phase, Phase::Open | Phase::Draining { .. }) {
             return;
         }
         if due(self.calls.earliest_deadline()) {
             self.expire_calls(now);
             self.proceed_closing();
         }
-        if due(self.stream_due()) {
+        if due(self.input.stream_due()) {
             self.expire_stream();
         }
-        if let Some((reason, until)) = self.clock.write_end
+        if let Some((reason, until)) = self.lifecycle.write_end
             && until <= now
         {
-            self.end(reason);
+            self.abort(reason);
         } else if due(self.clock.first_header) {
             self.end_slow(SlowPeer::FirstHeader);
-        } else if due(self.message_due()) {
+        } else if due(self.clock.message_due(&self.input, &self.limits)) {
             self.end_slow(SlowPeer::Message);
         } else if self.is_idle() && later(self.clock.active, self.clock.idle) <= now {
             self.close_because(CloseReason::Idle, now);
@@ -306,8 +324,8 @@ impl Connection {
     }
 
     pub(super) fn end_slow(&mut self, which: SlowPeer) {
-        if !matches!(self.phase, Phase::Closed { .. }) {
-            let reason = match self.phase {
+        if !matches!(self.lifecycle.phase, Phase::Closed { .. }) {
+            let reason = match self.lifecycle.phase {
                 Phase::Finishing { reason, .. } => reason,
                 _ => CloseReason::SlowPeer(which),
             };
@@ -317,35 +335,23 @@ impl Connection {
                 SlowPeer::Write => Limit::WriteTime,
                 SlowPeer::Crowded => Limit::Pool,
             });
-            self.end(reason);
+            self.abort(reason);
         }
     }
 
     fn is_idle(&self) -> bool {
         self.calls.waiting() == 0
             && self.serving.len() == 0
-            && self.tx.backlog() == 0
+            && self.output.tx.backlog() == 0
             && self.output.partial_request.is_none()
             && self.clock.message.is_none()
-            && self.fragments.is_empty()
-            && self.streamed.is_none()
+            && self.input.fragments.is_empty()
+            && self.input.streamed.is_none()
     }
 
     fn keeps_memory(&self) -> bool {
-        self.rx.is_keeping() || self.tx.holds_memory() || self.keeps_requests()
-    }
-
-    fn write_due(&self) -> Option<Instant> {
-        self.clock.stalled.map(|since| later(since, self.limits.write_timeout))
-    }
-
-    fn message_due(&self) -> Option<Instant> {
-        let message = self.clock.message.filter(|_| self.clock.paused.is_none());
-        let whole = message.map(|(_, since)| later(since, self.limits.message_time(self.rx.announced())));
-        if self.fragments.is_empty() {
-            whole
-        } else {
-            whole.into_iter().chain(self.fragments.due(&self.limits)).min()
-        }
+        self.input.rx.is_keeping()
+            || self.output.tx.holds_memory()
+            || self.requests.keeps_requests(self.serving.len())
     }
 }

@@ -1,9 +1,8 @@
 //! Messages off the main path: fragments, cancels, locates, closing messages, and refused requests.
 
 use bytes::Bytes;
-use giop_codec::code_set::CodeSetContext;
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use giop_codec::giop::{BlockList, ContextId, MessageHeader, MessageType, RequestId, ResponseFlags};
+use giop_codec::giop::{MessageHeader, MessageType, RequestId, ResponseFlags};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use super::Connection;
@@ -12,20 +11,11 @@ use crate::event::Event;
 use crate::fragments::{Added, First};
 use crate::frame::{Frame, HEADER_LEN, Joined, word};
 use crate::hits::Limit;
-use crate::message::{self, IncomingLocate, RequestError, RequestHead};
+use crate::message::{IncomingLocate, RequestError, RequestHead};
 
 /// The size of fragments to GlassFish, in bytes. It closes the connection at a message of over 256,000 bytes,
 /// but accepts longer ones in fragments.
 pub const GLASSFISH_FRAGMENT: usize = 64 << 10;
-
-/// The contents of a request's contexts that its server needs.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Learned {
-    /// True if it carries listen points that were not known.
-    pub(super) announces: bool,
-    /// True if it asks for the reference of its object.
-    pub(super) asks: bool,
-}
 
 impl Connection {
     /// Handles any message except a Request or a Reply.
@@ -40,11 +30,11 @@ impl Connection {
             MessageType::LocateReply => return self.handle_reply(header, None, false),
             MessageType::CancelRequest => return self.handle_cancel(header),
             MessageType::LocateRequest => {
-                let frame = self.take_frame(header);
+                let frame = Frame { header, octets: self.input.rx.take_front() };
                 return self.handle_locate(frame);
             }
-            MessageType::CloseConnection => self.end(CloseReason::PeerClosed),
-            MessageType::MessageError => self.end(CloseReason::PeerMessageError),
+            MessageType::CloseConnection => self.abort(CloseReason::PeerClosed),
+            MessageType::MessageError => self.abort(CloseReason::PeerMessageError),
             MessageType::Request | MessageType::Reply => {}
         }
         None
@@ -56,19 +46,19 @@ impl Connection {
         if !self.accept_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
-        let whole_size = !self.rx.front_streams() && self.rx.apart() == 0;
+        let whole_size = !self.input.rx.front_streams() && self.input.rx.apart() == 0;
         let octets = match joined {
             Some(joined) => joined.octets.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),
-            None if whole_size => self.rx.take_front(),
+            None if whole_size => self.input.rx.take_front(),
             None => {
-                let start = Bytes::copy_from_slice(self.rx.front());
-                self.rx.drop_front();
+                let start = Bytes::copy_from_slice(self.input.rx.front());
+                self.input.rx.drop_front();
                 start
             }
         };
         let decoded = RequestHead::decode(&header, &octets);
-        if !self.takes_requests() && !self.is_last_oneway(&header, &octets) {
+        if !self.lifecycle.takes_requests() && !self.oneways.accepts(&self.lifecycle, &header, &octets) {
             match decoded {
                 Ok(head) => self.turn_away(head.id, head.response, header.version),
                 // A request that can only be answered with an exception is refused as well.
@@ -83,7 +73,8 @@ impl Connection {
         }
         match decoded {
             Ok(head) => {
-                let exception = self.overload();
+                let (limit, exception) = self.requests.overload(self.serving.len(), &self.limits);
+                self.stats.limits.hit(limit);
                 self.refuse_if_awaited(head.id, head.response, header.version, &exception);
             }
             Err(error) => self.bad_request(header, &octets, error),
@@ -111,27 +102,6 @@ impl Connection {
         }
     }
 
-    /// Applies what a request announces: code sets, whether the peer reads lists of blocks, and its listen
-    /// points.
-    pub(super) fn learn(
-        &mut self,
-        header: &MessageHeader,
-        octets: &[u8],
-    ) -> Result<Learned, SystemException> {
-        let contexts = message::contexts_of(header, octets);
-        self.peer.reads_blocks |= BlockList::is_read_by_sender(&contexts);
-        if let Some(context) = contexts.find(ContextId::CODE_SETS) {
-            let context: CodeSetContext =
-                context.value().map_err(|error| error.system(CompletionStatus::No))?;
-            self.peer.code_sets = Some(context.accept(self.peer.code_sets)?);
-        }
-        if contexts.find(ContextId::SUN_ORB_VERSION).is_some() {
-            self.cut_at(GLASSFISH_FRAGMENT);
-        }
-        let announces = self.learn_listen_points(header, &contexts)?;
-        Ok(Learned { announces, asks: contexts.find(ContextId::ZORB_REFERENCE).is_some() })
-    }
-
     #[cold]
     fn refuse_oversized(&mut self, header: &MessageHeader, octets: &[u8], size: usize) {
         if let Some((id, response)) = early_id(header, octets) {
@@ -155,7 +125,7 @@ impl Connection {
     ) {
         self.stats.refused += 1;
         if response.expects_reply() {
-            self.refuse(id, version, exception);
+            self.output.refuse(id, version, exception, self.clock.now);
             self.bound_refusals();
         }
     }
@@ -164,7 +134,7 @@ impl Connection {
     pub(super) fn bound_refusals(&mut self) {
         if self.output.control_backlog > self.limits.max_backlog {
             self.stats.limits.hit(Limit::Backlog);
-            self.end(CloseReason::Unread(self.limits.max_backlog));
+            self.abort(CloseReason::Unread(self.limits.max_backlog));
         }
     }
 
@@ -196,15 +166,16 @@ impl Connection {
     /// Handles the first piece of a fragmented message.
     #[cold]
     pub(super) fn handle_first_piece(&mut self, header: MessageHeader) {
-        let octets = self.rx.front();
+        let octets = self.input.rx.front();
         let size = HEADER_LEN + header.size as usize;
         let oversized = octets.len() < size;
         let unwanted = match header.kind {
             MessageType::Request | MessageType::LocateRequest if !self.accept_requests => {
                 return self.protocol_error(ProtocolError::Unexpected(header.kind));
             }
-            MessageType::Request | MessageType::LocateRequest if !self.takes_requests() => {
-                header.kind == MessageType::LocateRequest || !self.is_last_oneway(&header, octets)
+            MessageType::Request | MessageType::LocateRequest if !self.lifecycle.takes_requests() => {
+                header.kind == MessageType::LocateRequest
+                    || !self.oneways.accepts(&self.lifecycle, &header, octets)
             }
             // The reply is no longer awaited.
             MessageType::Reply | MessageType::LocateReply => word(header.order, octets)
@@ -213,29 +184,31 @@ impl Connection {
         };
         let now = self.clock.now;
         if oversized || unwanted {
-            let octets = self.rx.take_front();
-            match self.fragments.start(header, First::Unwanted(&octets), now, &self.limits) {
+            let octets = self.input.rx.take_front();
+            match self.input.fragments.start(header, First::Unwanted(&octets), now, &self.limits) {
                 Ok(()) if oversized && !unwanted => self.refuse_oversized(&header, &octets, size),
                 Ok(()) => self.turn_first_piece_away(&header, &octets),
                 Err(error) => self.protocol_error(error),
             }
             return;
         }
-        let streams = self.rx.may_begin_pieces(&header, octets);
-        let piece = if header.version == Version::V1_2 { self.rx.take_piece() } else { None };
+        let streams = self.input.rx.stream.may_begin_pieces(&header, octets);
+        let piece = if header.version == Version::V1_2 { self.input.rx.take_piece() } else { None };
         let started = match piece {
-            Some(buffer) => self.fragments.start(header, First::Placed(buffer, size), now, &self.limits),
+            Some(buffer) => {
+                self.input.fragments.start(header, First::Placed(buffer, size), now, &self.limits)
+            }
             None => {
-                let octets = self.rx.front();
-                let started = self.fragments.start(header, First::Octets(octets), now, &self.limits);
-                self.rx.drop_front();
+                let octets = self.input.rx.front();
+                let started = self.input.fragments.start(header, First::Octets(octets), now, &self.limits);
+                self.input.rx.drop_front();
                 started
             }
         };
         match started {
             Ok(()) if streams => {
-                self.fragments.let_stream();
-                self.mind_nameless();
+                self.input.fragments.let_stream();
+                self.input.mind_nameless();
             }
             Ok(()) => {}
             Err(error) => self.protocol_error(error),
@@ -259,17 +232,17 @@ impl Connection {
         header: MessageHeader,
         id: Option<RequestId>,
     ) -> Option<Option<Event>> {
-        if self.fragments.is_streamed(id) {
+        if self.input.fragments.is_streamed(id) {
             self.stats.messages_in += 1;
-            match self.fragments.stream_piece(&header, id) {
-                Ok(()) => self.rx.begin_piece(&header),
+            match self.input.fragments.stream_piece(&header, id) {
+                Ok(()) => self.input.rx.begin_piece(&header),
                 Err(error) => self.protocol_error(error),
             }
-            self.mind_nameless_behind(&header);
+            self.input.mind_nameless_behind(&header);
             return Some(None);
         }
-        if !self.rx.has_stream()
-            && let Some(ripe) = self.fragments.is_ripe(id, self.rx.come_of_piece(&header).len())
+        if !self.input.rx.stream.is_some()
+            && let Some(ripe) = self.input.fragments.is_ripe(id, self.input.rx.come_of_piece(&header).len())
         {
             return ripe.then(|| self.hand_out_before_piece(header, id));
         }
@@ -280,18 +253,18 @@ impl Connection {
     /// has to wait.
     fn place_other_fragment(&mut self, header: MessageHeader, id: Option<RequestId>) -> bool {
         // A GIOP 1.1 fragment that gets here is discarded.
-        let lent = id.map(|id| (id, self.fragments.lend(&header, id, &self.limits)));
+        let lent = id.map(|id| (id, self.input.fragments.lend(&header, id, &self.limits)));
         match lent {
-            Some((id, Ok(Some((buffer, at))))) => match self.rx.place(header, buffer, at) {
+            Some((id, Ok(Some((buffer, at))))) => match self.input.rx.place(header, buffer, at) {
                 Ok(()) => true,
                 Err(buffer) => {
-                    self.fragments.take_back(id, buffer);
+                    self.input.fragments.take_back(id, buffer);
                     false
                 }
             },
             None | Some((_, Ok(None))) => {
                 self.stats.messages_in += 1;
-                self.rx.skip_unplaced(&header);
+                self.input.rx.skip_unplaced(&header);
                 self.handle_fragment(header); // this only refuses or ignores it
                 true
             }
@@ -302,45 +275,41 @@ impl Connection {
         }
     }
 
-    /// Called after a piece of a stream, or of a message that is discarded.
-    fn mind_nameless_behind(&mut self, header: &MessageHeader) {
-        if header.version == Version::V1_1 && !header.more_fragments {
-            self.mind_nameless();
-        }
-    }
-
     /// Handles a further piece.
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
-        let id = word(header.order, self.rx.front()).filter(|_| header.version == Version::V1_2);
+        let id = word(header.order, self.input.rx.front()).filter(|_| header.version == Version::V1_2);
         let named = id.is_some() || header.version == Version::V1_1;
-        if named && self.fragments.is_streamed(id) {
-            match self.fragments.stream_piece(&header, id) {
-                Ok(()) => self.rx.stream_front(&header),
+        if named && self.input.fragments.is_streamed(id) {
+            match self.input.fragments.stream_piece(&header, id) {
+                Ok(()) => self.input.rx.stream_front(&header),
                 Err(error) => self.protocol_error(error),
             }
-            self.mind_nameless_behind(&header);
+            self.input.mind_nameless_behind(&header);
             return None;
         }
         if named {
-            self.fragments.saw_piece(id, self.clock.now);
+            self.input.fragments.saw_piece(id, self.clock.now);
         }
-        let added = match self.rx.take_placed(&header) {
-            Some(buffer) => self.fragments.placed(&header, buffer, &self.limits),
+        let added = match self.input.rx.take_placed(&header) {
+            Some(buffer) => self.input.fragments.placed(&header, buffer, &self.limits),
             None => {
-                let added = self.fragments.add(header, self.rx.front(), &self.limits);
-                self.rx.drop_front();
+                let added = self.input.fragments.add(header, self.input.rx.front(), &self.limits);
+                self.input.rx.drop_front();
                 added
             }
         };
-        self.mind_nameless_behind(&header);
+        self.input.mind_nameless_behind(&header);
         match added {
             Ok(Added::Kept) if named => self.hand_out_ripe(id),
             Ok(Added::Kept) => None,
             Ok(Added::Stray) => self.stray(),
             Ok(Added::Whole(header, joined)) => {
-                self.rx.joined(joined.octets.len());
+                self.input.rx.joined(joined.octets.len());
                 match header.kind {
-                    MessageType::Request => self.handle_joined_request(header, joined),
+                    MessageType::Request => {
+                        let head = self.admit_request(header, Some(&joined))?;
+                        Some(self.hand_out(header, Some(joined), head, false))
+                    }
                     MessageType::LocateRequest => self.handle_locate(Frame { header, octets: joined.octets }),
                     _ => self.handle_reply(header, Some(joined), false),
                 }
@@ -359,8 +328,8 @@ impl Connection {
 
     fn handle_cancel(&mut self, header: MessageHeader) -> Option<Event> {
         self.stats.cancels_in += 1;
-        let id = word(header.order, self.rx.front());
-        self.rx.drop_front();
+        let id = word(header.order, self.input.rx.front());
+        self.input.rx.drop_front();
         let Some(id) = id else {
             self.malformed(header.kind, DecodeError::new(DecodeErrorKind::EndOfData, HEADER_LEN));
             return None;
@@ -368,26 +337,31 @@ impl Connection {
         if self.is_flooded() {
             return None;
         }
-        if !self.fragments.is_empty() {
+        if !self.input.fragments.is_empty() {
             // The rest of the payload will not arrive, but the request was handed out.
-            let streamed = self.fragments.is_request_streamed(id);
-            let found = self.fragments.cancel(id);
-            self.mind_nameless();
+            let streamed = self.input.fragments.is_request_streamed(id);
+            let found = self.input.fragments.cancel(id);
+            self.input.mind_nameless();
             if found && !streamed {
                 return None;
             }
             if streamed {
-                self.rx.end_stream();
+                self.input.rx.stream.end();
             }
         }
         let cancelled = self.serving.cancel(id);
         if let Some(token) = cancelled
-            && self.output.fragmenting.is_growing()
+            && self.output.fragment_queue.is_growing()
         {
-            self.stop_growing(token);
+            self.output.stop_growing(token, self.clock.now);
+            self.feed();
         }
-        if cancelled.is_none() && (self.output.fragmenting.is_empty() || !self.stop_reply(id)) {
-            self.stats.strays += 1;
+        if cancelled.is_none() {
+            if !self.output.fragment_queue.is_empty() && self.output.stop_reply(id, self.clock.now) {
+                self.feed();
+            } else {
+                self.stats.strays += 1;
+            }
         }
         cancelled.map(Event::Cancelled)
     }
@@ -402,7 +376,7 @@ impl Connection {
             return None;
         }
         let decoded = IncomingLocate::decode(frame);
-        if !self.takes_requests() {
+        if !self.lifecycle.takes_requests() {
             match decoded {
                 // It cannot be refused, and answering it executes nothing.
                 Ok(Ok(locate)) if version < Version::V1_2 && self.awaits_replies() => {
@@ -417,7 +391,7 @@ impl Connection {
             Ok(Ok(locate)) => return Some(Event::Locate(locate)),
             Ok(Err((id, exception))) => {
                 self.stats.refused += 1;
-                self.refuse_locate(id, version, &exception);
+                self.output.refuse_locate(id, version, &exception, self.clock.now);
             }
             Err(error) => self.malformed(MessageType::LocateRequest, error),
         }
@@ -437,7 +411,7 @@ impl Connection {
         let flooded = self.clock.control(self.limits.max_control_rate);
         if flooded {
             self.stats.limits.hit(Limit::ControlRate);
-            self.end(CloseReason::Flood(self.limits.max_control_rate));
+            self.abort(CloseReason::Flood(self.limits.max_control_rate));
         }
         flooded
     }
@@ -446,11 +420,6 @@ impl Connection {
     fn malformed(&mut self, kind: MessageType, error: DecodeError) {
         self.stats.limits.hit_by(&error);
         self.protocol_error(ProtocolError::Malformed { kind, error });
-    }
-
-    /// Takes the first message out of the receiver.
-    fn take_frame(&mut self, header: MessageHeader) -> Frame {
-        Frame { header, octets: self.rx.take_front() }
     }
 }
 

@@ -16,7 +16,8 @@ use giop_codec::cdr::Segments;
 use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD, MIN_BLOCK, MessageHeader};
 
 use super::lent::{Deposit, Lent, Next};
-use super::memory::{grant, grow};
+use super::memory::grant;
+use super::parts::Memory;
 use super::{HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
 use crate::pool::{BASE_ALIGN, Buffer, BufferPool, WINDOW};
 
@@ -36,7 +37,7 @@ pub(super) enum Found {
 
 /// A message that is read part by part.
 #[derive(Debug)]
-pub(super) struct Parted {
+pub(super) struct MessageParts {
     header: MessageHeader,
     parts: Vec<Part>,
     /// The index of the part that is being read.
@@ -78,7 +79,7 @@ struct Opened {
     granted: usize,
 }
 
-impl Parted {
+impl MessageParts {
     fn new(header: MessageHeader, list: &BlockList) -> Self {
         let mut this = Self {
             header,
@@ -148,7 +149,7 @@ impl Parted {
         }
     }
 
-    fn total(&self) -> usize {
+    pub(super) fn total(&self) -> usize {
         HEADER_LEN.saturating_add(self.header.size as usize)
     }
 
@@ -170,6 +171,71 @@ impl Parted {
     /// the grant of the whole message, minus the bytes before the part and the control bytes.
     fn granted(&self, start: usize, come: usize, largest: usize) -> usize {
         grant(start + come, largest).saturating_sub(start + self.control_len).max(come)
+    }
+
+    /// Copies bytes to their positions, and returns the buffer for the next read. Returns `None` if there is
+    /// no memory at present, or if nothing more is to be read.
+    fn fill(&mut self, octets: &[u8], memory: &mut Memory, largest: usize) -> Option<Box<Lent>> {
+        let mut octets = octets;
+        loop {
+            let part = self.part()?;
+            let Opened { mut buffer, base, granted } = self.open_part(part, octets.len(), memory, largest)?;
+            let (here, rest) = octets.split_at_checked(part.len).unwrap_or((octets, &[]));
+            if let Some(to) = buffer.room(base..base + here.len()) {
+                to.copy_from_slice(here);
+            }
+            memory.copied += here.len() as u64;
+            if here.len() < part.len {
+                return Some(self.lend_part(part, Opened { buffer, base, granted }, here.len(), memory));
+            }
+            octets = rest;
+            self.close_part(part, buffer, base, memory);
+        }
+    }
+
+    /// Returns the buffer for a part of which `here` bytes have been received already.
+    fn open_part(&mut self, part: Part, here: usize, memory: &mut Memory, largest: usize) -> Option<Opened> {
+        let (slack, align) = match part.kind {
+            Kind::Control(at) => {
+                let buffer = mem::take(&mut self.control);
+                return Some(Opened { buffer, base: at, granted: part.len });
+            }
+            Kind::Block => (PAGE, PAGE),
+            Kind::Between => (BASE_ALIGN, BASE_ALIGN),
+        };
+        let allowed = self.granted(part.start, here.min(part.len), largest);
+        let granted = if allowed >= part.len { usize::MAX } else { allowed + slack };
+        let (buffer, granted) = memory.buffer_granted(part.len + slack, granted)?;
+        let phase = if let Kind::Between = part.kind { part.start % 8 } else { 0 };
+        let base = buffer.octets().as_ptr().addr().wrapping_neg() % align + phase;
+        Some(Opened { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
+    }
+
+    fn lend_part(&self, part: Part, opened: Opened, here: usize, memory: &mut Memory) -> Box<Lent> {
+        let Opened { buffer, base, granted } = opened;
+        let deposit = Deposit { header: self.header, total: base + part.len };
+        let mut buf = memory.lend(buffer, base + here, base + granted, Some(deposit)).0;
+        buf.ahead = Some(self.ahead());
+        buf
+    }
+
+    /// Completes a part.
+    fn close_part(&mut self, part: Part, buffer: Buffer, base: usize, memory: &Memory) {
+        match part.kind {
+            Kind::Control(at) => {
+                self.segments.push_control(at, part.len);
+                self.control = buffer;
+            }
+            Kind::Block => self.segments.push_block(memory.pool.share(buffer).slice(base..base + part.len)),
+            Kind::Between => self.segments.push_rest(memory.pool.share(buffer).slice(base..base + part.len)),
+        }
+        self.at += 1;
+    }
+
+    fn grow_part(&self, part: Part, buf: &mut Lent, memory: &mut Memory, largest: usize) {
+        let base = buf.deposit.map_or(0, |deposit| deposit.total - part.len);
+        let allowed = self.granted(part.start, buf.from - base, largest);
+        memory.grow(buf, base.saturating_add(allowed));
     }
 
     /// Returns all memory to the pool.
@@ -224,19 +290,21 @@ impl Receiver {
     /// there is no memory at present.
     #[cold]
     pub(super) fn begin_parts(&mut self, header: MessageHeader, list: &BlockList, octets: &[u8]) -> bool {
-        let mut parted = Box::new(Parted::new(header, list));
-        let Some((control, _)) = self.buffer_granted(parted.control_len, usize::MAX) else { return false };
+        let mut parted = Box::new(MessageParts::new(header, list));
+        let Some((control, _)) = self.memory.buffer_granted(parted.control_len, usize::MAX) else {
+            return false;
+        };
         parted.control = control;
-        let copied = self.copied;
-        match self.fill_parts(&mut parted, octets) {
+        let copied = self.memory.copied;
+        match parted.fill(octets, &mut self.memory, self.sizes.largest) {
             Some(buf) => {
                 self.state = State::Partial(buf);
                 self.parted = Some(parted);
                 true
             }
             None => {
-                self.copied = copied;
-                parted.give_back(&self.pool);
+                self.memory.copied = copied;
+                parted.give_back(&self.memory.pool);
                 false
             }
         }
@@ -246,79 +314,22 @@ impl Receiver {
     /// window. Returns `false` if there is no memory at present.
     #[cold]
     pub(super) fn begin_rest(&mut self, header: MessageHeader, early: Bytes) -> bool {
-        let mut parted = Box::new(Parted::behind(header, early, self.sizes.read_ahead));
+        let mut parted = Box::new(MessageParts::behind(header, early, self.sizes.read_ahead));
         let Some(part) = parted.part() else { return false };
-        let Some(opened) = self.open_part(&mut parted, part, 0) else { return false };
-        self.state = State::Partial(self.lend_part(&parted, part, opened, 0));
+        let Some(opened) = parted.open_part(part, 0, &mut self.memory, self.sizes.largest) else {
+            return false;
+        };
+        self.state = State::Partial(parted.lend_part(part, opened, 0, &mut self.memory));
         self.parted = Some(parted);
         true
-    }
-
-    /// Copies bytes to their positions, and returns the buffer for the next read. Returns `None` if there is
-    /// no memory at present, or if nothing more is to be read.
-    fn fill_parts(&mut self, parted: &mut Parted, octets: &[u8]) -> Option<Box<Lent>> {
-        let mut octets = octets;
-        loop {
-            let part = parted.part()?;
-            let Opened { mut buffer, base, granted } = self.open_part(parted, part, octets.len())?;
-            let (here, rest) = octets.split_at_checked(part.len).unwrap_or((octets, &[]));
-            if let Some(to) = buffer.room(base..base + here.len()) {
-                to.copy_from_slice(here);
-            }
-            self.copied += here.len() as u64;
-            if here.len() < part.len {
-                return Some(self.lend_part(parted, part, Opened { buffer, base, granted }, here.len()));
-            }
-            octets = rest;
-            self.close_part(parted, part, buffer, base);
-        }
-    }
-
-    /// Returns the buffer for a part of which `here` bytes have been received already.
-    fn open_part(&mut self, parted: &mut Parted, part: Part, here: usize) -> Option<Opened> {
-        let (slack, align) = match part.kind {
-            Kind::Control(at) => {
-                let buffer = mem::take(&mut parted.control);
-                return Some(Opened { buffer, base: at, granted: part.len });
-            }
-            Kind::Block => (PAGE, PAGE),
-            Kind::Between => (BASE_ALIGN, BASE_ALIGN),
-        };
-        let allowed = parted.granted(part.start, here.min(part.len), self.sizes.largest);
-        let granted = if allowed >= part.len { usize::MAX } else { allowed + slack };
-        let (buffer, granted) = self.buffer_granted(part.len + slack, granted)?;
-        let phase = if let Kind::Between = part.kind { part.start % 8 } else { 0 };
-        let base = buffer.octets().as_ptr().addr().wrapping_neg() % align + phase;
-        Some(Opened { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
-    }
-
-    fn lend_part(&mut self, parted: &Parted, part: Part, opened: Opened, here: usize) -> Box<Lent> {
-        let Opened { buffer, base, granted } = opened;
-        let deposit = Deposit { header: parted.header, total: base + part.len };
-        let mut buf = self.lend(buffer, base + here, base + granted, Some(deposit)).0;
-        buf.ahead = Some(parted.ahead());
-        buf
-    }
-
-    /// Completes a part.
-    fn close_part(&mut self, parted: &mut Parted, part: Part, buffer: Buffer, base: usize) {
-        match part.kind {
-            Kind::Control(at) => {
-                parted.segments.push_control(at, part.len);
-                parted.control = buffer;
-            }
-            Kind::Block => parted.segments.push_block(self.pool.share(buffer).slice(base..base + part.len)),
-            Kind::Between => parted.segments.push_rest(self.pool.share(buffer).slice(base..base + part.len)),
-        }
-        parted.at += 1;
     }
 
     /// Takes back the buffer of a part, with `n` more bytes.
     #[cold]
     pub(super) fn read_part(&mut self, mut buf: Box<Lent>, n: usize) {
-        let Some(mut parted) = self.parted.take() else { return self.give_back(buf) };
+        let Some(mut parted) = self.parted.take() else { return self.memory.give_back(buf) };
         let (Some(part), Some(Deposit { total, .. })) = (parted.part(), buf.deposit) else {
-            return self.give_back(buf);
+            return self.memory.give_back(buf);
         };
         if buf.to == 0 {
             // It waited for memory.
@@ -329,7 +340,7 @@ impl Receiver {
         if filled < total {
             buf.from = filled;
             if filled == buf.to {
-                self.memory.starved = !self.grow_part(&parted, part, &mut buf);
+                parted.grow_part(part, &mut buf, &mut self.memory, self.sizes.largest);
             }
             self.state = State::Partial(buf);
             self.parted = Some(parted);
@@ -338,10 +349,10 @@ impl Receiver {
         let base = total - part.len;
         let buffer = mem::take(&mut buf.buffer);
         let mut ahead = Next { len: (filled - total).min(buf.ahead.unwrap_or(0)), ..buf.next };
-        self.keep_box(buf);
-        self.close_part(&mut parted, part, buffer, base);
+        self.memory.keep_box(buf);
+        parted.close_part(part, buffer, base, &self.memory);
         if parted.part().is_some() {
-            match self.fill_parts(&mut parted, ahead.octets()) {
+            match parted.fill(ahead.octets(), &mut self.memory, self.sizes.largest) {
                 Some(buf) => {
                     self.state = State::Partial(buf);
                     self.parted = Some(parted);
@@ -350,7 +361,7 @@ impl Receiver {
                 None if parted.part().is_some() => {
                     // There is no memory at present for the next block, of which nothing has been received.
                     let empty = Deposit { header: parted.header, total: 1 };
-                    self.state = State::Partial(self.lend(Buffer::default(), 0, 0, Some(empty)).0);
+                    self.state = State::Partial(self.memory.lend(Buffer::default(), 0, 0, Some(empty)).0);
                     self.parted = Some(parted);
                     return;
                 }
@@ -361,23 +372,17 @@ impl Receiver {
     }
 
     /// Completes the message.
-    fn parts_done(&mut self, parted: Parted, next: Next) {
+    fn parts_done(&mut self, parted: MessageParts, next: Next) {
         let total = parted.total();
         self.sizes.read_ahead = parted.head.min(WINDOW);
         (self.sizes.expected, self.sizes.expected_total) = (total, 0);
         self.sizes.largest = self.sizes.largest.max(total);
         let octets = match parted.early {
             Some(early) => early,
-            None => self.pool.share(parted.control).slice(..parted.control_len),
+            None => self.memory.pool.share(parted.control).slice(..parted.control_len),
         };
         self.segments = Some(Box::new(parted.segments));
         self.state = State::Whole { header: parted.header, octets, next };
-    }
-
-    fn grow_part(&self, parted: &Parted, part: Part, buf: &mut Lent) -> bool {
-        let base = buf.deposit.map_or(0, |deposit| deposit.total - part.len);
-        let allowed = parted.granted(part.start, buf.from - base, self.sizes.largest);
-        grow(&self.pool, buf, base.saturating_add(allowed), self.is_urgent())
     }
 
     /// Tries again to get memory for the current part.
@@ -385,12 +390,15 @@ impl Receiver {
     pub(super) fn retry_part(&mut self) {
         let Some(mut parted) = self.parted.take() else { return };
         if let State::Partial(mut buf) = mem::replace(&mut self.state, State::Window) {
-            let Some(part) = parted.part() else { return self.give_back(buf) };
+            let Some(part) = parted.part() else { return self.memory.give_back(buf) };
             if buf.to > 0 {
-                self.memory.starved = buf.from == buf.to && !self.grow_part(&parted, part, &mut buf);
-            } else if let Some(opened) = self.open_part(&mut parted, part, 0) {
-                self.keep_box(buf);
-                buf = self.lend_part(&parted, part, opened, 0);
+                self.memory.starved = false;
+                if buf.from == buf.to {
+                    parted.grow_part(part, &mut buf, &mut self.memory, self.sizes.largest);
+                }
+            } else if let Some(opened) = parted.open_part(part, 0, &mut self.memory, self.sizes.largest) {
+                self.memory.keep_box(buf);
+                buf = parted.lend_part(part, opened, 0, &mut self.memory);
             }
             self.state = State::Partial(buf);
         }
@@ -403,16 +411,5 @@ impl Receiver {
             (State::Whole { octets, .. }, Some(segments)) => segments.len().saturating_sub(octets.len()),
             _ => 0,
         }
-    }
-
-    /// Takes the layout of the first message, if it is in parts. The message itself is taken next.
-    #[inline]
-    pub(crate) fn take_segments(&mut self) -> Option<Box<Segments>> {
-        self.segments.take()
-    }
-
-    /// Returns the size of the message that is read in parts, or 0 if there is none.
-    pub(super) fn parted_total(&self) -> usize {
-        self.parted.as_ref().map_or(0, |parted| parted.total())
     }
 }

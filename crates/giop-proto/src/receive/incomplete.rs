@@ -5,11 +5,12 @@ use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::blocks::Found;
 use super::lent::{Deposit, Lent, is_piece};
-use super::memory::{grant, grow};
+use super::memory::grant;
 use super::passing::PASSED_MIN;
 use super::pieces::{headers_len, is_fragment};
 use super::stream_start::Decision;
-use super::{DEPOSIT_MIN, FrameError, HEADER_LEN, OVERSIZED_START, Receiver, State};
+use super::{DEPOSIT_MIN, HEADER_LEN, OVERSIZED_START, Receiver, State};
+use crate::error::ProtocolError;
 
 /// The handling of a message of the size that its header announces.
 pub(super) enum Size {
@@ -25,17 +26,17 @@ impl Receiver {
     pub(super) fn peek_incomplete(
         &mut self,
         header: MessageHeader,
-    ) -> Result<Option<MessageHeader>, FrameError> {
+    ) -> Result<Option<MessageHeader>, ProtocolError> {
         let (from, have) = (self.window.from, self.window.to - self.window.from);
         let Some(window) = &self.window.buf else { return Ok(None) };
         let here = window.buffer.octets().get(from..from + have).unwrap_or_default();
         let size = (header.size as usize).saturating_add(HEADER_LEN);
-        match self.decide(&header, size, here) {
+        match self.stream.decide(&header, size, here) {
             Decision::Wait => return Ok(None),
             Decision::Stream => {
                 // All of it may have been received, and other messages after it.
                 let have = have.min(size);
-                (self.front.len, self.skipping.left, self.skipping.size) = (have, size - have, size);
+                (self.front.len, self.skip.left, self.skip.size) = (have, size - have, size);
                 (self.front.streams, self.front.has_more) = (true, header.more_fragments);
                 return Ok(Some(MessageHeader { more_fragments: false, ..header }));
             }
@@ -44,12 +45,12 @@ impl Receiver {
         match self.check(&header)? {
             Size::Skip(_) if have < OVERSIZED_START => Ok(None),
             Size::Skip(total) => {
-                (self.front.len, self.skipping.left) = (OVERSIZED_START, total - OVERSIZED_START);
-                self.skipping.size = total;
+                (self.front.len, self.skip.left) = (OVERSIZED_START, total - OVERSIZED_START);
+                self.skip.size = total;
                 Ok(Some(header))
             }
             Size::Placed => {
-                self.placing.is_due = have >= headers_len(&header);
+                self.has_unplaced = have >= headers_len(&header);
                 Ok(None)
             }
             Size::Fits(total) if total >= DEPOSIT_MIN => {
@@ -65,7 +66,7 @@ impl Receiver {
                     }
                     Found::No => {}
                 }
-                if self.passes(&header, &start) {
+                if self.stream.passes(&header, &start) {
                     if self.begin_rest(header, start) {
                         self.emptied();
                     }
@@ -79,7 +80,7 @@ impl Receiver {
                 Ok(None)
             }
             Size::Fits(total) => {
-                if total >= PASSED_MIN && self.passes(&header, here) {
+                if total >= PASSED_MIN && self.stream.passes(&header, here) {
                     let early = window.buffer.view(from..from + have);
                     if self.begin_rest(header, early) {
                         self.emptied();
@@ -91,7 +92,7 @@ impl Receiver {
     }
 
     /// Peeks the next message if it does not start in the window.
-    pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, FrameError> {
+    pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, ProtocolError> {
         match &self.state {
             State::Whole { header, .. } => {
                 let header = *header;
@@ -105,7 +106,7 @@ impl Receiver {
                 let (next, of_piece) = (*next, *of_piece);
                 let Some(header) = next.header().transpose()? else { return Ok(None) };
                 let size = (header.size as usize).saturating_add(HEADER_LEN);
-                if let Decision::Wait = self.decide(&header, size, next.octets()) {
+                if let Decision::Wait = self.stream.decide(&header, size, next.octets()) {
                     return Ok(None);
                 }
                 match self.check(&header)? {
@@ -113,12 +114,12 @@ impl Receiver {
                         self.front.len = total;
                         return Ok(Some(header));
                     }
-                    Size::Placed => self.placing.is_due = next.len >= headers_len(&header),
+                    Size::Placed => self.has_unplaced = next.len >= headers_len(&header),
                     // After a piece, even the smallest fragment is read into its final position.
                     Size::Fits(_)
-                        if of_piece && self.waits_for_place(&header) && self.reads_small_piece() =>
+                        if of_piece && self.waits_for_place(&header) && self.stream.reads_small_piece() =>
                     {
-                        self.placing.is_due = next.len >= headers_len(&header);
+                        self.has_unplaced = next.len >= headers_len(&header);
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
                         if let Found::Wait = self.find_blocks(&header, total, next.octets()) {
@@ -139,10 +140,10 @@ impl Receiver {
     /// Drops the part of the skipped message that is in the window.
     #[cold]
     pub(super) fn skip_rest(&mut self) {
-        let here = self.skipping.left.min(self.window.to - self.window.from);
+        let here = self.skip.left.min(self.window.to - self.window.from);
         self.window.from += here;
-        self.skipping.left -= here;
-        self.skipping.total += here as u64;
+        self.skip.left -= here;
+        self.skip.total += here as u64;
     }
 
     #[cold]
@@ -170,15 +171,14 @@ impl Receiver {
             }
             (self.sizes.expected, self.sizes.expected_total) = (if self.deposits { total } else { 0 }, 0);
             self.sizes.largest = self.sizes.largest.max(total);
-            let octets = self.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
+            let octets = self.memory.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
             self.state = State::Whole { header, octets, next: buf.next };
-            self.keep_box(buf);
+            self.memory.keep_box(buf);
             return;
         }
         buf.from = filled;
         if filled == buf.to {
-            self.memory.starved =
-                !grow(&self.pool, &mut buf, grant(filled, self.sizes.largest), self.is_urgent());
+            self.memory.grow(&mut buf, grant(filled, self.sizes.largest));
         }
         self.state = State::Partial(buf);
     }
@@ -193,12 +193,12 @@ impl Receiver {
         if let State::Partial(buf) = &mut self.state
             && buf.from == buf.to
         {
-            let urgent = self.memory.urgent || self.memory.overdraws;
-            self.memory.starved = !grow(&self.pool, buf, grant(buf.from, self.sizes.largest), urgent);
+            let granted = grant(buf.from, self.sizes.largest);
+            self.memory.grow(buf, granted);
         }
     }
 
-    pub(super) fn check(&self, header: &MessageHeader) -> Result<Size, FrameError> {
+    pub(super) fn check(&self, header: &MessageHeader) -> Result<Size, ProtocolError> {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
         let large = total >= DEPOSIT_MIN || total > self.max_message;
         if self.deposits && large && self.waits_for_place(header) {
@@ -211,7 +211,7 @@ impl Receiver {
         {
             Ok(Size::Skip(total))
         } else {
-            Err(FrameError::TooLarge { size: total, limit: self.max_message })
+            Err(ProtocolError::TooLarge { size: total, limit: self.max_message })
         }
     }
 }

@@ -11,8 +11,7 @@
 //! *Memory.* Memory is granted to a message before its bytes are received. The grant is the maximum of
 //! 64 KiB, four times its received size, and the size of the largest message completed on the connection. A
 //! larger message gets untouched memory, which is charged to the pool as the grant grows, so that nothing is
-//! moved. If the pool has no more, the receiver is [*starved*](Receiver::is_starved) until it is
-//! [retried](Receiver::retry).
+//! moved. If the pool has no more, the receiver is *starved* until it is [retried](Receiver::retry).
 
 mod blocks;
 mod incomplete;
@@ -32,39 +31,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use giop_codec::cdr::Segments;
-use giop_codec::giop::{HeaderError, MessageHeader, RequestId};
+use giop_codec::giop::MessageHeader;
 
+use crate::error::ProtocolError;
 pub use crate::frame::{DEPOSIT_MIN, Frame, HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN};
 use crate::frame::{Joined, Pieces};
 use crate::pool::BufferPool;
-use blocks::{Found, Parted};
+use blocks::{Found, MessageParts};
 pub use lent::ReadBuf;
 use lent::{Deposit, Lent, Next};
-use parts::{Front, MemoryNeeds, Placing, SizeHints, Skipping, Streaming, Window};
+use parts::{Front, Memory, SizeHints, Skip, StreamState, Window};
 use place::Place;
 pub use place::{AlignedBuffer, DepositTarget, Loan, Returned};
 
 pub use stream::{CHUNK, Chunk};
 use stream_start::Decision;
 pub use stream_start::{STREAM_START, Streams};
-
-/// The reason why the byte stream cannot continue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
-    /// The twelve bytes at the position of a header are not a valid header.
-    #[error(transparent)]
-    Header(#[from] HeaderError),
-    /// The header announces more bytes than the endpoint accepts.
-    #[error(
-        "a message of {size} octets is over the limit of {limit}: raise it by `Limits::max_message_size`"
-    )]
-    TooLarge {
-        /// The number of bytes announced, including the header.
-        size: usize,
-        /// The limit in force.
-        limit: usize,
-    },
-}
 
 /// Splits a stream of bytes into [`Frame`]s.
 ///
@@ -73,32 +55,27 @@ pub enum FrameError {
 /// until there is no message, and repeat.
 #[derive(Debug)]
 pub struct Receiver {
-    pool: Arc<BufferPool>,
     max_message: usize,
     state: State,
     window: Window,
     front: Front,
     sizes: SizeHints,
-    placing: Placing,
+    /// True if a partly received fragment waits for its position.
+    has_unplaced: bool,
     /// True if large messages are read into their final position.
     deposits: bool,
     /// The incomplete message, while the window for its next bytes is with the reader. Used only if nothing
     /// is deposited.
     staged: Option<Box<Lent>>,
-    streaming: Streaming,
+    pub(crate) stream: StreamState,
     /// The message that is read part by part, without the current part.
-    parted: Option<Box<Parted>>,
+    parted: Option<Box<MessageParts>>,
     /// The layout of the first message, if it was read part by part.
     segments: Option<Box<Segments>>,
-    /// The calls whose replies are forwarded in encoded form.
-    passed: HashSet<RequestId>,
-    skipping: Skipping,
+    skip: Skip,
     /// While the buffer is lent: whether a message had started, and its size as far as it was known.
     lent: (bool, usize),
-    memory: MemoryNeeds,
-    /// Empty boxes. There are at most two: one with a window, one with a deposit.
-    idle: [Option<Box<Lent>>; 2],
-    copied: u64,
+    pub(crate) memory: Memory,
 }
 
 #[derive(Debug)]
@@ -123,39 +100,45 @@ impl Receiver {
     #[must_use]
     pub fn new(pool: Arc<BufferPool>, max_message: usize, deposits: bool) -> Self {
         Self {
-            pool,
             max_message,
             state: State::Window,
             window: Window { buf: None, from: 0, to: 0, keeps: false },
             front: Front { len: 0, streams: false, has_more: false },
             sizes: SizeHints { expected: 0, expected_total: 0, first_piece: 0, largest: 0, read_ahead: 0 },
-            placing: Placing { is_due: false, of_giop_1_1: false },
+            has_unplaced: false,
             deposits,
             staged: None,
-            streaming: Streaming {
+            stream: StreamState {
                 selector: None,
                 current: None,
                 follows: false,
                 max: 0,
                 reply: None,
+                passed: HashSet::new(),
+                deposits,
+                has_nameless: false,
                 place: Place::Nowhere,
                 dead: Vec::new(),
             },
             parted: None,
             segments: None,
-            passed: HashSet::new(),
-            skipping: Skipping { left: 0, size: 0, total: 0 },
+            skip: Skip { left: 0, size: 0, total: 0 },
             lent: (false, 0),
-            memory: MemoryNeeds { starved: false, urgent: false, overdraws: false },
-            idle: [None, None],
-            copied: 0,
+            memory: Memory {
+                pool,
+                starved: false,
+                urgent: false,
+                overdraws: false,
+                idle: [None, None],
+                copied: 0,
+            },
         }
     }
 
     /// Lets `streams` select requests with payloads of up to `max` bytes to be handed out before these are
     /// received.
     pub fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
-        (self.streaming.selector, self.streaming.max) = (Some(streams), max);
+        (self.stream.selector, self.stream.max) = (Some(streams), max);
     }
 
     /// Returns whether large messages are read into their final position.
@@ -169,18 +152,13 @@ impl Receiver {
     /// and the cut ends of windows. In a steady bulk stream only headers are copied.
     #[must_use]
     pub fn copied(&self) -> u64 {
-        self.copied
-    }
-
-    /// Counts bytes that were copied into a lent buffer.
-    pub(crate) fn count_copied(&mut self, octets: usize) {
-        self.copied += octets as u64;
+        self.memory.copied
     }
 
     /// Returns the number of bytes of oversized messages and of unwanted fragments that were discarded.
     #[must_use]
     pub fn skipped(&self) -> u64 {
-        self.skipping.total
+        self.skip.total
     }
 
     /// Returns whether a message is partly received.
@@ -189,12 +167,12 @@ impl Receiver {
     pub fn is_mid_message(&self) -> bool {
         match &self.state {
             State::Window => {
-                self.window.from < self.window.to || self.skipping.left > 0 || self.is_mid_stream()
+                self.window.from < self.window.to || self.skip.left > 0 || self.stream.is_incomplete()
             }
             State::Whole { .. } | State::Piece { .. } => false,
             State::Lent => self.lent.0,
             State::Partial(_) => true,
-            State::Early { next, .. } => next.len > 0 || self.skipping.left > 0 || self.is_mid_stream(),
+            State::Early { next, .. } => next.len > 0 || self.skip.left > 0 || self.stream.is_incomplete(),
         }
     }
 
@@ -204,8 +182,8 @@ impl Receiver {
         match &self.state {
             State::Window => {
                 self.window.to - self.window.from >= HEADER_LEN
-                    || self.skipping.left > 0
-                    || self.is_mid_stream()
+                    || self.skip.left > 0
+                    || self.stream.is_incomplete()
             }
             State::Partial(buf) => buf.deposit.is_some() || buf.from >= HEADER_LEN,
             State::Early { next, .. } => next.len >= HEADER_LEN,
@@ -235,11 +213,13 @@ impl Receiver {
     #[must_use]
     pub fn announced(&self) -> usize {
         match &self.state {
-            State::Partial(_) if self.parted.is_some() => self.parted_total(),
-            State::Partial(buf) => buf.deposit.map_or(0, |deposit| deposit.total),
+            State::Partial(buf) => match &self.parted {
+                Some(parted) => parted.total(),
+                None => buf.deposit.map_or(0, |deposit| deposit.total),
+            },
             State::Lent => self.lent.1,
-            _ if self.skipping.left > 0 => self.skipping.size,
-            _ => self.stream_size(),
+            _ if self.skip.left > 0 => self.skip.size,
+            _ => self.stream.size(),
         }
     }
 
@@ -250,23 +230,9 @@ impl Receiver {
     pub fn rest(&self) -> usize {
         match &self.state {
             State::Partial(buf) if buf.deposit.is_some() => buf.to - buf.from,
-            State::Window => self.loan_rest(),
+            State::Window => self.stream.loan_rest(),
             _ => 0,
         }
-    }
-
-    /// Returns whether the pool has no memory to continue. Reading must then wait, before
-    /// [`retry`](Self::retry).
-    #[inline]
-    #[must_use]
-    pub fn is_starved(&self) -> bool {
-        self.memory.starved
-    }
-
-    /// Sets whether memory must be provided, beyond the pool's cap if necessary.
-    #[inline]
-    pub fn set_urgent(&mut self, urgent: bool) {
-        self.memory.urgent = urgent;
     }
 
     /// Returns whether an empty window is kept for the next read.
@@ -283,7 +249,7 @@ impl Receiver {
         self.lent = (self.is_mid_message(), self.announced());
         if matches!(self.state, State::Window) {
             self.state = State::Lent;
-            if self.stream_left() > 0 {
+            if self.stream.left() > 0 {
                 self.chunk_buffer()
             } else if self.window.from == self.window.to && self.sizes.expected == 0 {
                 self.empty_window()
@@ -304,14 +270,14 @@ impl Receiver {
         }
         let filled = buf.from.saturating_add(n);
         if buf.deposit.is_some() {
-            if self.stream_left() > 0 || buf.loan.is_some() {
+            if self.stream.left() > 0 || buf.loan.is_some() {
                 return self.read_chunk(buf, n);
             }
             if self.parted.is_some() {
                 return self.read_part(buf, n);
             }
             self.deposited(buf, filled);
-        } else if self.stream_left() > 0 {
+        } else if self.stream.left() > 0 {
             self.read_staged_chunk(buf, n);
         } else if buf.to == 0 {
             self.read_header(buf, n);
@@ -332,9 +298,9 @@ impl Receiver {
     /// [`drop_front`](Self::drop_front) drops them.
     ///
     /// # Errors
-    /// [`FrameError`] if no message can follow: the stream is lost.
+    /// [`ProtocolError`] if no message can follow: the stream is lost.
     #[inline]
-    pub fn peek(&mut self) -> Result<Option<MessageHeader>, FrameError> {
+    pub fn peek(&mut self) -> Result<Option<MessageHeader>, ProtocolError> {
         if !matches!(self.state, State::Window) {
             return self.peek_deposited();
         }
@@ -372,7 +338,7 @@ impl Receiver {
     /// Takes the peeked message with its layout.
     #[inline]
     pub(crate) fn take_joined(&mut self) -> Joined {
-        let pieces = self.take_segments().map(|segments| Box::new(Pieces::Segments(segments)));
+        let pieces = self.segments.take().map(|segments| Box::new(Pieces::Segments(segments)));
         Joined { octets: self.take_front(), pieces }
     }
 
@@ -411,7 +377,7 @@ impl Receiver {
         }
         if self.front.streams {
             self.begin_stream(len);
-        } else if self.skipping.left > 0 {
+        } else if self.skip.left > 0 {
             self.skip_rest();
         }
         if self.window.from >= self.window.to {
@@ -435,8 +401,8 @@ impl Receiver {
             }
             State::Piece { header, mut buf } => {
                 self.state = State::Early { next: buf.next, of_piece: true };
-                let octets = self.pool.share(std::mem::take(&mut buf.buffer));
-                self.keep_box(buf);
+                let octets = self.memory.pool.share(std::mem::take(&mut buf.buffer));
+                self.memory.keep_box(buf);
                 if self.front.streams {
                     self.begin_stream(HEADER_LEN + header.size as usize);
                 }
@@ -458,7 +424,7 @@ impl Receiver {
     /// nothing moves.
     #[inline]
     fn window_filled(&mut self, mut buf: Box<Lent>) {
-        if self.skipping.left > 0 {
+        if self.skip.left > 0 {
             return self.skip_window(buf);
         }
         let filled = buf.from;
@@ -481,7 +447,7 @@ impl Receiver {
     /// Returns whether the incomplete message at the start of the buffer is read on in place.
     fn goes_on(&self, buf: &mut Lent, header: MessageHeader, total: usize) -> bool {
         let here = buf.buffer.octets().get(..buf.from).unwrap_or_default();
-        match self.decide(&header, total, here) {
+        match self.stream.decide(&header, total, here) {
             Decision::Wait => buf.from < buf.to,
             Decision::Stream => false,
             Decision::Whole if total > self.max_message => false,
@@ -513,7 +479,7 @@ impl Receiver {
         buf.buffer.freeze();
         // A window may have been kept while large messages bypassed it.
         if let Some(kept) = self.window.buf.replace(buf) {
-            self.give_back(kept);
+            self.memory.give_back(kept);
         }
         self.state = State::Window;
     }

@@ -1,11 +1,15 @@
 //! The parts of a receiver's state.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use giop_codec::giop::RequestId;
 
 use super::lent::Lent;
 use super::place::{Loan, Place};
 use super::stream::Stream;
 use super::stream_start::{ReplyStream, Streams};
+use crate::pool::BufferPool;
 
 /// The last window, and how far it is processed.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ pub(super) struct Window {
 pub(super) struct Front {
     /// Its length in bytes. 0 before it was peeked.
     pub(super) len: usize,
-    /// True if it is handed out before its payload, of which [`Skipping::left`] bytes are received as a
+    /// True if it is handed out before its payload, of which [`Skip::left`] bytes are received as a
     /// stream.
     pub(super) streams: bool,
     /// True if further pieces of it follow.
@@ -47,18 +51,9 @@ pub(super) struct SizeHints {
     pub(super) read_ahead: usize,
 }
 
-/// Fragments that are read into the buffer of their whole message.
+/// The payload that is received as a stream, and the messages that are selected for it.
 #[derive(Debug)]
-pub(super) struct Placing {
-    /// A partly received fragment waits for its position.
-    pub(super) is_due: bool,
-    /// Fragments of GIOP 1.1 wait for their position as well.
-    pub(super) of_giop_1_1: bool,
-}
-
-/// Messages that are handed out before they are received.
-#[derive(Debug)]
-pub(super) struct Streaming {
+pub(crate) struct StreamState {
     /// Selects the requests that are handed out before their payload is received.
     pub(super) selector: Option<Arc<dyn Streams>>,
     pub(super) current: Option<Box<Stream>>,
@@ -69,16 +64,24 @@ pub(super) struct Streaming {
     pub(super) max: u64,
     /// The reply whose results are taken as a stream.
     pub(super) reply: Option<ReplyStream>,
+    /// The calls whose replies are forwarded in encoded form.
+    pub(super) passed: HashSet<RequestId>,
+    /// True if large messages are read into their final position. Otherwise only messages in one piece are
+    /// streamed, and nothing is lent.
+    pub(super) deposits: bool,
+    /// True if the fragments of a GIOP 1.1 request are, or may become, those of a stream. They then wait for
+    /// a position like those of GIOP 1.2, and no other stream starts.
+    pub(super) has_nameless: bool,
     /// Memory that was lent for the stream.
     pub(super) place: Place,
     /// Loans that were returned after their stream was given up.
     #[expect(clippy::vec_box, reason = "the boxes go round")]
-    pub(super) dead: Vec<Box<Loan>>,
+    pub(crate) dead: Vec<Box<Loan>>,
 }
 
 /// An oversized message, whose bytes are discarded.
 #[derive(Debug)]
-pub(super) struct Skipping {
+pub(super) struct Skip {
     /// Bytes of an oversized message that are still to be received.
     pub(super) left: usize,
     /// The size of that message.
@@ -86,13 +89,18 @@ pub(super) struct Skipping {
     pub(super) total: u64,
 }
 
-/// The state of the receiver towards the pool.
+/// The memory of a receiver: its share of the pool, and the boxes in which buffers are lent.
 #[derive(Debug)]
-pub(super) struct MemoryNeeds {
+pub(crate) struct Memory {
+    pub(super) pool: Arc<BufferPool>,
     /// True if the pool has no memory for the current message.
     pub(super) starved: bool,
     /// True if memory must be provided because this side awaits replies.
     pub(super) urgent: bool,
     /// True if it is the receiver that may take memory beyond the cap.
     pub(super) overdraws: bool,
+    /// Empty boxes. There are at most two: one with a window, one with a deposit.
+    pub(super) idle: [Option<Box<Lent>>; 2],
+    /// The number of bytes that were copied in user space.
+    pub(super) copied: u64,
 }

@@ -4,25 +4,17 @@
 
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
-use super::Receiver;
+use super::parts::StreamState;
 use crate::message::{ReplyHead, RequestHead};
 
 /// The minimum size of such messages. Smaller ones are moved like all others if the end of the window cuts
 /// them, because their arguments are copied when they are sent in any case.
 pub(super) const PASSED_MIN: usize = 4 * 1024;
 
-impl Receiver {
+impl StreamState {
     /// Marks the reply with that id for forwarding.
     pub(crate) fn pass_reply(&mut self, id: RequestId) {
         self.passed.insert(id);
-    }
-
-    /// Notes that the call with that id has ended.
-    #[inline]
-    pub(super) fn forget_passed_reply(&mut self, id: RequestId) {
-        if !self.passed.is_empty() {
-            self.passed.remove(&id);
-        }
     }
 
     /// Returns whether the message is forwarded, and `octets`, the received bytes, are its header and a part
@@ -31,7 +23,7 @@ impl Receiver {
         if header.more_fragments || !self.deposits {
             return false;
         }
-        match (header.kind, &self.streaming.selector) {
+        match (header.kind, &self.selector) {
             (MessageType::Request, Some(streams)) if streams.any_passed() => {
                 RequestHead::decode(header, octets).is_ok_and(|head| {
                     (head.body_at as usize) < octets.len() && streams.passes(head.key(octets))

@@ -14,7 +14,7 @@ impl Receiver {
     /// [placed](Self::place) or [skipped](Self::skip_unplaced).
     #[inline]
     pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, Option<RequestId>)> {
-        if std::mem::take(&mut self.placing.is_due) { self.partial_fragment() } else { None }
+        if std::mem::take(&mut self.has_unplaced) { self.partial_fragment() } else { None }
     }
 
     #[cold]
@@ -31,14 +31,14 @@ impl Receiver {
     /// for a position like those of GIOP 1.2.
     #[inline]
     pub(crate) fn set_places_nameless(&mut self, places: bool) {
-        self.placing.of_giop_1_1 = places;
+        self.stream.has_nameless = places;
     }
 
     /// Returns whether it is a fragment whose position the connection knows.
     #[inline]
     pub(super) fn waits_for_place(&self, header: &MessageHeader) -> bool {
         is_fragment(header)
-            || self.placing.of_giop_1_1
+            || self.stream.has_nameless
                 && header.kind == MessageType::Fragment
                 && header.version == Version::V1_1
     }
@@ -82,8 +82,8 @@ impl Receiver {
     #[cold]
     pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
         self.front.len = headers_len(header);
-        self.skipping.left = (header.size as usize).saturating_sub(headers_len(header) - HEADER_LEN);
-        self.skipping.size = self.skipping.left;
+        self.skip.left = (header.size as usize).saturating_sub(headers_len(header) - HEADER_LEN);
+        self.skip.size = self.skip.left;
         if let State::Early { .. } = self.state {
             self.sizes.expected = 0;
         }
@@ -97,7 +97,7 @@ impl Receiver {
             State::Piece { header, mut buf } => {
                 let buffer = std::mem::take(&mut buf.buffer);
                 self.state = State::Early { next: buf.next, of_piece: is_piece(&header) };
-                self.keep_box(buf);
+                self.memory.keep_box(buf);
                 Some(buffer)
             }
             State::Window => self.adopt_window(),
@@ -133,7 +133,7 @@ impl Receiver {
         self.state = State::Early { next, of_piece: true };
         (self.window.from, self.window.to, self.front.len) = (0, 0, 0);
         let buffer = std::mem::take(&mut window.buffer);
-        self.keep_box(window);
+        self.memory.keep_box(window);
         Some(buffer)
     }
 
@@ -151,7 +151,7 @@ impl Receiver {
     pub(super) fn read_header(&mut self, mut buf: Box<Lent>, n: usize) {
         buf.next.len = (buf.next.len + n).min(PIECE_HEADER_LEN);
         self.state = State::Early { next: buf.next, of_piece: true };
-        self.keep_box(buf);
+        self.memory.keep_box(buf);
     }
 }
 

@@ -161,7 +161,7 @@ fn room_of<T: DepositTarget + ?Sized>(target: &mut T, at: u64, left: u64) -> io:
     }
 }
 
-/// The result of [`Connection::take_loan`](crate::Connection::take_loan).
+/// The result of [`Input::take_loan`](crate::Input::take_loan).
 #[derive(Debug)]
 pub enum Returned {
     /// The lent memory.
@@ -204,7 +204,7 @@ impl AlignedBuffer {
     pub const MAX_ALIGN: usize = 64 * 1024;
 
     /// Creates a buffer for `len` bytes, the first of which is at a multiple of `align`, a power of two up to
-    /// [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Connection::granted`. Returns `None` if
+    /// [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Input::granted`. Returns `None` if
     /// the pool has no memory at present.
     #[must_use]
     pub fn take(pool: &Arc<BufferPool>, len: usize, align: usize, granted: usize) -> Option<Self> {

@@ -11,13 +11,13 @@ impl Receiver {
     #[cold]
     pub(super) fn copy_front(&mut self) -> Bytes {
         let front = self.front();
-        let (len, mut buffer) = (front.len(), self.pool.take(front.len()));
+        let (len, mut buffer) = (front.len(), self.memory.pool.take(front.len()));
         if let Some(to) = buffer.octets_mut().get_mut(..len) {
             to.copy_from_slice(front);
         }
-        self.copied += len as u64;
+        self.memory.copied += len as u64;
         self.advance();
-        self.pool.share(buffer).slice(..len)
+        self.memory.pool.share(buffer).slice(..len)
     }
 
     /// Appends the part of a message in the window to the part received before. Data after it stays in the
@@ -30,7 +30,7 @@ impl Receiver {
             && let Some(from) = window.buffer.octets().get(..here)
         {
             to.copy_from_slice(from);
-            self.copied += here as u64;
+            self.memory.copied += here as u64;
         }
         window.from = n.min(window.to);
         self.cut_from(window);

@@ -15,6 +15,7 @@ use giop_codec::{ByteOrder, Version};
 
 use super::lent::{Deposit, Lent, Next, ReadBuf};
 use super::memory::STARVED_WINDOW;
+use super::parts::{Memory, StreamState};
 use super::place::{Loan, Place, Returned};
 use super::{DEPOSIT_MIN, Receiver, State};
 use crate::pool::WINDOW;
@@ -31,7 +32,7 @@ const TINY: usize = 4 * 1024;
 /// The alignment of elements in chunks.
 const ELEMENT_ALIGN: usize = 8;
 
-/// The result of [`Receiver::take_chunk`].
+/// The result of [`Connection::take_chunk`](crate::Connection::take_chunk).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
     /// The next bytes.
@@ -110,36 +111,11 @@ impl Stream {
     }
 }
 
-impl Receiver {
-    /// Returns the number of bytes of the first message, or of its piece, that are received as a stream.
-    #[inline]
-    pub(crate) fn coming(&self) -> usize {
-        if self.front.streams { self.skipping.left } else { 0 }
-    }
-
-    /// Returns whether the first message is handed out before its payload is received.
-    #[inline]
-    pub(crate) fn front_streams(&self) -> bool {
-        self.front.streams
-    }
-
-    /// Starts the stream after the start of its message was taken.
-    #[cold]
-    pub(super) fn begin_stream(&mut self, start: usize) {
-        let more = std::mem::take(&mut self.front.has_more);
-        self.front.streams = false;
-        let left = std::mem::take(&mut self.skipping.left);
-        self.enter_stream(start, left, more);
-        (self.sizes.expected, self.sizes.expected_total) = (0, 0);
-        if left > 0 {
-            self.emptied();
-        }
-    }
-
+impl StreamState {
     /// Starts a stream after the first `start` bytes of its message. `left` bytes of it, or of its piece,
     /// follow.
-    pub(crate) fn enter_stream(&mut self, start: usize, left: usize, more: bool) {
-        self.streaming.current = Some(Box::new(Stream {
+    pub(crate) fn begin(&mut self, start: usize, left: usize, more: bool) {
+        self.current = Some(Box::new(Stream {
             left,
             more,
             start,
@@ -156,16 +132,16 @@ impl Receiver {
     }
 
     /// Sets the number of bytes of a stream that is received in pieces, whose size is not known otherwise.
-    pub(crate) fn expect_stream(&mut self, octets: u64) {
-        if let Some(stream) = self.streaming.current.as_mut().filter(|stream| stream.more) {
+    pub(crate) fn expect(&mut self, octets: u64) {
+        if let Some(stream) = self.current.as_mut().filter(|stream| stream.more) {
             stream.all = stream.all.max(octets);
             stream.is_open_ended = false;
         }
     }
 
     /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
-    pub(crate) fn stream_rest(&self) -> u64 {
-        match &self.streaming.current {
+    pub(crate) fn rest(&self) -> u64 {
+        match &self.current {
             Some(stream) if stream.more && stream.is_open_ended => u64::MAX,
             Some(stream) if stream.more => stream.all.saturating_sub(stream.come),
             Some(stream) => stream.left as u64,
@@ -175,77 +151,75 @@ impl Receiver {
 
     /// Sets that the stream consists of elements that are aligned to eight bytes or less, and that its first
     /// byte is at offset `phase` of an element.
-    pub(crate) fn align_stream(&mut self, phase: usize) {
-        if let Some(stream) = &mut self.streaming.current {
+    pub(crate) fn align(&mut self, phase: usize) {
+        if let Some(stream) = &mut self.current {
             stream.phase = Some(phase % ELEMENT_ALIGN);
         }
     }
 
     /// Returns whether a stream has not ended, or is not completely taken.
     #[inline]
-    pub(crate) fn has_stream(&self) -> bool {
-        self.streaming.current.is_some()
+    pub(crate) fn is_some(&self) -> bool {
+        self.current.is_some()
     }
 
     /// Returns the number of bytes of the stream's message, or piece, that are still to be received from the
     /// socket.
     #[inline]
-    pub(super) fn stream_left(&self) -> usize {
-        self.streaming.current.as_ref().map_or(0, |stream| stream.left)
+    pub(super) fn left(&self) -> usize {
+        self.current.as_ref().map_or(0, |stream| stream.left)
     }
 
     /// Returns whether a stream is partly received.
     #[inline]
-    pub(crate) fn is_mid_stream(&self) -> bool {
-        self.streaming.current.as_ref().is_some_and(|stream| !stream.is_whole())
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.current.as_ref().is_some_and(|stream| !stream.is_whole())
     }
 
     /// Returns the size of the stream that is partly received, or 0 if there is none.
-    pub(crate) fn stream_size(&self) -> usize {
-        let stream = self.streaming.current.as_ref().filter(|stream| !stream.is_whole());
+    pub(crate) fn size(&self) -> usize {
+        let stream = self.current.as_ref().filter(|stream| !stream.is_whole());
         stream.map_or(0, |stream| usize::try_from(stream.all.max(stream.come)).unwrap_or(usize::MAX))
     }
 
     /// Returns whether reading must wait until chunks are taken, or memory is lent.
     #[inline]
-    #[must_use]
-    pub fn awaits_taker(&self) -> bool {
-        self.streaming.current.as_ref().is_some_and(|stream| match stream.demand {
+    pub(crate) fn awaits_taker(&self) -> bool {
+        self.current.as_ref().is_some_and(|stream| match stream.demand {
             _ if stream.abandoned => false,
             _ if stream.is_whole() || stream.is_full() => true,
             Demand::Nothing => true,
             Demand::Chunks => false,
-            Demand::Loan => !matches!(self.streaming.place, Place::Waiting(_) | Place::Lent(_)),
+            Demand::Loan => !matches!(self.place, Place::Waiting(_) | Place::Lent(_)),
         })
     }
 
     /// Returns whether received messages must wait.
     #[inline]
     pub(crate) fn holds_messages(&self) -> bool {
-        self.streaming.current.as_ref().is_some_and(|stream| stream.is_whole() || stream.is_full())
+        self.current.as_ref().is_some_and(|stream| stream.is_whole() || stream.is_full())
     }
 
     /// Returns whether there is something to take for the reader of the stream.
-    #[must_use]
-    pub fn has_chunk(&self) -> bool {
-        match self.streaming.place {
+    pub(crate) fn has_chunk(&self) -> bool {
+        match self.place {
             Place::Back(_) => true,
             Place::Waiting(_) | Place::Lent(true) => false,
             Place::Nowhere | Place::Lent(false) => {
-                self.streaming.current.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_octets())
+                self.current.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_octets())
             }
         }
     }
 
     /// Returns the next chunk of the stream. If `asks`, the reader waits for more, so more is read.
-    pub fn take_chunk(&mut self, asks: bool) -> Chunk {
-        let Some(stream) = &mut self.streaming.current else { return Chunk::Lost };
+    pub(crate) fn take_chunk(&mut self, asks: bool) -> Chunk {
+        let Some(stream) = &mut self.current else { return Chunk::Lost };
         stream.demand = if asks { Demand::Chunks } else { Demand::Nothing };
         match stream.pop() {
             Some(octets) => Chunk::Octets(octets),
             None if !stream.is_whole() => Chunk::Pending,
             None => {
-                self.streaming.current = None;
+                self.current = None;
                 Chunk::End
             }
         }
@@ -256,16 +230,16 @@ impl Receiver {
     /// # Errors
     /// The loan, if it cannot be used: there are chunks to be taken, the stream has ended, or everything is
     /// copied.
-    pub fn lend_place(&mut self, loan: Box<Loan>) -> Result<(), Box<Loan>> {
-        match &mut self.streaming.current {
+    pub(crate) fn lend(&mut self, loan: Box<Loan>) -> Result<(), Box<Loan>> {
+        match &mut self.current {
             Some(stream)
                 if self.deposits
-                    && matches!(self.streaming.place, Place::Nowhere)
+                    && matches!(self.place, Place::Nowhere)
                     && !stream.has_octets()
                     && !stream.is_whole() =>
             {
                 stream.demand = Demand::Loan;
-                self.streaming.place = Place::Waiting(loan);
+                self.place = Place::Waiting(loan);
                 Ok(())
             }
             _ => Err(loan),
@@ -273,12 +247,12 @@ impl Receiver {
     }
 
     /// Takes back what was lent.
-    pub fn take_loan(&mut self) -> Returned {
-        match std::mem::take(&mut self.streaming.place) {
+    pub(crate) fn take_loan(&mut self) -> Returned {
+        match std::mem::take(&mut self.place) {
             Place::Back(loan) => Returned::Loan(loan),
             Place::Nowhere => Returned::Nothing,
             lent => {
-                self.streaming.place = lent;
+                self.place = lent;
                 Returned::Pending
             }
         }
@@ -286,34 +260,151 @@ impl Receiver {
 
     /// Returns whether the lent memory is with the reader of the socket.
     #[inline]
-    pub(crate) fn is_place_lent(&self) -> bool {
-        matches!(self.streaming.place, Place::Lent(_))
+    pub(crate) fn is_lent(&self) -> bool {
+        matches!(self.place, Place::Lent(_))
     }
 
     /// Notes that the lent memory is lost because the reader of the socket keeps it.
     #[cold]
-    pub(crate) fn lose_place(&mut self) {
-        if let Place::Lent(_) = self.streaming.place {
-            self.streaming.place = Place::Nowhere;
+    pub(crate) fn lose_loan(&mut self) {
+        if let Place::Lent(_) = self.place {
+            self.place = Place::Nowhere;
         }
     }
 
     /// Takes back the lent memory if possible. If it is with the reader of the socket, it is not awaited any
     /// more.
-    pub(crate) fn drop_place(&mut self) -> Option<Box<Loan>> {
-        match std::mem::take(&mut self.streaming.place) {
+    pub(crate) fn drop_loan(&mut self) -> Option<Box<Loan>> {
+        match std::mem::take(&mut self.place) {
             Place::Waiting(loan) | Place::Back(loan) => Some(loan),
             Place::Lent(_) => {
-                self.streaming.place = Place::Lent(false);
+                self.place = Place::Lent(false);
                 None
             }
             Place::Nowhere => None,
         }
     }
 
+    /// Drops an incomplete stream because the connection has ended or the caller cancelled the request.
+    pub(crate) fn end(&mut self) {
+        if self.is_incomplete() {
+            self.current = None;
+        }
+        self.recall_loan();
+    }
+
+    fn recall_loan(&mut self) {
+        self.place = match std::mem::take(&mut self.place) {
+            Place::Waiting(loan) => Place::Back(loan),
+            other => other,
+        };
+    }
+
+    /// Returns the size of the memory that the next bytes of the stream are read into, if some is lent.
+    #[inline]
+    pub(super) fn loan_rest(&self) -> usize {
+        match &self.place {
+            Place::Waiting(loan) => (loan.len - loan.filled).min(self.left()),
+            _ => 0,
+        }
+    }
+
+    /// Takes back the lent memory from the reader of the socket, with `here` more bytes.
+    fn loan_back(&mut self, loan: Option<Box<Loan>>, here: usize, whole: bool) {
+        let Some(mut loan) = loan else { return };
+        loan.filled += here;
+        match std::mem::take(&mut self.place) {
+            Place::Lent(true) if whole || loan.is_over() => self.place = Place::Back(loan),
+            Place::Lent(true) => self.place = Place::Waiting(loan),
+            other => {
+                // It is not awaited any more. It is dropped where its code may run.
+                self.place = other;
+                if let Place::Lent(false) = self.place {
+                    self.place = Place::Nowhere;
+                }
+                self.dead.push(loan);
+            }
+        }
+    }
+
+    /// Adds bytes of the stream to be taken.
+    fn push_chunk(&mut self, octets: Bytes) {
+        self.recall_loan();
+        if let Some(stream) = &mut self.current
+            && !octets.is_empty()
+        {
+            if !stream.gathered.is_empty() {
+                stream.chunks.push_back(stream.gathered.split().freeze());
+            }
+            stream.chunks.push_back(octets);
+        }
+    }
+
+    /// Adds bytes of the stream in a window that other messages share. Small ones are copied.
+    pub(super) fn push_view(&mut self, octets: Bytes, memory: &mut Memory) {
+        if octets.len() >= TINY {
+            return self.push_chunk(octets);
+        }
+        self.recall_loan();
+        if let Some(stream) = &mut self.current
+            && !octets.is_empty()
+        {
+            memory.copied += octets.len() as u64;
+            if stream.gathered.len() + octets.len() > WINDOW {
+                stream.chunks.push_back(stream.gathered.split().freeze());
+            }
+            stream.gathered.extend_from_slice(&octets);
+        }
+    }
+
+    /// Returns whether a message that is received in pieces may be streamed.
+    pub(super) fn takes_pieces(&self, header: &MessageHeader) -> bool {
+        let nameless = header.kind != MessageType::Reply || self.streams_nameless_reply();
+        self.deposits && (header.version >= Version::V1_2 || nameless && header.version == Version::V1_1)
+    }
+
+    /// Returns whether the message that starts with these bytes may be handed out before its other fragments
+    /// have been received.
+    pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, octets: &[u8]) -> bool {
+        self.may_stream(header, 0) && self.is_streamed(header, octets)
+    }
+
+    /// Returns whether a small piece after the previous one is read separately. This is always so, except for
+    /// small pieces of a stream, which are taken from a window.
+    pub(super) fn reads_small_piece(&self) -> bool {
+        self.current.as_ref().is_none_or(|stream| stream.after_large)
+    }
+}
+
+impl Receiver {
+    /// Returns the number of bytes of the first message, or of its piece, that are received as a stream.
+    #[inline]
+    pub(crate) fn coming(&self) -> usize {
+        if self.front.streams { self.skip.left } else { 0 }
+    }
+
+    /// Returns whether the first message is handed out before its payload is received.
+    #[inline]
+    pub(crate) fn front_streams(&self) -> bool {
+        self.front.streams
+    }
+
+    /// Starts the stream after the start of its message was taken.
+    #[cold]
+    pub(super) fn begin_stream(&mut self, start: usize) {
+        let more = std::mem::take(&mut self.front.has_more);
+        self.front.streams = false;
+        let left = std::mem::take(&mut self.skip.left);
+        self.stream.begin(start, left, more);
+        (self.sizes.expected, self.sizes.expected_total) = (0, 0);
+        if left > 0 {
+            self.emptied();
+        }
+    }
+
     /// Discards the rest of the stream as it is received, as far as the current piece has it.
     pub fn abandon_stream(&mut self) {
-        match &mut self.streaming.current {
+        match &mut self.stream.current {
             Some(stream) if matches!(self.state, State::Lent) && stream.left > 0 => {
                 stream.abandoned = true;
                 stream.more = false;
@@ -325,76 +416,52 @@ impl Receiver {
     }
 
     fn skip_stream(&mut self) {
-        let left = self.stream_left();
+        let left = self.stream.left();
         // Between two pieces of the stream, a discarded piece of another message may be in progress.
         if left > 0 {
-            (self.skipping.left, self.skipping.size) = (left, self.stream_size());
+            (self.skip.left, self.skip.size) = (left, self.stream.size());
         }
-        self.streaming.current = None;
+        self.stream.current = None;
     }
 
     /// Records that all of the stream has been received.
     pub(super) fn note_stream(&mut self) {
-        let Some(stream) = &self.streaming.current else { return };
+        let Some(stream) = &self.stream.current else { return };
         let size = usize::try_from(stream.come).unwrap_or(usize::MAX).saturating_add(stream.start);
         self.sizes.largest = self.sizes.largest.max(size.min(self.max_message));
-        self.streaming.follows = true;
-    }
-
-    /// Drops an incomplete stream because the connection has ended or the caller cancelled the request.
-    pub(crate) fn end_stream(&mut self) {
-        if self.is_mid_stream() {
-            self.streaming.current = None;
-        }
-        self.recall_place();
-    }
-
-    fn recall_place(&mut self) {
-        self.streaming.place = match std::mem::take(&mut self.streaming.place) {
-            Place::Waiting(loan) => Place::Back(loan),
-            other => other,
-        };
-    }
-
-    /// Returns the size of the memory that the next bytes of the stream are read into, if some is lent.
-    #[inline]
-    pub(super) fn loan_rest(&self) -> usize {
-        match &self.streaming.place {
-            Place::Waiting(loan) => (loan.len - loan.filled).min(self.stream_left()),
-            _ => 0,
-        }
+        self.stream.follows = true;
     }
 
     /// Returns a buffer for the next bytes of the stream: the memory lent for them, or a chunk.
     #[cold]
     pub(super) fn chunk_buffer(&mut self) -> ReadBuf {
-        let Some(stream) = &self.streaming.current else { return self.window_with(&[]) };
+        let Some(stream) = &self.stream.current else { return self.window_with(&[]) };
         let (left, more) = (stream.left, stream.more);
         let from = stream.next_phase();
         // After a piece, the headers of the next piece are read; otherwise those of a message.
-        let version = if self.placing.of_giop_1_1 { Version::V1_1 } else { Version::V1_2 };
+        let version = if self.stream.has_nameless { Version::V1_1 } else { Version::V1_2 };
         let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
         header.more_fragments = more;
-        let place = std::mem::take(&mut self.streaming.place);
+        let place = std::mem::take(&mut self.stream.place);
         if let Place::Waiting(loan) = place {
             let (from, len) = (loan.filled, loan.len);
             let total = from.saturating_add(left);
             let mut buf =
-                self.lend(Default::default(), from, len.min(total), Some(Deposit { header, total }));
+                self.memory.lend(Default::default(), from, len.min(total), Some(Deposit { header, total }));
             buf.0.loan = Some(loan);
-            self.streaming.place = Place::Lent(true);
+            self.stream.place = Place::Lent(true);
             return buf;
         }
-        self.streaming.place = place;
+        self.stream.place = place;
         if !self.deposits {
             return self.empty_window();
         }
         let total = from.saturating_add(left);
-        let buffer = (self.pool.try_take(total.min(CHUNK)))
-            .or_else(|| self.pool.try_take(total.min(WINDOW)))
-            .unwrap_or_else(|| self.pool.take_unpooled(STARVED_WINDOW));
+        let buffer = (self.memory.pool.try_take(total.min(CHUNK)))
+            .or_else(|| self.memory.pool.try_take(total.min(WINDOW)))
+            .unwrap_or_else(|| self.memory.pool.take_unpooled(STARVED_WINDOW));
         let to = buffer.capacity().min(total).min(CHUNK);
-        self.lend(buffer, from, to, Some(Deposit { header, total }))
+        self.memory.lend(buffer, from, to, Some(Deposit { header, total }))
     }
 
     /// Handles received bytes of the stream.
@@ -403,9 +470,9 @@ impl Receiver {
         self.state = State::Window;
         let here = n.min(buf.to.saturating_sub(buf.from));
         let loan = buf.loan.take();
-        let Some(stream) = &mut self.streaming.current else {
-            self.loan_back(loan, here, true);
-            return self.give_back(buf);
+        let Some(stream) = &mut self.stream.current else {
+            self.stream.loan_back(loan, here, true);
+            return self.memory.give_back(buf);
         };
         stream.left -= here.min(stream.left);
         stream.come += here as u64;
@@ -421,20 +488,20 @@ impl Receiver {
         }
         if abandoned {
             self.skip_stream();
-            self.skipping.total += here as u64;
-            self.loan_back(loan, here, true);
-            return self.give_back(buf);
+            self.skip.total += here as u64;
+            self.stream.loan_back(loan, here, true);
+            return self.memory.give_back(buf);
         }
         if let Some(loan) = loan {
-            self.loan_back(Some(loan), here, whole);
-            return self.give_back(buf);
+            self.stream.loan_back(Some(loan), here, whole);
+            return self.memory.give_back(buf);
         }
         if here == 0 {
-            self.give_back(buf);
+            self.memory.give_back(buf);
         } else {
-            let octets = self.pool.share(std::mem::take(&mut buf.buffer));
-            self.push_chunk(octets.slice(buf.from..buf.from + here));
-            self.keep_box(buf);
+            let octets = self.memory.pool.share(std::mem::take(&mut buf.buffer));
+            self.stream.push_chunk(octets.slice(buf.from..buf.from + here));
+            self.memory.keep_box(buf);
         }
     }
 
@@ -443,77 +510,23 @@ impl Receiver {
     pub(super) fn read_staged_chunk(&mut self, mut window: Box<Lent>, n: usize) {
         window.from = n.min(window.to);
         self.cut_from(window);
-        let here = self.stream_left().min(self.window.to);
-        let Some(stream) = &mut self.streaming.current else { return };
+        let here = self.stream.left().min(self.window.to);
+        let Some(stream) = &mut self.stream.current else { return };
         stream.left -= here;
         stream.come += here as u64;
         if stream.abandoned {
             self.skip_stream();
-            self.skipping.total += here as u64;
+            self.skip.total += here as u64;
         } else if here > 0 {
             self.front.len = here;
             let chunk = self.copy_front();
-            self.push_chunk(chunk);
+            self.stream.push_chunk(chunk);
             return;
         }
         self.window.from = here;
         if self.window.from >= self.window.to {
             self.emptied();
         }
-    }
-
-    /// Takes back the lent memory from the reader of the socket, with `here` more bytes.
-    fn loan_back(&mut self, loan: Option<Box<Loan>>, here: usize, whole: bool) {
-        let Some(mut loan) = loan else { return };
-        loan.filled += here;
-        match std::mem::take(&mut self.streaming.place) {
-            Place::Lent(true) if whole || loan.is_over() => self.streaming.place = Place::Back(loan),
-            Place::Lent(true) => self.streaming.place = Place::Waiting(loan),
-            other => {
-                // It is not awaited any more. It is dropped where its code may run.
-                self.streaming.place = other;
-                if let Place::Lent(false) = self.streaming.place {
-                    self.streaming.place = Place::Nowhere;
-                }
-                self.streaming.dead.push(loan);
-            }
-        }
-    }
-
-    /// Adds bytes of the stream to be taken.
-    fn push_chunk(&mut self, octets: Bytes) {
-        self.recall_place();
-        if let Some(stream) = &mut self.streaming.current
-            && !octets.is_empty()
-        {
-            if !stream.gathered.is_empty() {
-                stream.chunks.push_back(stream.gathered.split().freeze());
-            }
-            stream.chunks.push_back(octets);
-        }
-    }
-
-    /// Adds bytes of the stream in a window that other messages share. Small ones are copied.
-    pub(super) fn push_view(&mut self, octets: Bytes) {
-        if octets.len() >= TINY {
-            return self.push_chunk(octets);
-        }
-        self.recall_place();
-        if let Some(stream) = &mut self.streaming.current
-            && !octets.is_empty()
-        {
-            self.copied += octets.len() as u64;
-            if stream.gathered.len() + octets.len() > WINDOW {
-                stream.chunks.push_back(stream.gathered.split().freeze());
-            }
-            stream.gathered.extend_from_slice(&octets);
-        }
-    }
-
-    /// Takes loans that are not awaited any more. Dropping them runs code of their owners.
-    #[inline]
-    pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
-        if self.streaming.dead.is_empty() { Vec::new() } else { std::mem::take(&mut self.streaming.dead) }
     }
 
     /// Returns the number of bytes that a message may occupy before they are received.

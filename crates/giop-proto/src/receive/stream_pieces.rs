@@ -6,46 +6,27 @@
 //! starts.
 
 use bytes::Bytes;
-use giop_codec::Version;
-use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::giop::MessageHeader;
 
 use super::pieces::headers_len;
 use super::{DEPOSIT_MIN, Receiver, STREAM_START, State};
 
 impl Receiver {
-    /// Returns whether a message that is received in pieces may be streamed.
-    pub(super) fn takes_pieces(&self, header: &MessageHeader) -> bool {
-        let nameless = header.kind != MessageType::Reply || self.streams_nameless_reply();
-        self.deposits && (header.version >= Version::V1_2 || nameless && header.version == Version::V1_1)
-    }
-
     /// Returns the header as which a completely received first fragment is handled. That of a streamed
     /// message is handled as a message that is followed by its stream.
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
-        if self.front().len() >= STREAM_START && self.may_begin_pieces(&header, self.front()) {
-            (self.front.streams, self.front.has_more, self.skipping.left) = (true, true, 0);
+        if self.front().len() >= STREAM_START && self.stream.may_begin_pieces(&header, self.front()) {
+            (self.front.streams, self.front.has_more, self.skip.left) = (true, true, 0);
             return MessageHeader { more_fragments: false, ..header };
         }
         header
-    }
-
-    /// Returns whether the message that starts with these bytes may be handed out before its other fragments
-    /// have been received.
-    pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, octets: &[u8]) -> bool {
-        self.may_stream(header, 0) && self.is_streamed(header, octets)
     }
 
     /// Returns whether the first message is the first piece of a streamed request.
     #[inline]
     pub(crate) fn front_more(&self) -> bool {
         self.front.has_more
-    }
-
-    /// Returns whether a small piece after the previous one is read separately. This is always so, except for
-    /// small pieces of a stream, which are taken from a window.
-    pub(super) fn reads_small_piece(&self) -> bool {
-        self.streaming.current.as_ref().is_none_or(|stream| stream.after_large)
     }
 
     /// Returns the received payload of the fragment that waits for its position.
@@ -89,13 +70,13 @@ impl Receiver {
     }
 
     fn next_piece(&mut self, header: &MessageHeader, left: usize, here: Bytes) {
-        let Some(stream) = &mut self.streaming.current else { return };
+        let Some(stream) = &mut self.stream.current else { return };
         (stream.left, stream.more) = (left, header.more_fragments);
         stream.after_large = left + here.len() >= DEPOSIT_MIN;
         stream.come += here.len() as u64;
         if left == 0 && !header.more_fragments {
             self.note_stream();
         }
-        self.push_view(here);
+        self.stream.push_view(here, &mut self.memory);
     }
 }

@@ -7,7 +7,8 @@ use std::fmt;
 
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
-use super::{DEPOSIT_MIN, Receiver};
+use super::DEPOSIT_MIN;
+use super::parts::StreamState;
 use crate::message::{ReplyHead, RequestHead};
 use crate::pool::WINDOW;
 
@@ -54,7 +55,7 @@ pub(super) enum Decision {
     Whole,
 }
 
-impl Receiver {
+impl StreamState {
     /// Decides how the message that starts with `bytes` is received.
     #[inline]
     pub(super) fn decide(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> Decision {
@@ -74,27 +75,27 @@ impl Receiver {
     pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
         let wanted = match header.kind {
             MessageType::Request => {
-                total as u64 <= self.streaming.max.saturating_add(DEPOSIT_MIN as u64)
-                    && self.streaming.selector.as_ref().is_some_and(|streams| streams.any())
+                total as u64 <= self.max.saturating_add(DEPOSIT_MIN as u64)
+                    && self.selector.as_ref().is_some_and(|streams| streams.any())
             }
             // The caller rejects a payload that is too large for it.
-            MessageType::Reply => self.streaming.reply.is_some(),
+            MessageType::Reply => self.reply.is_some(),
             _ => false,
         };
         wanted
-            && self.streaming.current.is_none()
-            && !self.placing.of_giop_1_1
+            && self.current.is_none()
+            && !self.has_nameless
             && (!header.more_fragments || self.takes_pieces(header))
     }
 
     /// Returns whether a message that starts with these bytes has a payload that is taken as a stream.
     pub(super) fn is_streamed(&self, header: &MessageHeader, octets: &[u8]) -> bool {
         if header.kind == MessageType::Reply {
-            return self.streaming.reply.is_some_and(|wanted| {
+            return self.reply.is_some_and(|wanted| {
                 ReplyHead::decode(header, octets).is_ok_and(|head| head.is_result() && head.id == wanted.id)
             });
         }
-        let Some(streams) = &self.streaming.selector else { return false };
+        let Some(streams) = &self.selector else { return false };
         match RequestHead::decode(header, octets) {
             Ok(head) => streams.streams(head.key(octets), head.operation(octets)),
             Err(_) => false,
@@ -102,21 +103,23 @@ impl Receiver {
     }
 
     /// Streams the results of the reply with that id. `nameless` includes GIOP 1.1 fragments.
-    pub(crate) fn stream_reply(&mut self, id: RequestId, nameless: bool) {
-        self.streaming.reply = Some(ReplyStream { id, nameless });
+    pub(crate) fn select_reply(&mut self, id: RequestId, nameless: bool) {
+        self.reply = Some(ReplyStream { id, nameless });
     }
 
     /// Returns whether a reply in GIOP 1.1 fragments is streamed.
     pub(super) fn streams_nameless_reply(&self) -> bool {
-        self.streaming.reply.is_some_and(|wanted| wanted.nameless)
+        self.reply.is_some_and(|wanted| wanted.nameless)
     }
 
     /// Forgets the settings for the reply with that id, because its call has ended.
     #[inline]
     pub(crate) fn forget_reply(&mut self, id: RequestId) {
-        if self.streaming.reply.is_some_and(|wanted| wanted.id == id) {
-            self.streaming.reply = None;
+        if self.reply.is_some_and(|wanted| wanted.id == id) {
+            self.reply = None;
         }
-        self.forget_passed_reply(id);
+        if !self.passed.is_empty() {
+            self.passed.remove(&id);
+        }
     }
 }

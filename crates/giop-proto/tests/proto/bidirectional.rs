@@ -38,18 +38,18 @@ fn a_server_learns_where_its_client_would_listen() {
         pair.call(&announcing(&points(2)));
         pair.drive();
         assert!(pair.request().announces());
-        assert_eq!(pair.server.conn.peer_listen_points(), points(2));
+        assert_eq!(pair.server.conn.peer().listen_points(), points(2));
         // A later context adds to it; known addresses are not repeated.
         pair.call(&announcing(&points(3)));
         pair.drive();
-        assert_eq!(pair.server.conn.peer_listen_points(), points(3));
+        assert_eq!(pair.server.conn.peer().listen_points(), points(3));
         assert!(pair.request().announces());
         // An equal header is recognised by its bytes.
         pair.call(&announcing(&points(3)));
         pair.drive();
         assert!(!pair.request().announces());
-        assert_eq!(pair.server.conn.peer_listen_points(), points(3));
-        assert!(pair.client.conn.peer_listen_points().is_empty());
+        assert_eq!(pair.server.conn.peer().listen_points(), points(3));
+        assert!(pair.client.conn.peer().listen_points().is_empty());
     });
 }
 
@@ -60,14 +60,14 @@ fn listen_points_are_accepted_only_from_the_opener_and_in_giop_1_2() {
         pair.call(&Ask { version, ..announcing(&points(2)) });
         pair.drive();
         assert_eq!(pair.server.requests.len(), 1);
-        assert!(pair.server.conn.peer_listen_points().is_empty());
+        assert!(pair.server.conn.peer().listen_points().is_empty());
     }
     let mut pair = Pair::new(Cut::Whole);
     pair.client.conn.set_accept_requests(true);
     pair.client.inject(&Ask { id: 3, ..announcing(&points(2)) }.octets());
     pair.drive();
     assert_eq!(pair.client.requests.len(), 1);
-    assert!(pair.client.conn.peer_listen_points().is_empty());
+    assert!(pair.client.conn.peer().listen_points().is_empty());
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_a_peer_announces_is_bounded() {
         pair.call(&announcing(chunk));
         pair.drive();
     }
-    assert_eq!(pair.server.conn.peer_listen_points(), points(MAX_LISTEN_POINTS as u16));
+    assert_eq!(pair.server.conn.peer().listen_points(), points(MAX_LISTEN_POINTS as u16));
     let mut pair = Pair::new(Cut::Whole);
     pair.call(&announcing(&[
         ListenPoint::new("h".repeat(256), 1),
@@ -85,7 +85,7 @@ fn what_a_peer_announces_is_bounded() {
         points(1).remove(0),
     ]));
     pair.drive();
-    assert_eq!(pair.server.conn.peer_listen_points(), points(1));
+    assert_eq!(pair.server.conn.peer().listen_points(), points(1));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn requests_the_other_way_use_the_code_sets_that_were_negotiated() {
     pair.client.conn.set_code_sets(sets);
     pair.call(&Ask { contexts: vec![context], ..Ask::default() });
     pair.drive();
-    assert_eq!(pair.server.conn.code_sets(), Some(sets));
+    assert_eq!(pair.server.conn.peer().code_sets(), Some(sets));
     call_back(&mut pair, 4);
     pair.drive();
     assert_eq!(pair.client.requests[0].code_sets(), sets);

@@ -31,7 +31,7 @@ fn a_connection_from_which_everything_was_taken_back_is_as_before() {
     let call = pair.call(&Ask::default());
     pair.client.conn.cancel_call(call);
     assert!(!pair.client.conn.has_output());
-    assert_eq!((pair.client.conn.backlog(), pair.client.conn.calls_waiting()), (0, 0));
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.calls_waiting()), (0, 0));
     assert_eq!(pair.client.conn.stats().cancels_out, 0);
 }
 

@@ -102,7 +102,9 @@ fn an_idle_server_closes_at_once_and_waits_for_the_peer() {
     pair.server.conn.close(pair.now);
     pair.drive();
     assert_eq!(kinds(pair.client.wire.drain(..)), [MessageType::CloseConnection]);
-    assert!(pair.server.conn.wants_shutdown() && pair.server.conn.wants_read() && !pair.server.closed);
+    assert!(
+        pair.server.conn.lifecycle().wants_shutdown() && pair.server.conn.wants_read() && !pair.server.closed
+    );
     // Further input is read and discarded: closing a socket with unread input would destroy the last output.
     pair.server.inject(&Ask::default().octets());
     pair.drive();

@@ -60,7 +60,7 @@ fn a_call_that_expires_before_it_was_written_leaves_no_trace() {
         assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Nothing));
         assert_eq!((error.completed(), error.retryable()), (CompletionStatus::No, false));
     }
-    assert_eq!((pair.client.conn.backlog(), pair.client.conn.stats().unqueued), (0, 3));
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.stats().unqueued), (0, 3));
 }
 
 /// Starts a call with a deadline in one second, whose request is sent.
@@ -152,7 +152,7 @@ fn nothing_is_sent_of_a_call_that_expires_before_its_request_begins() {
             true => client.begin_flow(Some(call), &mut start, 4).map(drop),
         };
         assert_eq!(begun.unwrap_err().completed(), CompletionStatus::No);
-        assert!(start.is_empty() && !client.has_output() && client.owes() == 0);
+        assert!(start.is_empty() && !client.has_output() && client.output().owes() == 0);
         // The error of the caller is then correct.
         let error = client.take_outcome(call).unwrap().unwrap_err();
         assert_eq!((error.kind, error.completed()), (CallErrorKind::Timeout, CompletionStatus::No));

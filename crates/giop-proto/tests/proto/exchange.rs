@@ -219,7 +219,7 @@ fn the_server_learns_the_code_sets_from_the_first_request() {
         pair.drive();
         let got: Vec<CodeSets> = (0..4).map(|_| pair.request().code_sets()).collect();
         assert_eq!(got, [CodeSets { char: CharSet::Latin1, wchar: None }, sets, sets, sets]);
-        assert_eq!(pair.server.conn.code_sets(), Some(sets));
+        assert_eq!(pair.server.conn.peer().code_sets(), Some(sets));
         let refused = pair.client.outcome(changed).unwrap();
         assert_eq!(refused.status(), ReplyStatus::SystemException);
         pair.client.conn.set_code_sets(sets);

@@ -79,7 +79,7 @@ fn what_is_queued_meanwhile_arrives_behind_it() {
         if drive {
             pair.drive();
             assert_eq!(pair.server.requests.len(), 1, "nothing passes it");
-            assert!(!pair.client.conn.has_output() && pair.client.conn.backlog() > 30_000);
+            assert!(!pair.client.conn.has_output() && pair.client.conn.output().backlog() > 30_000);
         }
         flow(&mut pair, message, octets(20_000));
         let behind = pair.call(&Ask::default());
@@ -319,7 +319,7 @@ fn a_connection_that_is_closed_takes_nothing() {
     pair.client.conn.abort(CloseReason::Local);
     flow(&mut pair, message, octets(100_000));
     pair.client.conn.end_flow(message);
-    assert_eq!(pair.client.conn.backlog(), 0);
+    assert_eq!(pair.client.conn.output().backlog(), 0);
     let mut e = start(RequestId(7), false, 1);
     assert!(pair.client.conn.begin_flow(None, &mut e, 1).is_err());
     assert!(e.is_empty());

@@ -138,7 +138,7 @@ proptest! {
         for (ask, call) in asks.iter().zip(&calls) {
             prop_assert!(pair.client.outcome(*call).unwrap().body().rest() == ask.body);
         }
-        prop_assert_eq!(pair.client.conn.backlog() + pair.server.conn.backlog(), 0);
+        prop_assert_eq!(pair.client.conn.output().backlog() + pair.server.conn.output().backlog(), 0);
     }
 }
 
@@ -147,7 +147,7 @@ fn bulk_data_is_cut_and_not_copied() {
     let mut pair = pair_cutting(Cut::Whole, 64 * KIB);
     let call = pair.call(&Ask { body: body(10 * KIB * KIB), ..Ask::default() });
     assert_eq!(
-        pair.client.conn.backlog(),
+        pair.client.conn.output().backlog(),
         10 * KIB * KIB + 48 + 3 * 16,
         "its pieces count before they are queued"
     );
@@ -234,7 +234,7 @@ fn a_request_of_which_nothing_left_is_taken_back() {
         pair.client.conn.cancel_call(call);
         let sent = write_all(&mut pair.client, pair.now);
         assert_eq!(sent.len(), usize::from(before.is_some()));
-        assert_eq!(pair.client.conn.backlog(), 0);
+        assert_eq!(pair.client.conn.output().backlog(), 0);
         assert_eq!(pair.client.conn.stats().cancels_out, 0);
     }
 }
@@ -309,7 +309,7 @@ fn a_cancelled_reply_ends_at_once() {
     assert_eq!(pair.server.conn.stats().strays, 0, "the cancel is for the reply that is under way");
     assert!(pair.client.read < 700 * KIB, "{}", pair.client.read);
     assert!(pair.client.read > 200 * KIB, "what is queued leaves");
-    assert_eq!(pair.server.conn.backlog(), 0);
+    assert_eq!(pair.server.conn.output().backlog(), 0);
     pair.wait(Duration::from_secs(100));
     assert!(!pair.client.conn.is_closing(), "no piece is awaited");
     let next = pair.call(&Ask::default());
@@ -349,7 +349,7 @@ fn a_reply_of_which_nothing_left_is_taken_back_when_it_is_cancelled() {
     pair.answer(&request, &body(1000 * KIB));
     read(&mut pair.server, &cancel(Version::V1_2, 6), pair.now);
     assert_eq!(write_all(&mut pair.server, pair.now), Vec::<Vec<u8>>::new());
-    assert_eq!((pair.server.conn.stats().unqueued, pair.server.conn.backlog()), (1, 0));
+    assert_eq!((pair.server.conn.stats().unqueued, pair.server.conn.output().backlog()), (1, 0));
 }
 
 // clause: exc.completed.nothing_sent
@@ -396,7 +396,7 @@ fn a_connection_that_is_lost_fails_the_calls_whose_pieces_wait() {
     let sent: Vec<_> = calls.iter().map(|call| pair.client.outcome(*call).unwrap_err().sent).collect();
     assert_eq!(sent[0], Sent::Partly);
     assert!(sent[1..].iter().all(|sent| *sent == Sent::Nothing), "{sent:?}");
-    assert_eq!(pair.client.conn.backlog(), 0);
+    assert_eq!(pair.client.conn.output().backlog(), 0);
 }
 
 #[test]

@@ -50,7 +50,7 @@ struct Growing {
 impl Growing {
     /// Starts a reply whose body is `octets`.
     fn begin(pair: &mut Pair, request: &IncomingRequest, octets: &[u8]) -> Self {
-        let first = pair.server.conn.reply_piece() + 1;
+        let first = pair.server.conn.output().reply_piece() + 1;
         let mut encoder = start(request.id(), ByteOrder::NATIVE, &octets[..first]);
         assert_eq!(pair.server.conn.begin_reply(request.token(), &mut encoder, HEAD), ReplyRoom::Room);
         assert!(encoder.head().is_empty());
@@ -101,7 +101,7 @@ fn growing_reply_is_sent_before_its_length_is_known() {
             let mut pair = pair_cutting(Cut::Whole, size);
             let (_, request) = called(&mut pair);
             let octets = body(len);
-            let first = pair.server.conn.reply_piece();
+            let first = pair.server.conn.output().reply_piece();
             assert_eq!(first, (size & !7).min(64 * KIB));
             let mut e = start(request.id(), order, &octets[..first + 1]);
             assert_eq!(pair.server.conn.begin_reply(request.token(), &mut e, HEAD), ReplyRoom::Room);
@@ -127,7 +127,7 @@ fn growing_reply_is_sent_before_its_length_is_known() {
             assert!(joined(&pieces) == octets, "{size} {len}");
             assert_eq!(pair.server.conn.serving(), 1, "the request ends apart");
             pair.server.conn.finish_request(request.token());
-            assert_eq!((pair.server.conn.serving(), pair.server.conn.backlog()), (0, 0));
+            assert_eq!((pair.server.conn.serving(), pair.server.conn.output().backlog()), (0, 0));
         }
     }
 }
@@ -168,7 +168,7 @@ proptest! {
         for (call, len) in calls.iter().zip(&lens) {
             prop_assert!(pair.client.outcome(*call).unwrap().body().rest() == body(*len));
         }
-        prop_assert_eq!((pair.server.conn.backlog(), pair.server.conn.serving()), (0, 0));
+        prop_assert_eq!((pair.server.conn.output().backlog(), pair.server.conn.serving()), (0, 0));
         prop_assert_eq!((pair.client.conn.stats().strays, pair.server.conn.stats().strays), (0, 0));
     }
 }
@@ -181,12 +181,12 @@ fn it_gets_more_only_while_less_than_a_piece_of_it_waits() {
     let mut growing = Growing::begin(&mut pair, &request, &octets);
     let (mut most, mut rounds) = (0, 0);
     loop {
-        while pair.server.conn.reply_room(growing.token) == ReplyRoom::Room {
+        while pair.server.conn.output().reply_room(growing.token) == ReplyRoom::Room {
             if growing.give(&mut pair, 10 * KIB, rounds % 2 == 0) {
                 break;
             }
         }
-        most = most.max(pair.server.conn.backlog());
+        most = most.max(pair.server.conn.output().backlog());
         let taken = write_some(&mut pair.server.conn, 50 * KIB, pair.now);
         if taken.is_empty() {
             break;
@@ -195,7 +195,7 @@ fn it_gets_more_only_while_less_than_a_piece_of_it_waits() {
         rounds += 1;
     }
     assert!((300 * KIB..450 * KIB).contains(&most), "{most} octets waited");
-    assert_eq!(pair.server.conn.reply_room(growing.token), ReplyRoom::Gone, "it has its end");
+    assert_eq!(pair.server.conn.output().reply_room(growing.token), ReplyRoom::Gone, "it has its end");
     pair.drive();
     assert!(pair.client.outcome(call).unwrap().body().rest() == octets);
 }
@@ -267,7 +267,7 @@ fn a_cancelled_one_ends_by_an_empty_piece_and_takes_nothing_more() {
     let mut stream = write_some(&mut pair.server.conn, 100, pair.now);
     read(&mut pair.server, &cancel(Version::V1_2, 6), pair.now);
     assert_eq!(pair.server.cancelled, [request.token()], "the servant is told");
-    assert_eq!(pair.server.conn.reply_room(growing.token), ReplyRoom::Gone);
+    assert_eq!(pair.server.conn.output().reply_room(growing.token), ReplyRoom::Gone);
     assert!(!growing.give(&mut pair, 500 * KIB, true));
     pair.server.conn.finish_request(request.token());
     stream.extend(write_some(&mut pair.server.conn, usize::MAX, pair.now));
@@ -275,7 +275,7 @@ fn a_cancelled_one_ends_by_an_empty_piece_and_takes_nothing_more() {
     assert_eq!(sent.len(), 2);
     let last = header(&sent[1]);
     assert_eq!((sent[1].len(), last.kind, last.more_fragments), (16, MessageType::Fragment, false));
-    assert_eq!((pair.server.conn.backlog(), pair.server.conn.serving()), (0, 0));
+    assert_eq!((pair.server.conn.output().backlog(), pair.server.conn.serving()), (0, 0));
     assert_eq!(pair.server.conn.stats().strays, 0);
 }
 
@@ -292,7 +292,7 @@ fn one_of_which_nothing_left_is_taken_back_when_it_is_cancelled() {
         read(&mut pair.server, &cancel(Version::V1_2, 6), pair.now);
         assert_eq!(pair.server.cancelled.len(), usize::from(!ended));
         assert_eq!(write_all(&mut pair.server, pair.now), Vec::<Vec<u8>>::new());
-        assert_eq!((pair.server.conn.stats().unqueued, pair.server.conn.backlog()), (1, 0));
+        assert_eq!((pair.server.conn.stats().unqueued, pair.server.conn.output().backlog()), (1, 0));
         let mut late = start(request.id(), ByteOrder::NATIVE, &body(70 * KIB));
         assert_eq!(pair.server.conn.begin_reply(request.token(), &mut late, HEAD), ReplyRoom::Gone);
         assert!(late.is_empty());
@@ -370,8 +370,8 @@ fn it_is_timed_only_while_its_octets_wait_for_the_peer() {
     pair.now += Duration::from_secs(31);
     pair.server.conn.handle_timeout(pair.now);
     assert!(matches!(pair.server.conn.close_reason(), Some(CloseReason::SlowPeer(_))));
-    assert_eq!(pair.server.conn.reply_room(growing.token), ReplyRoom::Gone);
-    assert_eq!(pair.server.conn.backlog(), 0);
+    assert_eq!(pair.server.conn.output().reply_room(growing.token), ReplyRoom::Gone);
+    assert_eq!(pair.server.conn.output().backlog(), 0);
 }
 
 // clause: giop.fragment.send_never_old

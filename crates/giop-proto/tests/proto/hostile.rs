@@ -96,7 +96,7 @@ fn captured_messages_are_understood() {
     assert_eq!(operations, ["ping", "ow", "add", "add"]);
     assert_eq!(pair.server.locates.len(), 1);
     assert!(!pair.server.conn.is_closing());
-    let sets = pair.server.conn.code_sets().unwrap();
+    let sets = pair.server.conn.peer().code_sets().unwrap();
     assert_eq!(sets.wchar, Some(giop_codec::cdr::WCharSet::Utf16));
 }
 
@@ -293,7 +293,7 @@ impl Model {
                 // In the middle of a message this is garbage, and so is a request to a client. A side that
                 // gave up in the middle of a message has nothing queued any more.
                 let sender = &self.side(!client).conn;
-                self.torn |= sender.backlog() > 0 || sender.is_closed() || client && what == 4;
+                self.torn |= sender.output().backlog() > 0 || sender.is_closed() || client && what == 4;
                 self.side(client).inject(&octets);
             }
             Step::WriteSome { client, n } => {
@@ -341,7 +341,7 @@ impl Model {
             assert!(!(side.conn.is_closed() && side.conn.wants_read()));
             assert!(!(side.conn.is_closed() && side.conn.has_output()));
             assert!(!side.conn.is_closed() || side.conn.poll_timeout().is_none());
-            assert_eq!(side.conn.backlog() > 0, side.conn.has_output(), "nothing is lent here");
+            assert_eq!(side.conn.output().backlog() > 0, side.conn.has_output(), "nothing is lent here");
         }
         assert_eq!(self.served.len(), self.pair.server.conn.serving());
         assert!(self.pair.client.conn.calls_waiting() <= self.calls.len());

@@ -96,10 +96,10 @@ fn unread_replies_pause_further_requests() {
         answered += 1;
     }
     assert_eq!(answered, 10, "they were there already");
-    assert!(!pair.server.conn.wants_read() && !pair.server.conn.has_room());
+    assert!(!pair.server.conn.wants_read() && !pair.server.conn.output().has_room());
     pair.server.inject(&Ask { id: 99, ..Ask::default() }.octets());
     pair.drive(); // the client's wire accepts everything
-    assert!(pair.server.conn.wants_read() && pair.server.conn.has_room());
+    assert!(pair.server.conn.wants_read() && pair.server.conn.output().has_room());
     assert_eq!(pair.request().id(), RequestId(99));
 }
 
@@ -124,7 +124,7 @@ fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
             if waits {
                 pair.call(&Ask { body: vec![2; 5000], ..Ask::default() });
             }
-            assert!(pair.client.conn.backlog() > 4000 && !pair.client.conn.is_backed_up());
+            assert!(pair.client.conn.output().backlog() > 4000 && !pair.client.conn.output().is_backed_up());
             read(&mut pair.client, &Ask { id, ..Ask::default() }.octets(), pair.now);
             let request = pair.client.requests.pop_front().expect("it is neither held nor refused");
             let body = vec![3; 900];
@@ -157,7 +157,7 @@ fn full_backlog_while_awaiting_replies_refuses_requests() {
         let request = pair.request();
         pair.answer(&request, &[0; 600]);
     }
-    assert!(pair.server.conn.is_backed_up());
+    assert!(pair.server.conn.output().is_backed_up());
     // All bytes lent to a writer may be sent already.
     let transmit = pair.server.conn.take_transmit().unwrap();
     read(&mut pair.server, &Ask { id: 6, ..Ask::default() }.octets(), pair.now);

@@ -89,7 +89,7 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
             let Event::Request(request) = event else { panic!("{event:?}") };
             bodies.push(request.raw_body().parts().flatten().copied().collect());
             if request.coming() > 0 {
-                conn.open_stream(request.token(), u64::MAX);
+                conn.input_mut().open_stream(request.token(), u64::MAX);
                 assert!(streamed.replace((request.token(), bodies.len() - 1)).is_none(), "two at a time");
             }
             conn.finish_request(request.token());

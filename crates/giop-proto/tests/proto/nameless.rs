@@ -23,7 +23,7 @@ fn fragments_without_a_name_end_with_their_request() {
             let request = pair.request();
             assert_eq!(request.coming(), usize::MAX);
             let token = request.token();
-            pair.server.conn.open_stream(token, 85_000);
+            pair.server.conn.input_mut().open_stream(token, 85_000);
             if given_up {
                 assert!(pair.server.conn.abandon_stream(token).is_none());
                 pair.server.conn.finish_request(token);

@@ -46,14 +46,14 @@ fn a_request_in_parts_arrives_as_one_message_in_every_version() {
             let call = begin(&mut pair, version, len, None);
             let mut given = 0;
             while pair.client.conn.wants_part() {
-                assert_eq!(pair.client.conn.owes(), (len - given) as u64);
+                assert_eq!(pair.client.conn.output().owes(), (len - given) as u64);
                 pair.drive();
                 assert!(pair.server.requests.is_empty(), "it is not whole");
                 let next = len.min(given + part);
                 pair.client.conn.send_part(data.slice(given..next));
                 given = next;
             }
-            assert_eq!((given, pair.client.conn.owes()), (len, 0));
+            assert_eq!((given, pair.client.conn.output().owes()), (len, 0));
             pair.drive();
             let request = pair.server.requests.pop_front().unwrap();
             assert_eq!(request.arguments().read_u32().unwrap() as usize, len);
@@ -113,7 +113,7 @@ fn a_request_in_pieces_that_is_given_up_before_anything_left_is_taken_back() {
     let call = begin(&mut pair, Version::V1_2, 100_000, None);
     pair.client.conn.send_part(octets(50_000));
     pair.client.conn.cancel_call(call);
-    assert_eq!((pair.client.conn.backlog(), pair.client.conn.is_closing()), (0, false));
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.is_closing()), (0, false));
     let call = begin(&mut pair, Version::V1_2, 5_000, None);
     pair.client.conn.send_part(octets(5_000));
     pair.drive();
@@ -160,14 +160,14 @@ fn a_call_given_up_before_anything_left_is_taken_back() {
     let call = begin(&mut pair, Version::V1_2, 100_000, None);
     pair.client.conn.send_part(octets(50_000));
     pair.client.conn.cancel_call(call);
-    assert_eq!(pair.client.conn.backlog(), 0);
+    assert_eq!(pair.client.conn.output().backlog(), 0);
     assert!(!pair.client.conn.is_closing());
     assert_eq!(pair.client.conn.stats().unqueued, 1);
     // The connection is usable as before.
     let call = begin(&mut pair, Version::V1_2, 3, None);
     assert_eq!(pair.client.conn.give_up_request(), Sent::Nothing);
     pair.client.conn.cancel_call(call);
-    assert_eq!((pair.client.conn.backlog(), pair.client.conn.stats().cancels_out), (0, 0));
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.stats().cancels_out), (0, 0));
     begin(&mut pair, Version::V1_2, 3, None);
     pair.client.conn.send_part(octets(3));
     pair.drive();
@@ -229,7 +229,7 @@ fn what_is_queued_whole_and_not_sent_is_taken_back() {
     let call = begin(&mut pair, Version::V1_2, 10_000, None);
     pair.client.conn.send_part(octets(10_000));
     pair.client.conn.cancel_call(call);
-    assert_eq!((pair.client.conn.backlog(), pair.client.conn.is_closing()), (0, false));
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.is_closing()), (0, false));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_socket_that_fails_takes_no_more_parts() {
     pair.client.conn.handle_write_error(&std::io::ErrorKind::BrokenPipe.into(), now);
     assert!(!pair.client.conn.wants_part());
     pair.client.conn.send_part(octets(10));
-    assert_eq!(pair.client.conn.backlog(), 0);
+    assert_eq!(pair.client.conn.output().backlog(), 0);
     assert!(!pair.client.conn.is_over(call), "the answer may have come before");
 }
 
@@ -364,7 +364,7 @@ proptest! {
         let data = octets(1 << 17);
         for act in acts {
             match act {
-                Act::Begin { .. } if conn.owes() > 0 || conn.is_closing() => {}
+                Act::Begin { .. } if conn.output().owes() > 0 || conn.is_closing() => {}
                 Act::Begin { len, oneway } => {
                     last = (!oneway).then(|| conn.start_call(None, now).unwrap());
                     let id = match last {
@@ -376,7 +376,7 @@ proptest! {
                     given = 0;
                 }
                 Act::Part(n) => {
-                    let n = n.min(usize::try_from(conn.owes()).unwrap()).min(data.len() - given);
+                    let n = n.min(usize::try_from(conn.output().owes()).unwrap()).min(data.len() - given);
                     conn.send_part(data.slice(given..given + n));
                     given += n;
                 }
@@ -390,7 +390,7 @@ proptest! {
             while conn.poll_event().is_some() {}
         }
         while conn.wants_part() {
-            conn.send_part(data.slice(given..given + 1_000.min(usize::try_from(conn.owes()).unwrap())));
+            conn.send_part(data.slice(given..given + 1_000.min(usize::try_from(conn.output().owes()).unwrap())));
             given += 1_000;
         }
         while conn.has_output() {

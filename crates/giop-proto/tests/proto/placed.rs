@@ -120,7 +120,10 @@ fn fragments_take_constant_memory_whatever_the_size() {
         let request = pair.request();
         assert!(pair.server.read <= 3 << 16, "nothing is read that nobody asked for: {}", pair.server.read);
         // With chunks, the sender waits for the reader of the stream.
-        pair.server.conn.open_stream(request.token(), (len - request.arguments().rest().len()) as u64);
+        pair.server
+            .conn
+            .input_mut()
+            .open_stream(request.token(), (len - request.arguments().rest().len()) as u64);
         let mut come = request.arguments().rest().to_vec();
         loop {
             match pair.server.conn.take_chunk(request.token(), pair.now) {
@@ -145,7 +148,7 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     pair.drive();
     let request = pair.request();
     assert_eq!(request.coming(), usize::MAX, "nobody knows how much comes");
-    pair.server.conn.open_stream(request.token(), 90_000);
+    pair.server.conn.input_mut().open_stream(request.token(), 90_000);
     // Requested, so that reading continues.
     assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
     next(&mut pair, 4);
@@ -164,7 +167,7 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     pair.server.inject(&cancel(Version::V1_2, 2));
     pair.drive();
     assert_eq!(pair.server.cancelled, [request.token()]);
-    let Returned::Loan(loan) = pair.server.conn.take_loan() else { panic!() };
+    let Returned::Loan(loan) = pair.server.conn.input_mut().take_loan() else { panic!() };
     assert_eq!(loan.end::<Vec<u8>>().unwrap().1, 0);
     assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
     next(&mut pair, 8);
@@ -182,21 +185,21 @@ fn a_second_stream_begins_when_the_end_of_the_first_was_taken() {
     pair.server.inject(&first[0]);
     pair.drive();
     let request = pair.request();
-    pair.server.conn.open_stream(request.token(), 90_000);
+    pair.server.conn.input_mut().open_stream(request.token(), 90_000);
     pair.server.conn.lend(request.token(), loan(50_000), pair.now).unwrap();
     pair.drive();
     // In one read.
     pair.server.inject(&[cancel(Version::V1_2, 2), second[0].clone()].concat());
     pair.drive();
     assert_eq!(pair.server.cancelled, [request.token()]);
-    assert!(pair.server.conn.has_chunk(), "whoever takes the first one is told");
+    assert!(pair.server.conn.input().has_chunk(), "whoever takes the first one is told");
     assert!(pair.server.requests.is_empty() && !pair.server.conn.wants_read());
-    let Returned::Loan(_) = pair.server.conn.take_loan() else { panic!() };
+    let Returned::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
     assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
     pair.drive();
     let later = pair.request();
-    pair.server.conn.open_stream(later.token(), 90_000);
-    assert!(!pair.server.conn.has_chunk());
+    pair.server.conn.input_mut().open_stream(later.token(), 90_000);
+    assert!(!pair.server.conn.input().has_chunk());
     assert_eq!(pair.server.conn.take_chunk(later.token(), pair.now), Chunk::Pending);
     pair.server.inject(&second[1]);
     pair.drive();
@@ -213,7 +216,7 @@ fn a_stream_goes_on_among_more_requests_than_may_be_served() {
     pair.server.inject(&pieces[0]);
     pair.drive();
     let request = pair.request();
-    pair.server.conn.open_stream(request.token(), 90_000);
+    pair.server.conn.input_mut().open_stream(request.token(), 90_000);
     assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
     for id in [4, 6, 8] {
         pair.server.inject(&ask(id, 10).octets());
@@ -234,7 +237,7 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
         pair.server.inject(&pieces[0]);
         pair.drive();
         let request = pair.request();
-        pair.server.conn.open_stream(request.token(), 85_000);
+        pair.server.conn.input_mut().open_stream(request.token(), 85_000);
         assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
         later.iter().for_each(|octets| pair.server.inject(octets));
         pair.drive();
@@ -315,7 +318,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
         pair.server.inject(&octets[..200_000]);
         pair.drive();
         let request = pair.request();
-        pair.server.conn.open_stream(request.token(), 0);
+        pair.server.conn.input_mut().open_stream(request.token(), 0);
         let loan = loan(500_000);
         pair.server.conn.lend(request.token(), loan, pair.now).unwrap();
         (pair, request.token())
@@ -328,31 +331,31 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     let (mut pair, token) = begun();
     pair.server.eof = true;
     pair.drive();
-    assert_eq!(filled(pair.server.conn.take_loan()), 200_000 - 65_536);
+    assert_eq!(filled(pair.server.conn.input_mut().take_loan()), 200_000 - 65_536);
     assert_eq!(pair.server.conn.take_ready_chunk(token), Chunk::Lost);
     // The connection ends while a reader has the memory.
     let (mut pair, token) = begun();
     let mut buf = pair.server.conn.take_read_buf();
     buf.io_slices()[0][..5].fill(1);
     pair.server.conn.abort(CloseReason::Local);
-    assert!(matches!(pair.server.conn.take_loan(), Returned::Pending));
-    assert!(pair.server.conn.is_loan_read());
-    assert!(pair.server.conn.take_dead().is_empty());
+    assert!(matches!(pair.server.conn.input_mut().take_loan(), Returned::Pending));
+    assert!(pair.server.conn.input().is_loan_read());
+    assert!(pair.server.conn.input_mut().take_dead().is_empty());
     pair.server.conn.handle_read(buf, 5, pair.now);
-    assert_eq!(filled(pair.server.conn.take_loan()), 5);
+    assert_eq!(filled(pair.server.conn.input_mut().take_loan()), 5);
     assert_eq!(pair.server.conn.take_ready_chunk(token), Chunk::Lost);
     // It is given up while a reader has the memory.
     for end in [false, true] {
         let (mut pair, token) = begun();
         let buf = pair.server.conn.take_read_buf();
         assert!(pair.server.conn.abandon_stream(token).is_none());
-        assert!(pair.server.conn.take_dead().is_empty());
+        assert!(pair.server.conn.input_mut().take_dead().is_empty());
         if end {
             pair.server.conn.abort(CloseReason::Local);
         }
         pair.server.conn.handle_read(buf, 100, pair.now);
-        assert_eq!(pair.server.conn.take_dead().len(), 1);
-        assert!(matches!(pair.server.conn.take_loan(), Returned::Nothing));
+        assert_eq!(pair.server.conn.input_mut().take_dead().len(), 1);
+        assert!(matches!(pair.server.conn.input_mut().take_loan(), Returned::Nothing));
         if !end {
             pair.server.wire.drain(..100);
             pair.server.inject(&octets[200_000..]);
@@ -365,8 +368,8 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     // The reader keeps it.
     let (mut pair, _) = begun();
     let buf = pair.server.conn.take_read_buf();
-    pair.server.conn.lose_loan();
-    assert!(matches!(pair.server.conn.take_loan(), Returned::Nothing));
+    pair.server.conn.input_mut().lose_loan();
+    assert!(matches!(pair.server.conn.input_mut().take_loan(), Returned::Nothing));
     assert!(buf.give_back(&pair.pool).is_some());
 }
 
@@ -390,32 +393,32 @@ fn the_least_rate_holds_for_what_is_placed() {
         pair.drive();
         let request = pair.request();
         let mut left = len - request.arguments().rest().len();
-        pair.server.conn.open_stream(request.token(), left as u64);
+        pair.server.conn.input_mut().open_stream(request.token(), left as u64);
         let mut at = 100_000;
         while left > 0 {
             let (come, end) = place(&mut pair, &request, block.min(left), left);
             left -= come.len();
             if end == Chunk::Pending {
-                let Returned::Pending = pair.server.conn.take_loan() else { panic!() };
+                let Returned::Pending = pair.server.conn.input_mut().take_loan() else { panic!() };
                 let to = octets.len().min(at + 100_000);
                 trickle(&mut pair, &octets[at..to], 100_000);
                 at = to;
             }
-            while let Returned::Loan(loan) = pair.server.conn.take_loan() {
+            while let Returned::Loan(loan) = pair.server.conn.input_mut().take_loan() {
                 left -= loan.end::<Vec<u8>>().unwrap().1;
             }
-            if matches!(pair.server.conn.take_loan(), Returned::Pending) {
+            if matches!(pair.server.conn.input_mut().take_loan(), Returned::Pending) {
                 // Still lent: it continues.
-                while matches!(pair.server.conn.take_loan(), Returned::Pending) {
+                while matches!(pair.server.conn.input_mut().take_loan(), Returned::Pending) {
                     let to = octets.len().min(at + 100_000);
                     trickle(&mut pair, &octets[at..to], 100_000);
                     at = to;
                     assert!(!pair.server.conn.is_closing(), "at {at} by {block}");
-                    if pair.server.conn.has_chunk() {
+                    if pair.server.conn.input().has_chunk() {
                         break;
                     }
                 }
-                if let Returned::Loan(loan) = pair.server.conn.take_loan() {
+                if let Returned::Loan(loan) = pair.server.conn.input_mut().take_loan() {
                     left -= loan.end::<Vec<u8>>().unwrap().1;
                 }
             }
@@ -430,7 +433,7 @@ fn the_least_rate_holds_for_what_is_placed() {
         pair.drive();
         let request = pair.request();
         let left = len - request.arguments().rest().len();
-        pair.server.conn.open_stream(request.token(), left as u64);
+        pair.server.conn.input_mut().open_stream(request.token(), left as u64);
         let mut seconds = 0;
         pair.client.awake = false; // it would close an idle connection
         for part in octets[100_000..].chunks(10_000) {
@@ -455,14 +458,14 @@ fn message_timeout_is_paused_without_a_lent_buffer() {
     pair.server.inject(&octets[..100_000]);
     pair.drive();
     let request = pair.request();
-    pair.server.conn.open_stream(request.token(), 0);
+    pair.server.conn.input_mut().open_stream(request.token(), 0);
     for _ in 0..5 {
         pair.wait(Duration::from_secs(3600));
         let loan = loan(1_000);
         pair.server.conn.lend(request.token(), loan, pair.now).unwrap();
         pair.drive();
         assert!(!pair.server.conn.is_closing());
-        let Returned::Loan(_) = pair.server.conn.take_loan() else { panic!() };
+        let Returned::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
     }
 }
 

@@ -314,7 +314,7 @@ impl World {
         }
         let [client, server] = &mut self.ends;
         let (end, peer) = if side == 0 { (client, server) } else { (server, client) };
-        if (end.closed || end.conn.wants_shutdown()) && !end.shut {
+        if (end.closed || end.conn.lifecycle().wants_shutdown()) && !end.shut {
             (end.shut, peer.eof, any) = (true, true, true);
         }
         if end.closed {
@@ -406,7 +406,7 @@ impl World {
         for (side, end) in self.ends.iter().enumerate() {
             assert!(end.closed, "{side} comes to its end");
             assert!(end.calls.is_empty(), "{side}: each call was told its end");
-            assert_eq!((end.conn.calls_waiting(), end.conn.backlog()), (0, 0), "{side}");
+            assert_eq!((end.conn.calls_waiting(), end.conn.output().backlog()), (0, 0), "{side}");
         }
         if !self.tainted {
             let both: Vec<_> = self.handed.intersection(&self.refused).collect();

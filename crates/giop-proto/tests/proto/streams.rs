@@ -31,7 +31,7 @@ fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
             Chunk::Pending => {
                 let before = pair.server.read;
                 pair.wait(Duration::from_millis(10));
-                if pair.server.read == before && !pair.server.conn.has_chunk() {
+                if pair.server.read == before && !pair.server.conn.input().has_chunk() {
                     return (octets, Chunk::Pending);
                 }
             }
@@ -48,7 +48,7 @@ fn ask_for_chunks(pair: &mut Pair, token: ServeToken) {
 
 fn whole(pair: &mut Pair, request: &IncomingRequest) -> Vec<u8> {
     let mut octets = request.arguments().rest().to_vec();
-    pair.server.conn.open_stream(request.token(), u64::MAX);
+    pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     let (rest, end) = take_all(pair, request.token());
     assert_eq!(end, Chunk::End);
     assert_eq!(rest.len(), request.coming());
@@ -125,7 +125,7 @@ fn a_stream_takes_constant_memory_and_the_peer_waits_for_its_taker() {
     let request = pair.request();
     assert!(!pair.server.conn.wants_read(), "nobody takes anything");
     assert!(pair.server.read <= WINDOW, "nothing is read that nobody asked for");
-    pair.server.conn.open_stream(request.token(), u64::MAX);
+    pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     ask_for_chunks(&mut pair, request.token());
     assert!(!pair.server.conn.wants_read());
     let read = pair.server.read;
@@ -153,14 +153,14 @@ fn a_stream_that_is_given_up_is_skipped() {
             match way {
                 0 => pair.answer(&request, b"no"),
                 1 => {
-                    pair.server.conn.open_stream(token, u64::MAX);
+                    pair.server.conn.input_mut().open_stream(token, u64::MAX);
                     pair.answer(&request, b"soon");
                     ask_for_chunks(&mut pair, token);
                     assert!(matches!(pair.server.conn.take_chunk(token, pair.now), Chunk::Octets(_)));
                     pair.server.conn.abandon_stream(token);
                 }
                 _ => {
-                    pair.server.conn.open_stream(token, u64::MAX);
+                    pair.server.conn.input_mut().open_stream(token, u64::MAX);
                     ask_for_chunks(&mut pair, token);
                     assert!(matches!(pair.server.conn.take_chunk(token, pair.now), Chunk::Octets(_)));
                     let buf = pair.server.conn.take_read_buf();
@@ -192,7 +192,7 @@ fn a_stream_that_breaks_off_is_lost() {
         pair.server.inject(&octets[..end]);
         pair.drive();
         let request = pair.request();
-        pair.server.conn.open_stream(request.token(), u64::MAX);
+        pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
         let (_, pending) = take_all(&mut pair, request.token());
         assert_eq!(pending, Chunk::Pending);
         pair.server.eof = true;
@@ -208,7 +208,7 @@ fn a_stream_that_was_whole_outlives_its_connection() {
     pair.server.inject(&ask.octets());
     pair.drive();
     let request = pair.request();
-    pair.server.conn.open_stream(request.token(), u64::MAX);
+    pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     ask_for_chunks(&mut pair, request.token());
     pair.server.conn.abort(CloseReason::Local);
     let (rest, end) = take_all(&mut pair, request.token());
@@ -223,7 +223,7 @@ fn a_peer_that_stops_in_the_middle_is_timed() {
     pair.server.inject(&octets[..200_000]);
     pair.drive();
     let request = pair.request();
-    pair.server.conn.open_stream(request.token(), u64::MAX);
+    pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     assert_eq!(take_all(&mut pair, request.token()).1, Chunk::Pending);
     pair.wait(Duration::from_secs(30 + 17));
     pair.wait(Duration::from_secs(30 + 17));
@@ -269,7 +269,7 @@ fn a_streamed_request_in_fragments_leaves_no_charge() {
         let request = pair.request();
         assert_eq!(pair.pool.stats().outside, 0, "{come} pieces");
         if come == pieces.len() {
-            pair.server.conn.open_stream(request.token(), u64::MAX);
+            pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
             assert_eq!(take_all(&mut pair, request.token()).1, Chunk::End);
         }
         let pool = Arc::clone(&pair.pool);
@@ -339,7 +339,7 @@ fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
             let request = pair.request();
             let mut octets = request.arguments().rest().to_vec();
             let coming = request.coming();
-            pair.server.conn.open_stream(request.token(), coming as u64);
+            pair.server.conn.input_mut().open_stream(request.token(), coming as u64);
             let (rest, end) = take_all(&mut pair, request.token());
             assert_eq!((rest.len(), end), (coming, Chunk::End));
             octets.extend(rest);
@@ -362,7 +362,7 @@ fn fragments_that_waited_for_chunks_to_be_taken_are_cut_before_more_is_read() {
     pair.drive();
     let request = pair.request();
     let mut octets = request.arguments().rest().to_vec();
-    pair.server.conn.open_stream(request.token(), u64::MAX);
+    pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     let mut taken = 0;
     loop {
         match pair.server.conn.take_chunk(request.token(), pair.now) {

@@ -119,9 +119,9 @@ impl SharedConnection {
             if let Some(error) = closed(&mut state) {
                 return Poll::Ready(Err(OnewayError::Closed(error)));
             }
-            if state.machine.backlog() >= BACKLOG {
+            if state.machine.output().backlog() >= BACKLOG {
                 (state, _) = self.flush(state);
-                if state.machine.backlog() >= BACKLOG {
+                if state.machine.output().backlog() >= BACKLOG {
                     state.capacity_waiters.push(cx.waker().clone());
                     drop(state);
                     return poll_deadline(timer.as_mut(), &deadline, cx).map(|()| Err(OnewayError::Full));
@@ -147,7 +147,7 @@ impl SharedConnection {
     /// Writes the queue, unless it is small and follows the last write closely. Then the driver writes it at
     /// its next poll, or the call that fills the batch does.
     fn flush_gathering<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let worth = state.machine.is_worth_a_write();
+        let worth = state.machine.output().is_worth_a_write();
         if !worth && state.roles.driver_awake && !state.write.gathered.is_multiple_of(CLOCK_EVERY) {
             // The driver checks the queue before it sleeps. Reading the clock costs as much as encoding a
             // small message.
@@ -180,7 +180,7 @@ impl SharedConnection {
             if state.machine.lost_oneways() {
                 return Poll::Ready(Err(state.machine.lost()));
             }
-            if state.machine.backlog() == 0 {
+            if state.machine.output().backlog() == 0 {
                 return Poll::Ready(Ok(()));
             }
             state.capacity_waiters.push(cx.waker().clone());
@@ -191,7 +191,7 @@ impl SharedConnection {
 
     /// Returns the number of bytes that are queued and not written.
     pub(crate) fn backlog(&self) -> usize {
-        self.lock().machine.backlog()
+        self.lock().machine.output().backlog()
     }
 
     /// Returns whether the connection ended and oneways may be lost.
@@ -306,7 +306,7 @@ impl SharedConnection {
             // A ring gets the value with each receive.
             return;
         }
-        let rest = state.machine.rest();
+        let rest = state.machine.input().rest();
         let slow = match rest {
             SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last < SLOW_READ_BYTES,
             // One wake-up instead of a few pays only if the message arrives in single segments.
@@ -343,7 +343,7 @@ impl SharedConnection {
         // being woken for it. The time is limited, because a message may never end.
         while came
             && state.reads.last >= BULK_READ_BYTES
-            && state.machine.rest() >= SLOW_READ_BYTES
+            && state.machine.input().rest() >= SLOW_READ_BYTES
             && state.machine.wants_read()
             && state.clock.saturating_duration_since(begun) < LONGEST_READ
         {

@@ -85,7 +85,7 @@ impl SharedConnection {
         let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
         let offset = encoder.position();
         let mut state = self.lock();
-        if state.machine.is_crowded() {
+        if state.machine.output().is_crowded() {
             // Memory may be short. The check for that handles only whole replies.
             return false;
         }

@@ -25,27 +25,27 @@ impl SharedConnection {
     /// not known. `phase` is the offset of the first byte in an element, or `None` for a payload of bytes.
     pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
-        state.machine.open_stream(of, size);
+        state.machine.input_mut().open_stream(of, size);
         if let Some(phase) = phase {
-            state.machine.align_stream(of, phase);
+            state.machine.input_mut().align_stream(of, phase);
         }
     }
 
     /// Ends the connection at the deadline, unless the whole payload has been received by then.
     pub(crate) fn limit_stream(&self, of: StreamOf, deadline: Instant) {
         let mut state = self.lock();
-        state.machine.limit_stream(of, deadline);
+        state.machine.input_mut().limit_stream(of, deadline);
         state.rearm(deadline);
     }
 
     /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
     pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
-        self.lock().machine.stream_rest(of)
+        self.lock().machine.input().stream_rest(of)
     }
 
     /// Returns whether a payload is being received.
     pub(crate) fn has_stream(&self) -> bool {
-        self.lock().machine.has_stream()
+        self.lock().machine.input().has_stream()
     }
 
     /// Returns the size limit of payloads that are received as streams, in bytes.
@@ -90,7 +90,7 @@ impl SharedConnection {
             }
             state.let_driver_read();
         }
-        match state.machine.take_loan() {
+        match state.machine.input_mut().take_loan() {
             Returned::Loan(loan) => Poll::Ready(Lent::Back(loan)),
             Returned::Nothing => Poll::Ready(Lent::Lost),
             Returned::Pending => {
@@ -102,12 +102,12 @@ impl SharedConnection {
 
     /// Counts bytes of the payload that were copied to their destination.
     pub(crate) fn count_copied(&self, octets: usize) {
-        self.lock().machine.count_copied(octets);
+        self.lock().machine.input_mut().count_copied(octets);
     }
 
     /// Returns how many bytes a payload may occupy before they are received.
     pub(crate) fn granted(&self) -> usize {
-        self.lock().machine.granted()
+        self.lock().machine.input().granted()
     }
 
     /// Discards the rest of the payload.
@@ -115,7 +115,7 @@ impl SharedConnection {
         let mut state = self.lock();
         let loan = state.machine.abandon_stream(of);
         state.let_driver_read();
-        if state.machine.is_loan_read()
+        if state.machine.input().is_loan_read()
             && let Some(ring) = self.socket.ring()
         {
             // Otherwise the kernel keeps the memory until it is full.
@@ -132,7 +132,7 @@ impl SharedConnection {
         &'a self,
         mut state: MutexGuard<'a, State>,
     ) -> MutexGuard<'a, State> {
-        let dead = state.machine.take_dead();
+        let dead = state.machine.input_mut().take_dead();
         if dead.is_empty() {
             return state;
         }
@@ -148,7 +148,7 @@ impl SharedConnection {
         mut state: MutexGuard<'a, State>,
         cx: &mut Context<'_>,
     ) -> (MutexGuard<'a, State>, bool) {
-        if state.machine.is_loan_read()
+        if state.machine.input().is_loan_read()
             && let Some(ring) = self.socket.ring()
         {
             ring.cancel_read();
@@ -157,7 +157,7 @@ impl SharedConnection {
             }
             (state, _) = self.read_ring(ring, state);
             // A ring that has ended keeps the memory.
-            state.machine.lose_loan();
+            state.machine.input_mut().lose_loan();
         }
         state.wake_stream();
         (self.drop_returned_targets(state), true)
@@ -167,7 +167,7 @@ impl SharedConnection {
     #[cold]
     pub(crate) fn end_streams(&self) {
         let mut state = self.lock();
-        state.machine.lose_loan();
+        state.machine.input_mut().lose_loan();
         state.wake_room();
         drop(self.drop_returned_targets(state));
     }

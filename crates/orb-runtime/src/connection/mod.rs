@@ -290,12 +290,12 @@ impl SharedConnection {
 
     /// Returns the code sets that are in force with the peer.
     pub(crate) fn code_sets(&self) -> CodeSets {
-        self.lock().machine.code_sets_in_force()
+        self.lock().machine.peer().code_sets_in_force()
     }
 
     /// Returns the listen points that the client announced.
     pub(crate) fn peer_listen_points(&self) -> Vec<ListenPoint> {
-        self.lock().machine.peer_listen_points().to_vec()
+        self.lock().machine.peer().listen_points().to_vec()
     }
 
     /// Returns whether the current task can call over a connection that is driven in `runtime`. A ring that
@@ -493,7 +493,7 @@ impl State {
 
     /// Wakes the reader of the stream if a chunk is available.
     pub(crate) fn wake_stream(&mut self) {
-        if self.stream_reader.is_some() && self.machine.has_chunk() {
+        if self.stream_reader.is_some() && self.machine.input().has_chunk() {
             self.stream_reader.take().into_iter().for_each(Waker::wake);
         }
     }
@@ -501,8 +501,8 @@ impl State {
     /// Wakes the tasks that wait for a write. Returns whether the queue has capacity for any message.
     #[inline]
     fn wrote(&mut self) -> bool {
-        let room = self.machine.backlog() < BACKLOG;
-        if room || self.machine.has_growing_replies() {
+        let room = self.machine.output().backlog() < BACKLOG;
+        if room || self.machine.output().has_growing_replies() {
             self.wake_room();
         }
         room

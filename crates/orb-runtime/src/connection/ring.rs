@@ -167,7 +167,7 @@ impl SharedConnection {
         match got {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.parked => {
-                let rest = state.machine.rest();
+                let rest = state.machine.input().rest();
                 let slow = self.trickles && state.ring.slow && rest >= SLOW_READ_BYTES;
                 let at_a_time = if before_first_message(&state) {
                     AtATime::Any
@@ -203,7 +203,7 @@ impl SharedConnection {
                 let emptied = n < buf.capacity();
                 state.machine.handle_read(buf, n, now);
                 state.ring.parked &= n == 0;
-                state.ring.parked |= emptied && state.machine.throws_away();
+                state.ring.parked |= emptied && state.machine.lifecycle().throws_away();
                 match outcome {
                     Ok(0) => state.machine.handle_eof(now),
                     Ok(_) => {}

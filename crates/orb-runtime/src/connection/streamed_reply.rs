@@ -10,7 +10,7 @@ use crate::connection::{SharedConnection, State, now};
 impl SharedConnection {
     /// Returns the size in bytes from which a reply may be sent before it is complete.
     pub(crate) fn reply_piece(&self) -> usize {
-        self.lock().machine.reply_piece()
+        self.lock().machine.output().reply_piece()
     }
 
     /// Queues the start of an incomplete reply as soon as the queue has capacity. The body starts at `body`.
@@ -40,10 +40,10 @@ impl SharedConnection {
     /// Waits for capacity for the next part of a reply. `false`: the reply is not needed any more.
     pub(crate) fn poll_reply_room(&self, cx: &mut Context<'_>, token: ServeToken) -> Poll<bool> {
         let mut state = self.lock();
-        if state.machine.reply_room(token) == ReplyRoom::Full {
+        if state.machine.output().reply_room(token) == ReplyRoom::Full {
             (state, _) = self.flush(state);
         }
-        match state.machine.reply_room(token) {
+        match state.machine.output().reply_room(token) {
             ReplyRoom::Room => Poll::Ready(true),
             ReplyRoom::Full => {
                 state.await_room(cx);

@@ -37,7 +37,7 @@ pub(crate) enum Fed {
 impl SharedConnection {
     /// Returns how many bytes the request that is being sent still lacks.
     pub(crate) fn owes(&self) -> u64 {
-        self.lock().machine.owes()
+        self.lock().machine.output().owes()
     }
 
     /// Returns the reason why the connection accepts no more.
@@ -70,7 +70,7 @@ impl SharedConnection {
             if call.is_some_and(|call| state.machine.is_over(call)) {
                 return Poll::Ready(Fed::Answered);
             }
-            if state.machine.owes() == 0 {
+            if state.machine.output().owes() == 0 {
                 let _ = self.flush(state);
                 return Poll::Ready(Fed::Whole);
             }
@@ -81,9 +81,9 @@ impl SharedConnection {
                 // The connection is ending, which ends the call too.
                 return if call.is_some() { Poll::Pending } else { Poll::Ready(Fed::Lost) };
             }
-            if state.machine.backlog() >= AHEAD {
+            if state.machine.output().backlog() >= AHEAD {
                 (state, _) = self.flush(state);
-                if state.machine.backlog() >= AHEAD {
+                if state.machine.output().backlog() >= AHEAD {
                     state.await_room(cx);
                     return Poll::Pending;
                 }

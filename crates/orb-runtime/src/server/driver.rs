@@ -157,7 +157,7 @@ impl Driver {
             if left > 0 {
                 // Stop dispatching while too many reply bytes are queued. A side that awaits replies itself
                 // must keep reading, or both sides could deadlock.
-                let backed_up = state.machine.is_backed_up() && state.machine.calls_waiting() == 0;
+                let backed_up = state.machine.output().is_backed_up() && state.machine.calls_waiting() == 0;
                 if backed_up || self.waits_for_memory(cx) {
                     state.stalled = true;
                     state.machine.waits_for_room();
@@ -172,7 +172,7 @@ impl Driver {
             let mut event = state.machine.poll_event();
             if let Some(Event::Request(incoming)) = event {
                 self.note(&incoming);
-                if !state.machine.has_more_input() {
+                if !state.machine.input().has_more_input() {
                     served += 1;
                     drop(state);
                     let outcome = self.serve(cx, incoming);
@@ -251,7 +251,7 @@ impl Driver {
                     self.outcomes.push(outcome);
                     if octets >= REPLIES {
                         octets = 0;
-                        if !self.queue_replies(link, link.lock()).machine.has_room() {
+                        if !self.queue_replies(link, link.lock()).machine.output().has_room() {
                             break;
                         }
                     }
@@ -339,7 +339,7 @@ impl Driver {
             if state.machine.is_closed() {
                 return self.finish(&link, state, cx);
             }
-            if state.machine.wants_shutdown() && !state.shut_down {
+            if state.machine.lifecycle().wants_shutdown() && !state.shut_down {
                 state.shut_down = true;
                 link.socket.shut_down_write();
             }
@@ -348,7 +348,7 @@ impl Driver {
                 continue;
             }
             if self.pending.as_ref().is_some_and(|pending| pending.keeps()) && self.orb.is_closing() {
-                let told = state.machine.is_draining();
+                let told = state.machine.lifecycle().is_draining();
                 drop(state);
                 self.reject_held(told);
                 state = self.queue_replies(&link, link.lock());

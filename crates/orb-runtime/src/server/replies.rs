@@ -32,7 +32,7 @@ impl Driver {
                 return self.queue_large_reply(link, state, token, encoder);
             }
             state.machine.send_reply(token, &mut encoder);
-            if state.machine.is_worth_a_write() {
+            if state.machine.output().is_worth_a_write() {
                 (state, _) = link.flush(state);
             }
         }
@@ -58,7 +58,7 @@ impl Driver {
             Ok(()) => state.machine.send_reply(token, &mut encoder),
             Err(exception) => state.machine.refuse_reply(token, encoder.version(), &exception),
         }
-        if state.machine.is_worth_a_write() {
+        if state.machine.output().is_worth_a_write() {
             (state, _) = link.flush(state);
         }
         if self.orb.pool().is_crowded() {

@@ -113,7 +113,7 @@ impl Side {
         if !self.closed {
             moved |= self.write(&mut peer.wire, cut, now);
         }
-        if (self.closed || self.conn.wants_shutdown()) && !self.shut {
+        if (self.closed || self.conn.lifecycle().wants_shutdown()) && !self.shut {
             self.shut = true;
             peer.eof = true;
             moved = true;

@@ -81,7 +81,7 @@ pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usi
         pair.server.conn.lend(token, loan, pair.now).unwrap();
         loop {
             let before = pair.server.read;
-            match pair.server.conn.take_loan() {
+            match pair.server.conn.input_mut().take_loan() {
                 Returned::Loan(loan) => {
                     let (octets, filled, failed) = loan.end::<Vec<u8>>().unwrap();
                     assert!(failed.is_none());
@@ -90,7 +90,7 @@ pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usi
                 }
                 Returned::Pending => {
                     pair.wait(Duration::from_millis(1));
-                    if pair.server.read == before && !pair.server.conn.has_chunk() {
+                    if pair.server.read == before && !pair.server.conn.input().has_chunk() {
                         return (come, Chunk::Pending);
                     }
                 }
@@ -104,7 +104,7 @@ pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usi
 pub fn placed(pair: &mut Pair, request: &IncomingRequest, block: usize, len: usize) -> Vec<u8> {
     let mut octets = request.arguments().rest().to_vec();
     let left = len - octets.len();
-    pair.server.conn.open_stream(request.token(), left as u64);
+    pair.server.conn.input_mut().open_stream(request.token(), left as u64);
     let (rest, end) = place(pair, request, block, left);
     assert_eq!(end, Chunk::End);
     octets.extend(rest);
