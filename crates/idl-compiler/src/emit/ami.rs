@@ -18,171 +18,167 @@ impl Cx<'_> {
     pub(super) fn has_handler(&self, id: DefId) -> bool {
         let is_plain = |kind: &DefKind| matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain);
         is_plain(&self.model.def(id).kind)
-            && self.external.emitted(id)
+            && self.paths.external.emitted(id)
             && self.options.handles(self.model, id)
     }
+}
 
-    /// Emits the trait of the handler, and the methods of the reference that take a handler.
-    pub(super) fn handlers(&self, depth: usize, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
-        if !self.has_handler(def.id) {
-            return None;
-        }
-        let (handler, senders) = (self.handler_trait(depth, def), self.senders(depth, def, lineage));
-        Some(quote!(#handler #senders))
+/// Emits the trait of the handler, and the methods of the reference that take a handler.
+pub(super) fn handlers(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
+    if !cx.has_handler(def.id) {
+        return None;
     }
+    let (handler, senders) = (handler_trait(cx, depth, def), senders(cx, depth, def, lineage));
+    Some(quote!(#handler #senders))
+}
 
-    fn handler_path(&self, depth: usize, id: DefId) -> TokenStream {
-        self.path(depth, id, &self.names[id].handler)
-    }
-
-    fn handler_trait(&self, depth: usize, def: &Def) -> TokenStream {
-        let item = self.names[def.id].handler.at(self.model.rust_span(def.span));
-        let first = format!(
-            " Takes the replies of interface `{}` (`{}`): what implements it goes to the `sendc_` methods of `{}`.",
-            self.model.scoped_name(def.id),
-            def.repository_id,
-            self.names[def.id].reference.as_str(),
-        );
-        let bases = self.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
-        let supers = bases.iter().filter(|base| self.has_handler(**base));
-        let supers = supers.map(|base| self.handler_path(depth, *base));
-        let nothing = quote!(impl ::core::future::Future<Output = ()> + ::core::marker::Send);
-        let methods = self.replies(def.id).into_iter().map(|(method, reply, excep)| {
-            let result = self.result_type(depth, method);
-            let result = (!method.results.is_empty()).then(|| quote!(result: #result));
-            let error = self.error_type(depth, method);
-            let done = format!(" `{}` is done.", method.wire);
-            let failed = format!(" `{}` failed: what was raised, or why there is no reply.", method.wire);
-            quote! {
-                #[doc = #done]
-                fn #reply(&self, #result) -> #nothing;
-
-                #[doc = #failed]
-                fn #excep(&self, exception: #error) -> #nothing;
-            }
-        });
+fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let item = cx.paths.names[def.id].handler.at(cx.model.rust_span(def.span));
+    let first = format!(
+        " Takes the replies of interface `{}` (`{}`): what implements it goes to the `sendc_` methods of `{}`.",
+        cx.model.scoped_name(def.id),
+        def.repository_id,
+        cx.paths.names[def.id].reference.as_str(),
+    );
+    let bases = cx.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
+    let supers = bases.iter().filter(|base| cx.has_handler(**base));
+    let supers = supers.map(|base| cx.paths.handler_path(depth, *base));
+    let nothing = quote!(impl ::core::future::Future<Output = ()> + ::core::marker::Send);
+    let methods = replies(cx, def.id).into_iter().map(|(method, reply, excep)| {
+        let result = cx.result_type(depth, method);
+        let result = (!method.results.is_empty()).then(|| quote!(result: #result));
+        let error = cx.error_type(depth, method);
+        let done = format!(" `{}` is done.", method.wire);
+        let failed = format!(" `{}` failed: what was raised, or why there is no reply.", method.wire);
         quote! {
-            #[doc = #first]
-            pub trait #item: #(#supers +)* ::core::marker::Send + ::core::marker::Sync + 'static {
-                #(#methods)*
+            #[doc = #done]
+            fn #reply(&self, #result) -> #nothing;
+
+            #[doc = #failed]
+            fn #excep(&self, exception: #error) -> #nothing;
+        }
+    });
+    quote! {
+        #[doc = #first]
+        pub trait #item: #(#supers +)* ::core::marker::Send + ::core::marker::Sync + 'static {
+            #(#methods)*
+        }
+    }
+}
+
+/// Returns the methods with replies that an interface declares, with the names of both methods of its
+/// handler.
+fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName)> {
+    let mut lineage = cx.model.all_bases(id);
+    lineage.push(id);
+    let all = || lineage.iter().flat_map(|owner| &cx.methods[owner]).filter(|method| !method.oneway);
+    // Names in the IDL have priority. Names of attributes and exceptions are changed if they clash.
+    let is_get = |method: &Method| method.wire.starts_with("_get_");
+    let mut taken: HashSet<String> =
+        all().filter(|method| !is_get(method)).map(|method| method.name.as_str().to_owned()).collect();
+    let mut names = Vec::new();
+    for method in all() {
+        let stem = method.name.as_str();
+        let reply = if is_get(method) { free(&mut taken, "get_", stem, "") } else { stem.to_owned() };
+        names.push((method, reply));
+    }
+    let with_exceptions = names.into_iter().map(|(method, reply)| {
+        let excep = free(&mut taken, "", &reply, "_excep");
+        (method, RustName::verbatim(&reply), RustName::verbatim(&excep))
+    });
+    with_exceptions.filter(|(method, ..)| method.owner == id).collect()
+}
+
+/// Emits the `sendc_` methods of the reference, for its own and all inherited operations.
+fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    let v1 = &cx.v1;
+    let path = cx.paths.reference(depth, def.id);
+    let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
+    let mut taken: HashSet<String> = methods.map(|method| method.name.as_str().to_owned()).collect();
+    let mut senders = Vec::new();
+    for owner in lineage.iter().filter(|owner| cx.has_handler(**owner)) {
+        let handler = cx.paths.handler_path(depth, *owner);
+        for (method, reply, excep) in replies(cx, *owner) {
+            let stem = match method.wire.starts_with("_get_") {
+                true => format!("get_{}", method.name.as_str()),
+                false => method.name.as_str().to_owned(),
+            };
+            let name = RustName::verbatim(&free(&mut taken, "sendc_", &stem, "")).at(method.span);
+            let mut to = RustName::verbatim("handler");
+            while method.arguments().contains(&to) {
+                to = to.underscored();
             }
-        }
-    }
-
-    /// Returns the methods with replies that an interface declares, with the names of both methods of its
-    /// handler.
-    fn replies(&self, id: DefId) -> Vec<(&Method, RustName, RustName)> {
-        let mut lineage = self.model.all_bases(id);
-        lineage.push(id);
-        let all = || lineage.iter().flat_map(|owner| &self.methods[owner]).filter(|method| !method.oneway);
-        // Names in the IDL have priority. Names of attributes and exceptions are changed if they clash.
-        let is_get = |method: &Method| method.wire.starts_with("_get_");
-        let mut taken: HashSet<String> =
-            all().filter(|method| !is_get(method)).map(|method| method.name.as_str().to_owned()).collect();
-        let mut names = Vec::new();
-        for method in all() {
-            let stem = method.name.as_str();
-            let reply = if is_get(method) { free(&mut taken, "get_", stem, "") } else { stem.to_owned() };
-            names.push((method, reply));
-        }
-        let with_exceptions = names.into_iter().map(|(method, reply)| {
-            let excep = free(&mut taken, "", &reply, "_excep");
-            (method, RustName::verbatim(&reply), RustName::verbatim(&excep))
-        });
-        with_exceptions.filter(|(method, ..)| method.owner == id).collect()
-    }
-
-    /// Emits the `sendc_` methods of the reference, for its own and all inherited operations.
-    fn senders(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let v1 = &self.v1;
-        let path = self.reference(depth, def.id);
-        let methods = lineage.iter().flat_map(|owner| &self.methods[owner]);
-        let mut taken: HashSet<String> = methods.map(|method| method.name.as_str().to_owned()).collect();
-        let mut senders = Vec::new();
-        for owner in lineage.iter().filter(|owner| self.has_handler(**owner)) {
-            let handler = self.handler_path(depth, *owner);
-            for (method, reply, excep) in self.replies(*owner) {
-                let stem = match method.wire.starts_with("_get_") {
-                    true => format!("get_{}", method.name.as_str()),
-                    false => method.name.as_str().to_owned(),
-                };
-                let name = RustName::verbatim(&free(&mut taken, "sendc_", &stem, "")).at(method.span);
-                let mut to = RustName::verbatim("handler");
-                while method.arguments().contains(&to) {
-                    to = to.underscored();
-                }
-                let parameters = self.parameters(depth, method, Side::Client);
-                let wide = self.wide_lifetime(method);
-                let (owned, sent): (Vec<_>, Vec<_>) = method.sent().map(|param| self.kept(param)).unzip();
-                let context = method.context_name();
-                let kept_context =
-                    context.as_ref().map(|name| quote!(let #name = ::core::clone::Clone::clone(#name);));
-                let sent = sent.into_iter().chain(context.map(|name| quote!(&#name)));
-                let hidden = self.hidden_path(depth, method.owner);
-                let function = method.call_name();
-                let (bound, given) = match method.results.is_empty() {
-                    true => (quote!(()), quote!()),
-                    false => (quote!(__zorb_result), quote!(__zorb_result)),
-                };
-                let doc = format!(
-                    " Sends `{}` and returns: the reply goes to `{to}`, in a task of the current runtime.",
-                    method.wire
-                );
-                senders.push(quote! {
-                    #[doc = #doc]
-                    ///
-                    /// # Errors
-                    /// INITIALIZE outside of a tokio runtime. All else goes to the handler.
-                    pub fn #name<#wide __ZorbHandler: #handler>(
-                        &self,
-                        #to: &::std::sync::Arc<__ZorbHandler>,
-                        #(#parameters),*
-                    ) -> ::core::result::Result<(), #v1::SystemException> {
-                        let __zorb_object = ::core::clone::Clone::clone(&self.object);
-                        let __zorb_handler = ::core::clone::Clone::clone(#to);
-                        #(#owned)*
-                        #kept_context
-                        #v1::sendc(
-                            async move { #hidden::#function(&__zorb_object, #(#sent),*).await },
-                            move |__zorb_reply| async move {
-                                match __zorb_reply {
-                                    ::core::result::Result::Ok(#bound) => {
-                                        #handler::#reply(&*__zorb_handler, #given).await
-                                    }
-                                    ::core::result::Result::Err(__zorb_x) => {
-                                        #handler::#excep(&*__zorb_handler, __zorb_x).await
-                                    }
+            let parameters = cx.parameters(depth, method, Side::Client);
+            let wide = cx.wide_lifetime(method);
+            let (owned, sent): (Vec<_>, Vec<_>) = method.sent().map(|param| kept(cx, param)).unzip();
+            let context = method.context_name();
+            let kept_context =
+                context.as_ref().map(|name| quote!(let #name = ::core::clone::Clone::clone(#name);));
+            let sent = sent.into_iter().chain(context.map(|name| quote!(&#name)));
+            let hidden = cx.paths.hidden_path(depth, method.owner);
+            let function = method.call_name();
+            let (bound, given) = match method.results.is_empty() {
+                true => (quote!(()), quote!()),
+                false => (quote!(__zorb_result), quote!(__zorb_result)),
+            };
+            let doc = format!(
+                " Sends `{}` and returns: the reply goes to `{to}`, in a task of the current runtime.",
+                method.wire
+            );
+            senders.push(quote! {
+                #[doc = #doc]
+                ///
+                /// # Errors
+                /// INITIALIZE outside of a tokio runtime. All else goes to the handler.
+                pub fn #name<#wide __ZorbHandler: #handler>(
+                    &self,
+                    #to: &::std::sync::Arc<__ZorbHandler>,
+                    #(#parameters),*
+                ) -> ::core::result::Result<(), #v1::SystemException> {
+                    let __zorb_object = ::core::clone::Clone::clone(&self.object);
+                    let __zorb_handler = ::core::clone::Clone::clone(#to);
+                    #(#owned)*
+                    #kept_context
+                    #v1::sendc(
+                        async move { #hidden::#function(&__zorb_object, #(#sent),*).await },
+                        move |__zorb_reply| async move {
+                            match __zorb_reply {
+                                ::core::result::Result::Ok(#bound) => {
+                                    #handler::#reply(&*__zorb_handler, #given).await
                                 }
-                            },
-                        )
-                    }
-                });
-            }
+                                ::core::result::Result::Err(__zorb_x) => {
+                                    #handler::#excep(&*__zorb_handler, __zorb_x).await
+                                }
+                            }
+                        },
+                    )
+                }
+            });
         }
-        quote!(impl #path { #(#senders)* })
     }
+    quote!(impl #path { #(#senders)* })
+}
 
-    /// Returns the statement that converts an argument to an owned one, and the expression that passes it on.
-    fn kept(&self, param: &Parameter) -> (TokenStream, TokenStream) {
-        let v1 = &self.v1;
-        let name = &param.name;
-        let form = self.passing(param.ty).form;
-        if form == Form::WStr && !param.is_inout() {
-            let owned = quote!(#v1::WStr::to_wstring(::core::convert::Into::into(#name)));
-            return (quote!(let #name = #owned;), quote!(#name.as_wstr()));
-        }
-        if param.stream || self.converts(param.ty, param.is_inout()) {
-            return (quote!(let #name = ::core::convert::Into::into(#name);), quote!(#name));
-        }
-        if param.is_inout() {
-            return (quote!(), quote!(#name));
-        }
-        match form {
-            Form::Value | Form::Shared | Form::Reference | Form::WStr => (quote!(), quote!(#name)),
-            Form::Boxed => (quote!(let #name = #v1::boxed_array(#name);), quote!(&*#name)),
-            Form::Str | Form::Slice | Form::Borrow => {
-                (quote!(let #name = ::std::borrow::ToOwned::to_owned(#name);), quote!(&#name))
-            }
+/// Returns the statement that converts an argument to an owned one, and the expression that passes it on.
+fn kept(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) {
+    let v1 = &cx.v1;
+    let name = &param.name;
+    let form = cx.mapping.passing(param.ty).form;
+    if form == Form::WStr && !param.is_inout() {
+        let owned = quote!(#v1::WStr::to_wstring(::core::convert::Into::into(#name)));
+        return (quote!(let #name = #owned;), quote!(#name.as_wstr()));
+    }
+    if param.stream || cx.mapping.converts(param.ty, param.is_inout()) {
+        return (quote!(let #name = ::core::convert::Into::into(#name);), quote!(#name));
+    }
+    if param.is_inout() {
+        return (quote!(), quote!(#name));
+    }
+    match form {
+        Form::Value | Form::Shared | Form::Reference | Form::WStr => (quote!(), quote!(#name)),
+        Form::Boxed => (quote!(let #name = #v1::boxed_array(#name);), quote!(&*#name)),
+        Form::Str | Form::Slice | Form::Borrow => {
+            (quote!(let #name = ::std::borrow::ToOwned::to_owned(#name);), quote!(&#name))
         }
     }
 }

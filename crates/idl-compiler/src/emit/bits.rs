@@ -1,12 +1,12 @@
 //! `bitset` and `bitmask`: integers whose bits have names.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::Cx;
 use super::docs::doc;
 use super::hybrid::Traits;
-use crate::model::{Bitmask, Bitset, Def, Primitive};
+use super::{Cx, structs};
+use crate::model::{BitField, Bitmask, Bitset, Def, Primitive};
 
 /// Traits that both implement.
 const HAS: &[&str] = &["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
@@ -28,370 +28,361 @@ fn always_derived() -> TokenStream {
     }
 }
 
-impl Cx<'_> {
-    /// Emits a bitmask: a set of flags.
-    pub(super) fn bitmask(&self, depth: usize, def: &Def, body: &Bitmask) -> TokenStream {
-        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
-        let path = self.item(depth, def.id);
-        let holder = self.primitive(self.model.bits(def.id));
-        let docs = self.item_docs(def, "bitmask");
-        let flags: Vec<_> = (body.flags.iter().zip(&self.names[def.id].members))
-            .map(|(flag, name)| {
-                let value = Literal::u64_unsuffixed(1 << flag.position);
-                let docs = doc(&flag.docs, &format!("Flag `{}`: bit {}.", flag.name, flag.position));
-                (name.at(self.model.rust_span(flag.span)), value, docs)
-            })
-            .collect();
-        let all = Literal::u64_unsuffixed(body.flags.iter().fold(0, |all, flag| all | 1 << flag.position));
-        let constants =
-            flags.iter().map(|(name, value, docs)| quote!(#docs pub const #name: Self = Self(#value);));
-        let shown = flags.iter().map(|(name, ..)| {
-            let text = name.to_string();
-            quote! {
-                if __zorb_rest & Self::#name.0 != 0 {
-                    __zorb_f.write_str(__zorb_bar)?;
-                    __zorb_f.write_str(#text)?;
-                    __zorb_bar = " | ";
-                    __zorb_rest &= !Self::#name.0;
-                }
-            }
-        });
-        let operators =
-            [("BitOr", "bitor", quote!(|)), ("BitAnd", "bitand", quote!(&)), ("BitXor", "bitxor", quote!(^))];
-        let operators = operators.into_iter().map(|(name, method, operator)| {
-            let (with, with_method) = (format_ident!("{name}Assign"), format_ident!("{method}_assign"));
-            let (name, method) = (format_ident!("{name}"), format_ident!("{method}"));
-            quote! {
-                impl ::core::ops::#name for #path {
-                    type Output = Self;
-
-                    fn #method(self, __zorb_other: Self) -> Self {
-                        Self(self.0 #operator __zorb_other.0)
-                    }
-                }
-
-                impl ::core::ops::#with for #path {
-                    fn #with_method(&mut self, __zorb_other: Self) {
-                        *self = *self #operator __zorb_other;
-                    }
-                }
-            }
-        });
-        let (derives, more) = (always_derived(), self.derives(depth, def, HAS));
-        let cdr = self.cdr_as_integer(&path, self.model.bits(def.id));
+/// Emits a bitmask: a set of flags.
+pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> TokenStream {
+    let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
+    let path = cx.paths.item(depth, def.id);
+    let holder = cx.primitive(cx.model.bits(def.id));
+    let docs = cx.item_docs(def, "bitmask");
+    let flags: Vec<_> = (body.flags.iter().zip(&cx.paths.names[def.id].members))
+        .map(|(flag, name)| {
+            let value = Literal::u64_unsuffixed(1 << flag.position);
+            let docs = doc(&flag.docs, &format!("Flag `{}`: bit {}.", flag.name, flag.position));
+            (name.at(cx.model.rust_span(flag.span)), value, docs)
+        })
+        .collect();
+    let all = Literal::u64_unsuffixed(body.flags.iter().fold(0, |all, flag| all | 1 << flag.position));
+    let constants =
+        flags.iter().map(|(name, value, docs)| quote!(#docs pub const #name: Self = Self(#value);));
+    let shown = flags.iter().map(|(name, ..)| {
+        let text = name.to_string();
         quote! {
-            #docs
-            #derives
-            #more
-            pub struct #item(#holder);
-
-            impl #path {
-                #(#constants)*
-
-                /// No flag.
-                pub const fn empty() -> Self {
-                    Self(0)
-                }
-
-                /// All flags that the IDL names.
-                pub const fn all() -> Self {
-                    Self(#all)
-                }
-
-                /// The flags of these bits; bits that the IDL does not name are kept.
-                pub const fn from_bits(bits: #holder) -> Self {
-                    Self(bits)
-                }
-
-                /// The bits.
-                pub const fn bits(self) -> #holder {
-                    self.0
-                }
-
-                /// Whether there is no flag.
-                pub const fn is_empty(self) -> ::core::primitive::bool {
-                    self.0 == 0
-                }
-
-                /// Whether all flags of the other are here.
-                pub const fn contains(self, other: Self) -> ::core::primitive::bool {
-                    self.0 & other.0 == other.0
-                }
-
-                /// Whether some flag of the other is here.
-                pub const fn intersects(self, other: Self) -> ::core::primitive::bool {
-                    self.0 & other.0 != 0
-                }
-
-                /// The flags of both.
-                pub const fn union(self, other: Self) -> Self {
-                    Self(self.0 | other.0)
-                }
-
-                /// The flags without those of the other.
-                pub const fn difference(self, other: Self) -> Self {
-                    Self(self.0 & !other.0)
-                }
-
-                /// Adds the flags of the other.
-                pub fn insert(&mut self, other: Self) {
-                    self.0 |= other.0;
-                }
-
-                /// Takes the flags of the other away.
-                pub fn remove(&mut self, other: Self) {
-                    self.0 &= !other.0;
-                }
+            if __zorb_rest & Self::#name.0 != 0 {
+                __zorb_f.write_str(__zorb_bar)?;
+                __zorb_f.write_str(#text)?;
+                __zorb_bar = " | ";
+                __zorb_rest &= !Self::#name.0;
             }
-
-            #(#operators)*
-
-            impl ::core::ops::Not for #path {
+        }
+    });
+    let operators =
+        [("BitOr", "bitor", quote!(|)), ("BitAnd", "bitand", quote!(&)), ("BitXor", "bitxor", quote!(^))];
+    let operators = operators.into_iter().map(|(name, method, operator)| {
+        let (with, with_method) = (format_ident!("{name}Assign"), format_ident!("{method}_assign"));
+        let (name, method) = (format_ident!("{name}"), format_ident!("{method}"));
+        quote! {
+            impl ::core::ops::#name for #path {
                 type Output = Self;
 
-                /// All flags that the IDL names, without these.
-                fn not(self) -> Self {
-                    Self(!self.0) & Self::all()
+                fn #method(self, __zorb_other: Self) -> Self {
+                    Self(self.0 #operator __zorb_other.0)
                 }
             }
 
-            impl ::core::iter::FromIterator<#path> for #path {
-                fn from_iter<S: ::core::iter::IntoIterator<Item = Self>>(__zorb_flags: S) -> Self {
-                    ::core::iter::Iterator::fold(
-                        ::core::iter::IntoIterator::into_iter(__zorb_flags),
-                        Self::empty(),
-                        Self::union,
-                    )
+            impl ::core::ops::#with for #path {
+                fn #with_method(&mut self, __zorb_other: Self) {
+                    *self = *self #operator __zorb_other;
                 }
             }
-
-            impl ::core::fmt::Debug for #path {
-                /// The names of the flags, then the bits that have none.
-                fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    let (mut __zorb_bar, mut __zorb_rest) = ("", self.0);
-                    #(#shown)*
-                    if __zorb_rest != 0 || self.0 == 0 {
-                        __zorb_f.write_str(__zorb_bar)?;
-                        ::core::fmt::LowerHex::fmt(&__zorb_rest, __zorb_f)?;
-                    }
-                    ::core::result::Result::Ok(())
-                }
-            }
-
-            #cdr
         }
+    });
+    let (derives, more) = (always_derived(), cx.derives(depth, def, HAS));
+    let cdr = cdr_as_integer(cx, &path, cx.model.bits(def.id));
+    quote! {
+        #docs
+        #derives
+        #more
+        pub struct #item(#holder);
+
+        impl #path {
+            #(#constants)*
+
+            /// No flag.
+            pub const fn empty() -> Self {
+                Self(0)
+            }
+
+            /// All flags that the IDL names.
+            pub const fn all() -> Self {
+                Self(#all)
+            }
+
+            /// The flags of these bits; bits that the IDL does not name are kept.
+            pub const fn from_bits(bits: #holder) -> Self {
+                Self(bits)
+            }
+
+            /// The bits.
+            pub const fn bits(self) -> #holder {
+                self.0
+            }
+
+            /// Whether there is no flag.
+            pub const fn is_empty(self) -> ::core::primitive::bool {
+                self.0 == 0
+            }
+
+            /// Whether all flags of the other are here.
+            pub const fn contains(self, other: Self) -> ::core::primitive::bool {
+                self.0 & other.0 == other.0
+            }
+
+            /// Whether some flag of the other is here.
+            pub const fn intersects(self, other: Self) -> ::core::primitive::bool {
+                self.0 & other.0 != 0
+            }
+
+            /// The flags of both.
+            pub const fn union(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+
+            /// The flags without those of the other.
+            pub const fn difference(self, other: Self) -> Self {
+                Self(self.0 & !other.0)
+            }
+
+            /// Adds the flags of the other.
+            pub fn insert(&mut self, other: Self) {
+                self.0 |= other.0;
+            }
+
+            /// Takes the flags of the other away.
+            pub fn remove(&mut self, other: Self) {
+                self.0 &= !other.0;
+            }
+        }
+
+        #(#operators)*
+
+        impl ::core::ops::Not for #path {
+            type Output = Self;
+
+            /// All flags that the IDL names, without these.
+            fn not(self) -> Self {
+                Self(!self.0) & Self::all()
+            }
+        }
+
+        impl ::core::iter::FromIterator<#path> for #path {
+            fn from_iter<S: ::core::iter::IntoIterator<Item = Self>>(__zorb_flags: S) -> Self {
+                ::core::iter::Iterator::fold(
+                    ::core::iter::IntoIterator::into_iter(__zorb_flags),
+                    Self::empty(),
+                    Self::union,
+                )
+            }
+        }
+
+        impl ::core::fmt::Debug for #path {
+            /// The names of the flags, then the bits that have none.
+            fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let (mut __zorb_bar, mut __zorb_rest) = ("", self.0);
+                #(#shown)*
+                if __zorb_rest != 0 || self.0 == 0 {
+                    __zorb_f.write_str(__zorb_bar)?;
+                    ::core::fmt::LowerHex::fmt(&__zorb_rest, __zorb_f)?;
+                }
+                ::core::result::Result::Ok(())
+            }
+        }
+
+        #cdr
     }
+}
 
-    /// Emits a bitset: numbers that share an integer.
-    pub(super) fn bitset(&self, depth: usize, def: &Def, body: &Bitset) -> TokenStream {
-        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
-        let path = self.item(depth, def.id);
-        let bits = self.model.bits(def.id);
-        let holder = self.primitive(bits);
-        let docs = self.item_docs(def, "bitset");
-        let (mut shift, mut used) = (0, 0);
-        let (mut accessors, mut shown) = (Vec::new(), Vec::new());
-        for (field, name) in self.bit_fields(def) {
-            let width = u32::from(field.width);
-            if let Some(name) = name {
-                used |= (u64::MAX >> (64 - width)) << shift;
-                accessors.push(self.accessors(field, &name, bits, shift));
-                let text = name.to_string();
-                let text = text.strip_prefix("r#").unwrap_or(&text);
-                shown.push(quote!(.field(#text, &self.#name())));
-            }
-            shift += width;
-        }
-        let kept = match used.count_ones() as usize == 8 * bits.size() {
-            true => quote!(bits),
-            false => {
-                let used = Literal::u64_unsuffixed(used);
-                quote!(bits & #used)
-            }
-        };
-        let to_base = body.base.map(|base| {
-            let of = self.item(depth, base);
-            let low = self.cast(quote!(__zorb_bits.0), bits, self.model.bits(base));
-            quote! {
-                impl ::core::convert::From<#path> for #of {
-                    /// The fields of the base.
-                    fn from(__zorb_bits: #path) -> Self {
-                        Self::from_bits(#low)
-                    }
-                }
-            }
-        });
-        let text = self.names[def.id].item.to_string();
-        let (derives, more) = (always_derived(), self.derives(depth, def, HAS));
-        let cdr = self.cdr_as_integer(&path, bits);
-        quote! {
-            #docs
-            #derives
-            #more
-            pub struct #item(#holder);
-
-            impl #path {
-                /// The fields in these bits; bits of no field are left out.
-                pub const fn from_bits(bits: #holder) -> Self {
-                    Self(#kept)
-                }
-
-                /// The bits, those of no field being 0.
-                pub const fn bits(self) -> #holder {
-                    self.0
-                }
-
-                #(#accessors)*
-            }
-
-            #to_base
-
-            impl ::core::fmt::Debug for #path {
-                fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    __zorb_f.debug_struct(#text) #(#shown)* .finish()
-                }
-            }
-
-            #cdr
-        }
-    }
-
-    /// Returns all fields of a bitset, those of its bases first, with their names.
-    fn bit_fields(&self, def: &Def) -> Vec<(&crate::model::BitField, Option<proc_macro2::Ident>)> {
-        let base = |id| self.model.bitset(id).and_then(|body| body.base);
-        let mut owners: Vec<_> = std::iter::successors(Some(def.id), |id| base(*id)).collect();
-        owners.reverse();
-        let mut fields = Vec::new();
-        for owner in owners {
-            let Some(body) = self.model.bitset(owner) else { continue };
-            let mut names = self.names[owner].members.iter();
-            for field in &body.fields {
-                let name = field.name.as_ref().and_then(|_| names.next());
-                fields.push((field, name.map(|name| name.at(self.model.rust_span(field.span)))));
-            }
-        }
-        fields
-    }
-
-    /// Emits the methods that read, replace and set a field.
-    fn accessors(
-        &self,
-        field: &crate::model::BitField,
-        name: &proc_macro2::Ident,
-        bits: Primitive,
-        shift: u32,
-    ) -> TokenStream {
-        let v1 = &self.v1;
-        let stem = name.to_string();
-        let stem = stem.strip_prefix("r#").unwrap_or(&stem);
-        let (with, set) = (format_ident!("with_{stem}"), format_ident!("set_{stem}"));
-        let ty = self.primitive(field.ty);
+/// Emits a bitset: numbers that share an integer.
+pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> TokenStream {
+    let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
+    let path = cx.paths.item(depth, def.id);
+    let bits = cx.model.bits(def.id);
+    let holder = cx.primitive(bits);
+    let docs = cx.item_docs(def, "bitset");
+    let (mut shift, mut used) = (0, 0);
+    let (mut accessors, mut shown) = (Vec::new(), Vec::new());
+    for (field, name) in bit_fields(cx, def) {
         let width = u32::from(field.width);
-        let all = self.cast(quote!(self.0), bits, Primitive::ULongLong);
-        let (shift, width_literal) = (Literal::u32_unsuffixed(shift), Literal::u32_unsuffixed(width));
-        let place = quote!(#all, #shift, #width_literal);
-        let signed = field.ty.integer_range().is_some_and(|(least, _)| least < 0);
-        let carrier = if signed { Primitive::LongLong } else { Primitive::ULongLong };
-        let get = match (field.ty, signed) {
-            (Primitive::Boolean, _) => quote!(#v1::bit_field(#place) != 0),
-            (ty, true) => self.cast(quote!(#v1::signed_bit_field(#place)), carrier, ty),
-            (ty, false) => self.cast(quote!(#v1::bit_field(#place)), carrier, ty),
-        };
-        let value = match field.ty {
-            Primitive::Boolean => quote!(value as ::core::primitive::u64),
-            ty => self.cast(quote!(value), ty, carrier),
-        };
-        let fits = field.ty == Primitive::Boolean || field.ty.size() * 8 == usize::from(field.width);
-        let name_in_idl = field.name.as_deref().unwrap_or_default();
-        let docs =
-            doc(&field.docs, &format!("Field `{name_in_idl}`: {width} bits, IDL `{}`.", field.ty.idl_name()));
-        let (with_docs, set_docs) =
-            (format!("The same with another value of `{name_in_idl}`."), format!("Sets `{name_in_idl}`."));
-        let low = |expression| self.cast(expression, Primitive::ULongLong, bits);
-        if fits {
-            let value = if signed { quote!((#value) as ::core::primitive::u64) } else { value };
-            let replaced = low(quote!(#v1::replace_bit_field(#place, #value)));
-            return quote! {
-                #docs
-                pub const fn #name(self) -> #ty {
-                    #get
-                }
-
-                #[doc = #with_docs]
-                pub const fn #with(self, value: #ty) -> Self {
-                    Self(#replaced)
-                }
-
-                #[doc = #set_docs]
-                pub fn #set(&mut self, value: #ty) {
-                    *self = self.#with(value);
-                }
-            };
+        if let Some(name) = name {
+            used |= (u64::MAX >> (64 - width)) << shift;
+            accessors.push(field_accessors(cx, field, &name, bits, shift));
+            let text = name.to_string();
+            let text = text.strip_prefix("r#").unwrap_or(&text);
+            shown.push(quote!(.field(#text, &self.#name())));
         }
-        let function = if signed { quote!(with_signed_bit_field) } else { quote!(with_bit_field) };
-        let new_bits = low(quote!(__zorb_bits));
+        shift += width;
+    }
+    let kept = match used.count_ones() as usize == 8 * bits.size() {
+        true => quote!(bits),
+        false => {
+            let used = Literal::u64_unsuffixed(used);
+            quote!(bits & #used)
+        }
+    };
+    let to_base = body.base.map(|base| {
+        let of = cx.paths.item(depth, base);
+        let low = cast(cx, quote!(__zorb_bits.0), bits, cx.model.bits(base));
         quote! {
+            impl ::core::convert::From<#path> for #of {
+                /// The fields of the base.
+                fn from(__zorb_bits: #path) -> Self {
+                    Self::from_bits(#low)
+                }
+            }
+        }
+    });
+    let text = cx.paths.names[def.id].item.to_string();
+    let (derives, more) = (always_derived(), cx.derives(depth, def, HAS));
+    let cdr = cdr_as_integer(cx, &path, bits);
+    quote! {
+        #docs
+        #derives
+        #more
+        pub struct #item(#holder);
+
+        impl #path {
+            /// The fields in these bits; bits of no field are left out.
+            pub const fn from_bits(bits: #holder) -> Self {
+                Self(#kept)
+            }
+
+            /// The bits, those of no field being 0.
+            pub const fn bits(self) -> #holder {
+                self.0
+            }
+
+            #(#accessors)*
+        }
+
+        #to_base
+
+        impl ::core::fmt::Debug for #path {
+            fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                __zorb_f.debug_struct(#text) #(#shown)* .finish()
+            }
+        }
+
+        #cdr
+    }
+}
+
+/// Returns all fields of a bitset, those of its bases first, with their names.
+fn bit_fields<'c>(cx: &'c Cx<'_>, def: &Def) -> Vec<(&'c BitField, Option<Ident>)> {
+    let base = |id| cx.model.bitset(id).and_then(|body| body.base);
+    let mut owners: Vec<_> = std::iter::successors(Some(def.id), |id| base(*id)).collect();
+    owners.reverse();
+    let mut fields = Vec::new();
+    for owner in owners {
+        let Some(body) = cx.model.bitset(owner) else { continue };
+        let mut names = cx.paths.names[owner].members.iter();
+        for field in &body.fields {
+            let name = field.name.as_ref().and_then(|_| names.next());
+            fields.push((field, name.map(|name| name.at(cx.model.rust_span(field.span)))));
+        }
+    }
+    fields
+}
+
+/// Emits the methods that read, replace and set a field.
+fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive, shift: u32) -> TokenStream {
+    let v1 = &cx.v1;
+    let stem = name.to_string();
+    let stem = stem.strip_prefix("r#").unwrap_or(&stem);
+    let (with, set) = (format_ident!("with_{stem}"), format_ident!("set_{stem}"));
+    let ty = cx.primitive(field.ty);
+    let width = u32::from(field.width);
+    let all = cast(cx, quote!(self.0), bits, Primitive::ULongLong);
+    let (shift, width_literal) = (Literal::u32_unsuffixed(shift), Literal::u32_unsuffixed(width));
+    let place = quote!(#all, #shift, #width_literal);
+    let signed = field.ty.integer_range().is_some_and(|(least, _)| least < 0);
+    let carrier = if signed { Primitive::LongLong } else { Primitive::ULongLong };
+    let get = match (field.ty, signed) {
+        (Primitive::Boolean, _) => quote!(#v1::bit_field(#place) != 0),
+        (ty, true) => cast(cx, quote!(#v1::signed_bit_field(#place)), carrier, ty),
+        (ty, false) => cast(cx, quote!(#v1::bit_field(#place)), carrier, ty),
+    };
+    let value = match field.ty {
+        Primitive::Boolean => quote!(value as ::core::primitive::u64),
+        ty => cast(cx, quote!(value), ty, carrier),
+    };
+    let fits = field.ty == Primitive::Boolean || field.ty.size() * 8 == usize::from(field.width);
+    let name_in_idl = field.name.as_deref().unwrap_or_default();
+    let docs =
+        doc(&field.docs, &format!("Field `{name_in_idl}`: {width} bits, IDL `{}`.", field.ty.idl_name()));
+    let (with_docs, set_docs) =
+        (format!("The same with another value of `{name_in_idl}`."), format!("Sets `{name_in_idl}`."));
+    let low = |expression| cast(cx, expression, Primitive::ULongLong, bits);
+    if fits {
+        let value = if signed { quote!((#value) as ::core::primitive::u64) } else { value };
+        let replaced = low(quote!(#v1::replace_bit_field(#place, #value)));
+        return quote! {
             #docs
             pub const fn #name(self) -> #ty {
                 #get
             }
 
             #[doc = #with_docs]
-            ///
-            /// # Errors
-            /// The value does not fit.
-            pub const fn #with(self, value: #ty) -> ::core::result::Result<Self, #v1::BitsError> {
-                match #v1::#function(#place, #value) {
-                    ::core::result::Result::Ok(__zorb_bits) => ::core::result::Result::Ok(Self(#new_bits)),
-                    ::core::result::Result::Err(__zorb_error) => ::core::result::Result::Err(__zorb_error),
-                }
+            pub const fn #with(self, value: #ty) -> Self {
+                Self(#replaced)
             }
 
             #[doc = #set_docs]
-            ///
-            /// # Errors
-            /// The value does not fit.
-            pub fn #set(&mut self, value: #ty) -> ::core::result::Result<(), #v1::BitsError> {
-                *self = self.#with(value)?;
-                ::core::result::Result::Ok(())
+            pub fn #set(&mut self, value: #ty) {
+                *self = self.#with(value);
+            }
+        };
+    }
+    let function = if signed { quote!(with_signed_bit_field) } else { quote!(with_bit_field) };
+    let new_bits = low(quote!(__zorb_bits));
+    quote! {
+        #docs
+        pub const fn #name(self) -> #ty {
+            #get
+        }
+
+        #[doc = #with_docs]
+        ///
+        /// # Errors
+        /// The value does not fit.
+        pub const fn #with(self, value: #ty) -> ::core::result::Result<Self, #v1::BitsError> {
+            match #v1::#function(#place, #value) {
+                ::core::result::Result::Ok(__zorb_bits) => ::core::result::Result::Ok(Self(#new_bits)),
+                ::core::result::Result::Err(__zorb_error) => ::core::result::Result::Err(__zorb_error),
             }
         }
-    }
 
-    /// Returns the cast of an integer to another type, or the expression itself if the types are equal.
-    fn cast(&self, expression: TokenStream, from: Primitive, to: Primitive) -> TokenStream {
-        let same = |p: Primitive| if p == Primitive::Octet { Primitive::UInt8 } else { p };
-        if same(from) == same(to) {
-            return expression;
+        #[doc = #set_docs]
+        ///
+        /// # Errors
+        /// The value does not fit.
+        pub fn #set(&mut self, value: #ty) -> ::core::result::Result<(), #v1::BitsError> {
+            *self = self.#with(value)?;
+            ::core::result::Result::Ok(())
         }
-        let to = self.primitive(to);
-        quote!(#expression as #to)
     }
+}
 
-    /// Emits the encoding of a type that consists of an integer.
-    fn cdr_as_integer(&self, path: &TokenStream, bits: Primitive) -> TokenStream {
-        let v1 = &self.v1;
-        let size = Literal::usize_unsuffixed(bits.size());
-        let (put, read) =
-            (format_ident!("put_u{}", 8 * bits.size()), format_ident!("read_u{}", 8 * bits.size()));
-        let traits = Traits { encode: quote!(#v1::CdrEncode), decode: quote!(#v1::CdrDecode) };
-        let cdr = self.cdr_by_layout(path, &traits);
-        quote! {
-            impl #v1::FixedLayout for #path {
-                const LAYOUT: #v1::Layout = #v1::Layout::prim(#size, #size);
+/// Returns the cast of an integer to another type, or the expression itself if the types are equal.
+fn cast(cx: &Cx<'_>, expression: TokenStream, from: Primitive, to: Primitive) -> TokenStream {
+    let same = |p: Primitive| if p == Primitive::Octet { Primitive::UInt8 } else { p };
+    if same(from) == same(to) {
+        return expression;
+    }
+    let to = cx.primitive(to);
+    quote!(#expression as #to)
+}
 
-                #[inline(always)]
-                fn put(&self, __zorb_w: &mut #v1::FixedWriter<'_>) {
-                    __zorb_w.#put(self.0);
-                }
+/// Emits the encoding of a type that consists of an integer.
+fn cdr_as_integer(cx: &Cx<'_>, path: &TokenStream, bits: Primitive) -> TokenStream {
+    let v1 = &cx.v1;
+    let size = Literal::usize_unsuffixed(bits.size());
+    let (put, read) = (format_ident!("put_u{}", 8 * bits.size()), format_ident!("read_u{}", 8 * bits.size()));
+    let traits = Traits { encode: quote!(#v1::CdrEncode), decode: quote!(#v1::CdrDecode) };
+    let cdr = structs::cdr_by_layout(cx, path, &traits);
+    quote! {
+        impl #v1::FixedLayout for #path {
+            const LAYOUT: #v1::Layout = #v1::Layout::prim(#size, #size);
 
-                #[inline(always)]
-                fn get(__zorb_r: &mut #v1::FixedReader<'_>) -> Self {
-                    Self::from_bits(__zorb_r.#read())
-                }
+            #[inline(always)]
+            fn put(&self, __zorb_w: &mut #v1::FixedWriter<'_>) {
+                __zorb_w.#put(self.0);
             }
 
-            #cdr
+            #[inline(always)]
+            fn get(__zorb_r: &mut #v1::FixedReader<'_>) -> Self {
+                Self::from_bits(__zorb_r.#read())
+            }
         }
+
+        #cdr
     }
 }

@@ -4,280 +4,277 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
 
-use super::Cx;
 use super::docs::doc_after;
 use super::method::Method;
 use super::passing::Side;
+use super::{Cx, errors};
 use crate::model::{Def, DefId};
 
-impl Cx<'_> {
-    /// Emits the inherent methods of the reference: the interface's own and all inherited ones.
-    pub(super) fn inherent_methods(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let path = self.reference(depth, def.id);
-        let methods = lineage.iter().flat_map(|owner| &self.methods[owner]).map(|method| {
-            let (docs, name) = (method.docs(), method.ident());
-            let parameters = self.parameters(depth, method, Side::Client);
-            let wide = self.wide_generics(method);
-            let output = self.output(depth, method);
-            let call = self.call(depth, def, method);
-            quote! {
-                #docs
-                pub async fn #name #wide(&self, #(#parameters),*) -> #output {
-                    #call.await
-                }
-            }
-        });
-        quote!(impl #path { #(#methods)* })
-    }
-
-    /// Emits the trait for generic client code.
-    pub(super) fn client_trait(&self, depth: usize, def: &Def) -> TokenStream {
-        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
-        let first = format!(
-            "Interface `{}` (`{}`), as clients see it.",
-            self.model.scoped_name(def.id),
-            def.repository_id
-        );
-        let docs = doc_after(&first, &def.docs);
-        let supers = self.super_traits(def, |base| self.item(depth, base));
-        let methods = self.methods[&def.id].iter().map(|method| {
-            let (docs, name) = (method.docs(), method.ident());
-            let parameters = self.parameters(depth, method, Side::Client);
-            let wide = self.wide_generics(method);
-            let future = self.future(depth, method);
-            // The whole signature has the span of the name, because rustc shows it for missing and wrong
-            // methods.
-            quote_spanned!(name.span()=> #docs fn #name #wide(&self, #(#parameters),*) -> #future;)
-        });
+/// Emits the inherent methods of the reference: the interface's own and all inherited ones.
+pub(super) fn inherent_methods(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    let path = cx.paths.reference(depth, def.id);
+    let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]).map(|method| {
+        let (docs, name) = (method.docs(), method.ident());
+        let parameters = cx.parameters(depth, method, Side::Client);
+        let wide = cx.wide_generics(method);
+        let output = cx.output(depth, method);
+        let call = call(cx, depth, def, method);
         quote! {
             #docs
-            pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync {
-                #(#methods)*
+            pub async fn #name #wide(&self, #(#parameters),*) -> #output {
+                #call.await
             }
         }
-    }
+    });
+    quote!(impl #path { #(#methods)* })
+}
 
-    /// Emits the reference type's implementations of the traits of its interface and of all its bases.
-    pub(super) fn client_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let path = self.reference(depth, def.id);
-        let impls = lineage.iter().map(|owner| {
-            let item = self.item(depth, *owner);
-            let methods = self.methods[owner].iter().map(|method| {
-                let name = &method.name;
-                let parameters = self.parameters(depth, method, Side::Client);
-                let wide = self.wide_generics(method);
-                let future = self.future(depth, method);
-                let call = self.call(depth, def, method);
-                quote!(fn #name #wide(&self, #(#parameters),*) -> #future { #call })
-            });
-            quote!(impl #item for #path { #(#methods)* })
+/// Emits the trait for generic client code.
+pub(super) fn client_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
+    let first =
+        format!("Interface `{}` (`{}`), as clients see it.", cx.model.scoped_name(def.id), def.repository_id);
+    let docs = doc_after(&first, &def.docs);
+    let supers = super_traits(cx, def, |base| cx.paths.item(depth, base));
+    let methods = cx.methods[&def.id].iter().map(|method| {
+        let (docs, name) = (method.docs(), method.ident());
+        let parameters = cx.parameters(depth, method, Side::Client);
+        let wide = cx.wide_generics(method);
+        let future = cx.future(depth, method);
+        // The whole signature has the span of the name, because rustc shows it for missing and wrong
+        // methods.
+        quote_spanned!(name.span()=> #docs fn #name #wide(&self, #(#parameters),*) -> #future;)
+    });
+    quote! {
+        #docs
+        pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync {
+            #(#methods)*
+        }
+    }
+}
+
+/// Emits the reference type's implementations of the traits of its interface and of all its bases.
+pub(super) fn client_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    let path = cx.paths.reference(depth, def.id);
+    let impls = lineage.iter().map(|owner| {
+        let item = cx.paths.item(depth, *owner);
+        let methods = cx.methods[owner].iter().map(|method| {
+            let name = &method.name;
+            let parameters = cx.parameters(depth, method, Side::Client);
+            let wide = cx.wide_generics(method);
+            let future = cx.future(depth, method);
+            let call = call(cx, depth, def, method);
+            quote!(fn #name #wide(&self, #(#parameters),*) -> #future { #call })
         });
-        quote!(#(#impls)*)
-    }
+        quote!(impl #item for #path { #(#methods)* })
+    });
+    quote!(#(#impls)*)
+}
 
-    /// Returns the bases of a trait, each followed by a plus sign.
-    pub(super) fn super_traits(&self, def: &Def, path: impl Fn(DefId) -> TokenStream) -> TokenStream {
-        let bases = self.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
-        let paths = bases.iter().map(|base| path(*base));
-        quote!(#(#paths +)*)
-    }
+/// Returns the bases of a trait, each followed by a plus sign.
+pub(super) fn super_traits(cx: &Cx<'_>, def: &Def, path: impl Fn(DefId) -> TokenStream) -> TokenStream {
+    let bases = cx.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
+    let paths = bases.iter().map(|base| path(*base));
+    quote!(#(#paths +)*)
+}
 
-    /// Returns the call of a method's call function, for the body of the method.
-    fn call(&self, depth: usize, def: &Def, method: &Method) -> TokenStream {
-        // A local object has its own calls for inherited operations too.
-        let local = self.is_local(def.id);
-        let hidden = self.hidden_path(depth, if local { def.id } else { method.owner });
-        let either = self.is_abstract(def.id);
-        let function = if either { Self::either_name(method) } else { method.call_name() };
-        let arguments = method.sent().map(|param| {
-            let name = &param.name;
-            if param.stream || self.converts(param.ty, param.is_inout()) {
-                quote!(::core::convert::Into::into(#name))
-            } else {
-                quote!(#name)
-            }
-        });
-        let arguments = arguments.chain(method.context_name().map(|context| quote!(#context)));
-        let target = match local {
-            true => quote!(&*self.object),
-            false if either => quote!(&self.held),
-            false => quote!(&self.object),
-        };
-        quote!(#hidden::#function(#target, #(#arguments),*))
-    }
-
-    /// Emits the function that makes the call: directly to a servant of the same process, or by a message.
-    pub(super) fn call_function(&self, depth: usize, index: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let function = method.call_name();
-        let parameters = self.parameters(depth, method, Side::Call);
-        let output = self.output(depth, method);
-        let wire = &method.wire;
-        let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
-        let streamed = method.params.iter().any(|param| param.stream).then(|| quote!(.streamed()));
-        let index = Literal::usize_unsuffixed(index);
-        let checks = self.bound_checks(method);
-        let named = self.named_properties(method);
-        let arguments = self.local_arguments(method);
-        let name = &method.name;
-        let encode = self.encode_arguments(depth, method);
-        // A stream is the last argument. The code that encodes the other arguments does not include it.
-        let source = method.sent().find(|param| param.stream).map(|param| &param.name);
-        let (invoke, send_oneway) = match source {
-            Some(_) => (quote!(invoke_from), quote!(send_oneway_from)),
-            None => (quote!(invoke), quote!(send_oneway)),
-        };
-        let source = source.map(|source| quote!(::core::convert::From::from(#source),));
-        let call = if method.flows { quote!(call_into) } else { quote!(call) };
-        let remote = if let Some(result) =
-            method.flowing().filter(|result| !self.model.contains_value(result.ty.ty))
-        {
-            let stream = self.result_stream(depth, result.ty).stream;
-            let raised = self.decode_raised(depth, method);
-            let source = match source {
-                Some(source) => quote!(::core::option::Option::Some(#source)),
-                None => quote!(::core::option::Option::None),
-            };
-            quote!(#v1::invoke_into::<#stream, _>(__zorb_target, &__ZORB_OPERATION, #source, #encode, #raised).await)
-        } else if method.oneway {
-            quote!(#v1::#send_oneway(__zorb_target, &__ZORB_OPERATION, #source #encode).await)
+/// Returns the call of a method's call function, for the body of the method.
+fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
+    // A local object has its own calls for inherited operations too.
+    let local = cx.mapping.is_local(def.id);
+    let hidden = cx.paths.hidden_path(depth, if local { def.id } else { method.owner });
+    let either = cx.mapping.is_abstract(def.id);
+    let function = if either { method.either_name() } else { method.call_name() };
+    let arguments = method.sent().map(|param| {
+        let name = &param.name;
+        if param.stream || cx.mapping.converts(param.ty, param.is_inout()) {
+            quote!(::core::convert::Into::into(#name))
         } else {
-            let decode = self.decode_results(depth, method);
-            let raised = self.decode_raised(depth, method);
-            let whole = quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await);
-            match method.flows {
-                // Values may refer to values in preceding elements, so the result is decoded as a whole.
-                true => quote!(::core::result::Result::map(#whole, ::core::convert::From::from)),
-                false => whole,
-            }
+            quote!(#name)
+        }
+    });
+    let arguments = arguments.chain(method.context_name().map(|context| quote!(#context)));
+    let target = match local {
+        true => quote!(&*self.object),
+        false if either => quote!(&self.held),
+        false => quote!(&self.object),
+    };
+    quote!(#hidden::#function(#target, #(#arguments),*))
+}
+
+/// Emits the function that makes the call: directly to a servant of the same process, or by a message.
+pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let function = method.call_name();
+    let parameters = cx.parameters(depth, method, Side::Call);
+    let output = cx.output(depth, method);
+    let wire = &method.wire;
+    let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
+    let streamed = method.params.iter().any(|param| param.stream).then(|| quote!(.streamed()));
+    let index = Literal::usize_unsuffixed(index);
+    let checks = bound_checks(cx, method);
+    let named = named_properties(cx, method);
+    let arguments = local_arguments(cx, method);
+    let name = &method.name;
+    let encode = encode_arguments(cx, depth, method);
+    // A stream is the last argument. The code that encodes the other arguments does not include it.
+    let source = method.sent().find(|param| param.stream).map(|param| &param.name);
+    let (invoke, send_oneway) = match source {
+        Some(_) => (quote!(invoke_from), quote!(send_oneway_from)),
+        None => (quote!(invoke), quote!(send_oneway)),
+    };
+    let source = source.map(|source| quote!(::core::convert::From::from(#source),));
+    let call = if method.flows { quote!(call_into) } else { quote!(call) };
+    let remote = if let Some(result) =
+        method.flowing().filter(|result| !cx.model.contains_value(result.ty.ty))
+    {
+        let stream = cx.result_stream(depth, result.ty).stream;
+        let raised = decode_raised(cx, depth, method);
+        let source = match source {
+            Some(source) => quote!(::core::option::Option::Some(#source)),
+            None => quote!(::core::option::Option::None),
         };
-        quote! {
-            pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
-                static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire)#streamed.of(&INTERFACE, #index);
-                #checks
-                #named
-                if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
-                    return __zorb_local
-                        .#call(__zorb_target, &__ZORB_OPERATION, move |__zorb_servant| {
-                            Local::#name(__zorb_servant, #(#arguments),*)
-                        })
-                        .await;
-                }
-                #remote
+        quote!(#v1::invoke_into::<#stream, _>(__zorb_target, &__ZORB_OPERATION, #source, #encode, #raised).await)
+    } else if method.oneway {
+        quote!(#v1::#send_oneway(__zorb_target, &__ZORB_OPERATION, #source #encode).await)
+    } else {
+        let decode = decode_results(cx, depth, method);
+        let raised = decode_raised(cx, depth, method);
+        let whole =
+            quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await);
+        match method.flows {
+            // Values may refer to values in preceding elements, so the result is decoded as a whole.
+            true => quote!(::core::result::Result::map(#whole, ::core::convert::From::from)),
+            false => whole,
+        }
+    };
+    quote! {
+        pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
+            static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire)#streamed.of(&INTERFACE, #index);
+            #checks
+            #named
+            if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
+                return __zorb_local
+                    .#call(__zorb_target, &__ZORB_OPERATION, move |__zorb_servant| {
+                        Local::#name(__zorb_servant, #(#arguments),*)
+                    })
+                    .await;
             }
+            #remote
         }
     }
+}
 
-    /// Emits the static description of the interface that its call functions use; nothing if there are none.
-    pub(super) fn interface_static(&self, def: &Def) -> Option<TokenStream> {
-        let v1 = &self.v1;
-        let id = &def.repository_id;
-        let wires = self.methods[&def.id].iter().map(|method| &method.wire);
-        (wires.len() > 0)
-            .then(|| quote!(static INTERFACE: #v1::Interface = #v1::Interface::new(#id, &[#(#wires),*]);))
+/// Emits the static description of the interface that its call functions use; nothing if there are none.
+pub(super) fn interface_static(cx: &Cx<'_>, def: &Def) -> Option<TokenStream> {
+    let v1 = &cx.v1;
+    let id = &def.repository_id;
+    let wires = cx.methods[&def.id].iter().map(|method| &method.wire);
+    (wires.len() > 0)
+        .then(|| quote!(static INTERFACE: #v1::Interface = #v1::Interface::new(#id, &[#(#wires),*]);))
+}
+
+/// Returns the arguments of a call to a local servant.
+pub(super) fn local_arguments(_cx: &Cx<'_>, method: &Method) -> Vec<TokenStream> {
+    let argument = |param: &super::method::Parameter| {
+        let name = &param.name;
+        if param.stream { quote!(::core::convert::From::from(#name)) } else { quote!(#name) }
+    };
+    method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
+}
+
+/// Emits the checks of bounded arguments, which are passed as unbounded ones. Too long ones are rejected
+/// before anything is sent.
+pub(super) fn bound_checks(cx: &Cx<'_>, method: &Method) -> TokenStream {
+    let sent = method.sent().filter(|param| !param.is_inout());
+    let checks = sent.filter_map(|param| {
+        let name = &param.name;
+        cx.bound_check(param.ty, &quote!(#name), &param.idl)
+    });
+    quote! {
+        #(
+            if let ::core::result::Result::Err(__zorb_x) = #checks {
+                return ::core::result::Result::Err(::core::convert::From::from(__zorb_x));
+            }
+        )*
     }
+}
 
-    /// Returns the arguments of a call to a local servant.
-    pub(super) fn local_arguments(&self, method: &Method) -> Vec<TokenStream> {
-        let argument = |param: &super::method::Parameter| {
+/// Emits the statement that keeps only those properties of the context that the operation names.
+pub(super) fn named_properties(cx: &Cx<'_>, method: &Method) -> Option<TokenStream> {
+    let v1 = &cx.v1;
+    let (context, patterns) = (method.context_name()?, &method.context);
+    Some(quote!(let __zorb_context = &#v1::Context::matching(#context, &[#(#patterns),*]);))
+}
+
+fn encode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let context = method.context_name().map(|_| quote!(#v1::CdrEncode::encode(__zorb_context, __zorb_e)?;));
+    let arguments: Vec<_> = method
+        .sent()
+        .filter(|param| !param.stream)
+        .map(|param| {
             let name = &param.name;
-            if param.stream { quote!(::core::convert::From::from(#name)) } else { quote!(#name) }
-        };
-        method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
+            cx.encode_argument(depth, method.owner, param.ty, param.is_inout(), &quote!(#name))
+        })
+        .chain(context)
+        .collect();
+    if arguments.is_empty() {
+        return quote!(|_| ::core::result::Result::Ok(()));
     }
+    quote! {
+        |__zorb_e| {
+            #(#arguments)*
+            ::core::result::Result::Ok(())
+        }
+    }
+}
 
-    /// Emits the checks of bounded arguments, which are passed as unbounded ones. Too long ones are rejected
-    /// before anything is sent.
-    pub(super) fn bound_checks(&self, method: &Method) -> TokenStream {
-        let sent = method.sent().filter(|param| !param.is_inout());
-        let checks = sent.filter_map(|param| {
-            let name = &param.name;
-            self.bound_check(param.ty, &quote!(#name), &param.idl)
-        });
-        quote! {
+fn decode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let values: Vec<_> = method
+        .results
+        .iter()
+        .map(|result| {
+            let ty = cx.ty(depth, result.ty);
+            match cx.mapping.is_native(result.ty) {
+                true => {
+                    quote!(<#v1::Native<#ty> as #v1::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0))
+                }
+                false => cx.decode_value(depth, method.owner, result.ty, &ty),
+            }
+        })
+        .collect();
+    if let Some(reply) = &method.reply {
+        let path = cx.paths.path(depth, method.def, reply);
+        let names = method.results.iter().map(|result| &result.name);
+        return quote!(|__zorb_d| ::core::result::Result::Ok(#path { #(#names: #values?,)* }));
+    }
+    match values.as_slice() {
+        [] => quote!(|_| ::core::result::Result::Ok(())),
+        [one] => quote!(|__zorb_d| #one),
+        _ => quote!(|__zorb_d| ::core::result::Result::Ok((#(#values?),*))),
+    }
+}
+
+fn decode_raised(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    if method.raises.is_empty() {
+        // Exceptions that a native type stands for have no description to decode them by.
+        return quote!(|_, _| ::core::option::Option::None);
+    }
+    let error = cx.error_type(depth, method);
+    let ids = method.raises.iter().map(|id| &cx.model.def(*id).repository_id);
+    let types = method.raises.iter().map(|id| cx.paths.item(depth, *id));
+    let variants = errors::error_variants(cx, method);
+    quote! {
+        |__zorb_id, __zorb_d| match __zorb_id {
             #(
-                if let ::core::result::Result::Err(__zorb_x) = #checks {
-                    return ::core::result::Result::Err(::core::convert::From::from(__zorb_x));
-                }
+                #ids => ::core::option::Option::Some(
+                    <#types as #v1::CdrDecode>::decode(__zorb_d).map(#error::#variants)
+                ),
             )*
-        }
-    }
-
-    /// Emits the statement that keeps only those properties of the context that the operation names.
-    pub(super) fn named_properties(&self, method: &Method) -> Option<TokenStream> {
-        let v1 = &self.v1;
-        let (context, patterns) = (method.context_name()?, &method.context);
-        Some(quote!(let __zorb_context = &#v1::Context::matching(#context, &[#(#patterns),*]);))
-    }
-
-    fn encode_arguments(&self, depth: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let context =
-            method.context_name().map(|_| quote!(#v1::CdrEncode::encode(__zorb_context, __zorb_e)?;));
-        let arguments: Vec<_> = method
-            .sent()
-            .filter(|param| !param.stream)
-            .map(|param| {
-                let name = &param.name;
-                self.encode_argument(depth, method.owner, param.ty, param.is_inout(), &quote!(#name))
-            })
-            .chain(context)
-            .collect();
-        if arguments.is_empty() {
-            return quote!(|_| ::core::result::Result::Ok(()));
-        }
-        quote! {
-            |__zorb_e| {
-                #(#arguments)*
-                ::core::result::Result::Ok(())
-            }
-        }
-    }
-
-    fn decode_results(&self, depth: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let values: Vec<_> = method
-            .results
-            .iter()
-            .map(|result| {
-                let ty = self.ty(depth, result.ty);
-                match self.is_native(result.ty) {
-                    true => quote!(<#v1::Native<#ty> as #v1::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0)),
-                    false => self.decode_value(depth, method.owner, result.ty, &ty),
-                }
-            })
-            .collect();
-        if let Some(reply) = &method.reply {
-            let path = self.path(depth, method.def, reply);
-            let names = method.results.iter().map(|result| &result.name);
-            return quote!(|__zorb_d| ::core::result::Result::Ok(#path { #(#names: #values?,)* }));
-        }
-        match values.as_slice() {
-            [] => quote!(|_| ::core::result::Result::Ok(())),
-            [one] => quote!(|__zorb_d| #one),
-            _ => quote!(|__zorb_d| ::core::result::Result::Ok((#(#values?),*))),
-        }
-    }
-
-    fn decode_raised(&self, depth: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        if method.raises.is_empty() {
-            // Exceptions that a native type stands for have no description to decode them by.
-            return quote!(|_, _| ::core::option::Option::None);
-        }
-        let error = self.error_type(depth, method);
-        let ids = method.raises.iter().map(|id| &self.model.def(*id).repository_id);
-        let types = method.raises.iter().map(|id| self.item(depth, *id));
-        let variants = self.error_variants(method);
-        quote! {
-            |__zorb_id, __zorb_d| match __zorb_id {
-                #(
-                    #ids => ::core::option::Option::Some(
-                        <#types as #v1::CdrDecode>::decode(__zorb_d).map(#error::#variants)
-                    ),
-                )*
-                _ => ::core::option::Option::None,
-            }
+            _ => ::core::option::Option::None,
         }
     }
 }

@@ -9,33 +9,30 @@ use crate::model::{Annotation, Docs, Member};
 /// Annotations about a member's values, which are part of its documentation.
 const TOLD: &[&str] = &["optional", "default", "range", "min", "max", "unit"];
 
-impl Cx<'_> {
-    /// Returns the documentation of a member: the IDL's comment or a default, and the annotations about its
-    /// values.
-    pub(super) fn member_docs(&self, what: &str, member: &Member) -> TokenStream {
-        let text = format!("{what} `{}`: IDL `{}`.", member.name, self.model.describe(member.ty));
-        let told = member.annotations.0.iter().filter(|annotation| TOLD.contains(&annotation.name.as_str()));
-        let told: Vec<String> = told.map(|annotation| self.annotation_text(annotation)).collect();
-        match told.as_slice() {
-            [] => doc(&member.docs, &text),
-            told => doc_and(&member.docs, &text, &format!("`{}`", told.join(" "))),
-        }
+/// Returns the documentation of a member: the IDL's comment or a default, and the annotations about its
+/// values.
+pub(super) fn member_docs(cx: &Cx<'_>, what: &str, member: &Member) -> TokenStream {
+    let text = format!("{what} `{}`: IDL `{}`.", member.name, cx.model.describe(member.ty));
+    let told = member.annotations.0.iter().filter(|annotation| TOLD.contains(&annotation.name.as_str()));
+    let told: Vec<String> = told.map(|annotation| annotation_text(cx, annotation)).collect();
+    match told.as_slice() {
+        [] => doc(&member.docs, &text),
+        told => doc_and(&member.docs, &text, &format!("`{}`", told.join(" "))),
     }
+}
 
-    /// Returns an annotation as it was written.
-    fn annotation_text(&self, annotation: &Annotation) -> String {
-        let args = annotation.args.iter().map(|arg| {
-            let value =
-                self.model.sources().snippet(arg.span).split_whitespace().collect::<Vec<_>>().join(" ");
-            match &arg.name {
-                Some(name) => format!("{name} = {value}"),
-                None => value,
-            }
-        });
-        match args.collect::<Vec<_>>().as_slice() {
-            [] => format!("@{}", annotation.name),
-            args => format!("@{}({})", annotation.name, args.join(", ")),
+/// Returns an annotation as it was written.
+fn annotation_text(cx: &Cx<'_>, annotation: &Annotation) -> String {
+    let args = annotation.args.iter().map(|arg| {
+        let value = cx.model.sources().snippet(arg.span).split_whitespace().collect::<Vec<_>>().join(" ");
+        match &arg.name {
+            Some(name) => format!("{name} = {value}"),
+            None => value,
         }
+    });
+    match args.collect::<Vec<_>>().as_slice() {
+        [] => format!("@{}", annotation.name),
+        args => format!("@{}({})", annotation.name, args.join(", ")),
     }
 }
 

@@ -14,162 +14,159 @@ use crate::model::{DefId, Docs};
 /// The variant of every error enum that holds a system exception.
 const SYSTEM: &str = "System";
 
-impl Cx<'_> {
-    /// Returns the variants of a method's error enum, one for each exception in order. A variant has the
-    /// exception's name, prefixed with as much of its scope as is necessary to distinguish it from the others
-    /// and from reserved names.
-    pub(super) fn error_variants(&self, method: &Method) -> Vec<RustName> {
-        let scopes: Vec<Vec<String>> = method.raises.iter().map(|id| self.outer_names(*id)).collect();
-        let mut used = vec![0; scopes.len()];
-        let name = |index: usize, used: usize| {
-            let scope: &Vec<String> = &scopes[index];
-            let stem = self.names[method.raises[index]].item.as_str().trim_end_matches('_');
-            format!("{}{stem}", scope[scope.len() - used..].concat())
-        };
-        loop {
-            let names: Vec<String> =
-                used.iter().enumerate().map(|(index, used)| name(index, *used)).collect();
-            let mut count: HashMap<&str, usize> = HashMap::from([(SYSTEM, 1), ("Self", 1)]);
-            for name in &names {
-                *count.entry(name).or_default() += 1;
-            }
-            let mut longer = false;
-            for (index, used) in used.iter_mut().enumerate() {
-                if count[names[index].as_str()] > 1 && *used < scopes[index].len() {
-                    (*used, longer) = (*used + 1, true);
-                }
-            }
-            if longer {
-                continue;
-            }
-            let mut variants: Vec<RustName> = Vec::with_capacity(names.len());
-            for name in names {
-                let mut variant = RustName::verbatim(&name);
-                while variant.as_str() == SYSTEM || variants.contains(&variant) {
-                    variant = variant.underscored();
-                }
-                variants.push(variant);
-            }
-            return variants;
+/// Returns the variants of a method's error enum, one for each exception in order. A variant has the
+/// exception's name, prefixed with as much of its scope as is necessary to distinguish it from the others
+/// and from reserved names.
+pub(super) fn error_variants(cx: &Cx<'_>, method: &Method) -> Vec<RustName> {
+    let scopes: Vec<Vec<String>> = method.raises.iter().map(|id| outer_names(cx, *id)).collect();
+    let mut used = vec![0; scopes.len()];
+    let name = |index: usize, used: usize| {
+        let scope: &Vec<String> = &scopes[index];
+        let stem = cx.paths.names[method.raises[index]].item.as_str().trim_end_matches('_');
+        format!("{}{stem}", scope[scope.len() - used..].concat())
+    };
+    loop {
+        let names: Vec<String> = used.iter().enumerate().map(|(index, used)| name(index, *used)).collect();
+        let mut count: HashMap<&str, usize> = HashMap::from([(SYSTEM, 1), ("Self", 1)]);
+        for name in &names {
+            *count.entry(name).or_default() += 1;
         }
-    }
-
-    /// Returns the variant for any user exception, if the method can raise arbitrary ones.
-    pub(super) fn any_variant(&self, method: &Method) -> Option<RustName> {
-        let others = self.error_variants(method);
-        let mut name = RustName::verbatim("User");
-        while others.contains(&name) {
-            name = name.underscored();
+        let mut longer = false;
+        for (index, used) in used.iter_mut().enumerate() {
+            if count[names[index].as_str()] > 1 && *used < scopes[index].len() {
+                (*used, longer) = (*used + 1, true);
+            }
         }
-        method.raises_any.then_some(name)
+        if longer {
+            continue;
+        }
+        let mut variants: Vec<RustName> = Vec::with_capacity(names.len());
+        for name in names {
+            let mut variant = RustName::verbatim(&name);
+            while variant.as_str() == SYSTEM || variants.contains(&variant) {
+                variant = variant.underscored();
+            }
+            variants.push(variant);
+        }
+        return variants;
     }
+}
 
-    /// Returns the names of the scopes that contain a definition, outermost first, in the case of types.
-    fn outer_names(&self, id: DefId) -> Vec<String> {
-        let mut path = self.model.path(id);
-        path.pop();
-        path.into_iter()
-            .map(|name| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned())
-            .collect()
+/// Returns the variant for any user exception, if the method can raise arbitrary ones.
+pub(super) fn any_variant(cx: &Cx<'_>, method: &Method) -> Option<RustName> {
+    let others = error_variants(cx, method);
+    let mut name = RustName::verbatim("User");
+    while others.contains(&name) {
+        name = name.underscored();
     }
+    method.raises_any.then_some(name)
+}
 
-    /// Emits the error enum of a method that raises exceptions.
-    pub(super) fn error_enum(&self, depth: usize, method: &Method) -> TokenStream {
-        let Some(name) = &method.error else { return TokenStream::new() };
-        let v1 = &self.v1;
-        let item = name.at(method.span);
-        let path = self.type_of(depth, method, name);
-        let variants = self.error_variants(method);
-        let types: Vec<_> = method.raises.iter().map(|id| self.item(depth, *id)).collect();
-        let scoped = self.model.scoped_name(method.owner);
-        let docs = method.docs_of(&format!("What `{}` of `{scoped}` can fail with.", method.wire));
-        let variant_docs = method
-            .raises
-            .iter()
-            .map(|id| doc(&Docs::default(), &format!("The exception `{}`.", self.model.scoped_name(*id))));
-        let any: Vec<RustName> = self.any_variant(method).into_iter().collect();
-        let hashable = any.is_empty() && method.raises.iter().all(|id| self.model.is_hashable_def(*id));
-        let eq = hashable.then(|| quote!(#[derive(::core::cmp::Eq)]));
-        quote! {
-            #docs
-            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
-            #eq
-            pub enum #item {
-                #(#variant_docs #variants(#types),)*
-                #(#[doc = " Any other user exception."] #any(#v1::Any),)*
-                #[doc = " A system exception: of the servant, the server, the network or this ORB."]
-                System(#v1::SystemException),
-            }
+/// Returns the names of the scopes that contain a definition, outermost first, in the case of types.
+fn outer_names(cx: &Cx<'_>, id: DefId) -> Vec<String> {
+    let mut path = cx.model.path(id);
+    path.pop();
+    path.into_iter()
+        .map(|name| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned())
+        .collect()
+}
 
-            impl ::core::fmt::Display for #path {
-                fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    match self {
-                        #(Self::#variants(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x, __zorb_f),)*
-                        #(Self::#any(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x.type_code(), __zorb_f),)*
-                        Self::System(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x, __zorb_f),
-                    }
+/// Emits the error enum of a method that raises exceptions.
+pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let Some(name) = &method.error else { return TokenStream::new() };
+    let v1 = &cx.v1;
+    let item = name.at(method.span);
+    let path = cx.paths.type_of(depth, method, name);
+    let variants = error_variants(cx, method);
+    let types: Vec<_> = method.raises.iter().map(|id| cx.paths.item(depth, *id)).collect();
+    let scoped = cx.model.scoped_name(method.owner);
+    let docs = method.docs_of(&format!("What `{}` of `{scoped}` can fail with.", method.wire));
+    let variant_docs = method
+        .raises
+        .iter()
+        .map(|id| doc(&Docs::default(), &format!("The exception `{}`.", cx.model.scoped_name(*id))));
+    let any: Vec<RustName> = any_variant(cx, method).into_iter().collect();
+    let hashable = any.is_empty() && method.raises.iter().all(|id| cx.model.is_hashable_def(*id));
+    let eq = hashable.then(|| quote!(#[derive(::core::cmp::Eq)]));
+    quote! {
+        #docs
+        #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+        #eq
+        pub enum #item {
+            #(#variant_docs #variants(#types),)*
+            #(#[doc = " Any other user exception."] #any(#v1::Any),)*
+            #[doc = " A system exception: of the servant, the server, the network or this ORB."]
+            System(#v1::SystemException),
+        }
+
+        impl ::core::fmt::Display for #path {
+            fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                match self {
+                    #(Self::#variants(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x, __zorb_f),)*
+                    #(Self::#any(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x.type_code(), __zorb_f),)*
+                    Self::System(__zorb_x) => ::core::fmt::Display::fmt(__zorb_x, __zorb_f),
                 }
             }
+        }
 
-            impl ::std::error::Error for #path {
-                fn source(&self) -> ::core::option::Option<&(dyn ::std::error::Error + 'static)> {
-                    match self {
-                        #(Self::#variants(__zorb_x) => ::std::error::Error::source(__zorb_x),)*
-                        #(Self::#any(_) => ::core::option::Option::None,)*
-                        Self::System(__zorb_x) => ::std::error::Error::source(__zorb_x),
-                    }
+        impl ::std::error::Error for #path {
+            fn source(&self) -> ::core::option::Option<&(dyn ::std::error::Error + 'static)> {
+                match self {
+                    #(Self::#variants(__zorb_x) => ::std::error::Error::source(__zorb_x),)*
+                    #(Self::#any(_) => ::core::option::Option::None,)*
+                    Self::System(__zorb_x) => ::std::error::Error::source(__zorb_x),
                 }
             }
+        }
 
-            #(
-                impl ::core::convert::From<#types> for #path {
-                    fn from(__zorb_x: #types) -> Self {
-                        Self::#variants(__zorb_x)
-                    }
-                }
-            )*
-
-            impl ::core::convert::From<#v1::SystemException> for #path {
-                fn from(__zorb_x: #v1::SystemException) -> Self {
-                    Self::System(__zorb_x)
+        #(
+            impl ::core::convert::From<#types> for #path {
+                fn from(__zorb_x: #types) -> Self {
+                    Self::#variants(__zorb_x)
                 }
             }
+        )*
 
-            impl<E: #v1::OrbError<#path>> ::core::convert::From<E> for #path {
-                fn from(__zorb_x: E) -> Self {
-                    Self::System(::core::convert::Into::into(__zorb_x))
-                }
+        impl ::core::convert::From<#v1::SystemException> for #path {
+            fn from(__zorb_x: #v1::SystemException) -> Self {
+                Self::System(__zorb_x)
             }
+        }
 
-            impl ::core::convert::From<#path> for #v1::SystemException {
-                fn from(__zorb_x: #path) -> Self {
-                    match __zorb_x {
-                        #path::System(__zorb_x) => __zorb_x,
-                        __zorb_x => #v1::unknown_user_exception(__zorb_x),
-                    }
+        impl<E: #v1::OrbError<#path>> ::core::convert::From<E> for #path {
+            fn from(__zorb_x: E) -> Self {
+                Self::System(::core::convert::Into::into(__zorb_x))
+            }
+        }
+
+        impl ::core::convert::From<#path> for #v1::SystemException {
+            fn from(__zorb_x: #path) -> Self {
+                match __zorb_x {
+                    #path::System(__zorb_x) => __zorb_x,
+                    __zorb_x => #v1::unknown_user_exception(__zorb_x),
                 }
             }
         }
     }
+}
 
-    /// Emits the struct of a method's results, if they are too many for a tuple.
-    pub(super) fn reply_struct(&self, depth: usize, method: &Method) -> TokenStream {
-        let Some(name) = &method.reply else { return TokenStream::new() };
-        let item = name.at(method.span);
-        let scoped = self.model.scoped_name(method.owner);
-        let docs = method.docs_of(&format!("What `{}` of `{scoped}` gives back.", method.wire));
-        let fields = method.results.iter().map(|result| {
-            let (name, ty) = (&result.name, self.ty(depth, result.ty));
-            let docs = doc(&Docs::default(), &result.what);
-            quote!(#docs pub #name: #ty,)
-        });
-        let hashable = method.results.iter().all(|result| self.model.is_hashable(result.ty.ty));
-        let hash = hashable.then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
-        quote! {
-            #docs
-            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
-            #hash
-            pub struct #item { #(#fields)* }
-        }
+/// Emits the struct of a method's results, if they are too many for a tuple.
+pub(super) fn reply_struct(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let Some(name) = &method.reply else { return TokenStream::new() };
+    let item = name.at(method.span);
+    let scoped = cx.model.scoped_name(method.owner);
+    let docs = method.docs_of(&format!("What `{}` of `{scoped}` gives back.", method.wire));
+    let fields = method.results.iter().map(|result| {
+        let (name, ty) = (&result.name, cx.ty(depth, result.ty));
+        let docs = doc(&Docs::default(), &result.what);
+        quote!(#docs pub #name: #ty,)
+    });
+    let hashable = method.results.iter().all(|result| cx.model.is_hashable(result.ty.ty));
+    let hash = hashable.then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
+    quote! {
+        #docs
+        #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+        #hash
+        pub struct #item { #(#fields)* }
     }
 }

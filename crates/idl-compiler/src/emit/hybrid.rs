@@ -45,7 +45,7 @@ impl Hybrid {
     /// Evaluates annotations and options.
     pub(super) fn new(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) -> Hybrid {
         let mut hybrid = Hybrid::default();
-        for def in cx.model.defs().iter().filter(|def| cx.external.emitted(def.id)) {
+        for def in cx.model.defs().iter().filter(|def| cx.paths.external.emitted(def.id)) {
             if let DefKind::Interface(interface) = &def.kind {
                 if let Some(annotation) = def.annotations.get("interpretive")
                     && interface.flavour == Flavour::Local
@@ -54,14 +54,14 @@ impl Hybrid {
                         refused(annotation, "`@interpretive` on a local interface")
                             .note("calls of local objects never become messages"),
                     );
-                } else if interface.flavour != Flavour::Local && cx.is_interpretive(def) {
+                } else if interface.flavour != Flavour::Local && is_interpretive(cx, def) {
                     hybrid.calls.insert(def.id);
                 }
                 continue;
             }
-            let Some(mode) = cx.wanted(def, problems) else { continue };
+            let Some(mode) = wanted(cx, def, problems) else { continue };
             let annotation = ["interpretive", "adaptive"].iter().find_map(|name| def.annotations.get(name));
-            match (cx.obstacle(def), annotation) {
+            match (obstacle(cx, def), annotation) {
                 (None, _) => {
                     hybrid.modes.insert(def.id, mode);
                 }
@@ -90,7 +90,7 @@ impl Hybrid {
             waiting.extend(cx.model.parts(cx.model.ty(ty)));
             if let Type::Named(id) = cx.model.ty(ty) {
                 let def = cx.model.def(*id);
-                if is_type(&def.kind) && cx.external.emitted(*id) && cx.obstacle(def).is_none() {
+                if is_type(&def.kind) && cx.paths.external.emitted(*id) && obstacle(cx, def).is_none() {
                     hybrid.shown.insert(*id);
                 }
             }
@@ -119,69 +119,6 @@ fn refused(annotation: &Annotation, message: &str) -> Diagnostic {
 }
 
 impl Cx<'_> {
-    fn is_interpretive(&self, def: &Def) -> bool {
-        let scoped = self.model.scoped_name(def.id);
-        def.annotations.has("interpretive")
-            || self.options.interpretive.iter().any(|pattern| matches_name(pattern, &scoped))
-    }
-
-    /// Returns the requested mode of a type. Annotations in the IDL have priority over options, and
-    /// `adaptive` over `interpretive`.
-    fn wanted(&self, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
-        if !is_type(&def.kind) {
-            return None;
-        }
-        let scoped = self.model.scoped_name(def.id);
-        let adaptive = def.annotations.get("adaptive");
-        if let (Some(adaptive), Some(interpretive)) = (adaptive, def.annotations.get("interpretive")) {
-            problems.push(
-                refused(adaptive, "`@adaptive` beside `@interpretive`")
-                    .and(interpretive.span, "interpreted for ever"),
-            );
-        }
-        if let Some(adaptive) = adaptive {
-            let argument = adaptive.args.first();
-            return match argument.map(|argument| &argument.value) {
-                Some(AnnotationValue::Const(ConstValue::Integer(uses)))
-                    if (1..=i128::from(u32::MAX)).contains(uses) =>
-                {
-                    Some(Mode::Adaptive(*uses as u32))
-                }
-                _ => {
-                    let span = argument.map_or(adaptive.span, |argument| argument.span);
-                    let message = "`uses` is a number from 1 to 4294967295";
-                    problems.push(Diagnostic::error("unsupported", span, message));
-                    None
-                }
-            };
-        }
-        if def.annotations.has("interpretive") {
-            return Some(Mode::Interpretive);
-        }
-        let mut adaptive = self.options.adaptive.iter();
-        match adaptive.find(|(pattern, _)| matches_name(pattern, &scoped)) {
-            Some((_, uses)) => Some(Mode::Adaptive(*uses)),
-            None => self.is_interpretive(def).then_some(Mode::Interpretive),
-        }
-    }
-
-    /// Returns the reason why a type cannot be filled member by member, if there is one.
-    fn obstacle(&self, def: &Def) -> Option<&'static str> {
-        let has_default = match &def.kind {
-            DefKind::Union(body) => {
-                body.cases.iter().all(|case| self.has_default(self.member(def.id, &case.member)))
-            }
-            _ => self.def_has_default(def.id),
-        };
-        if self.is_zero_copy(def.id) {
-            Some("`@zero_copy` struct, whose memory is its encoding")
-        } else if !has_default {
-            Some("type without a default value: a reference in it is never nil")
-        } else {
-            None
-        }
-    }
-
     /// Returns the traits that a type's own marshalling code implements; `None` if it has no such code.
     pub(super) fn own_code(&self, id: DefId) -> Option<Traits> {
         let v1 = &self.v1;
@@ -196,14 +133,14 @@ impl Cx<'_> {
 
     /// Returns whether the Rust type of a member or element exposes its parts, or reads and writes itself.
     fn reflects(&self, u: Use) -> bool {
-        let (ty, non_nil) = self.strip(u);
+        let (ty, non_nil) = self.mapping.strip(u);
         match self.model.ty(ty) {
             _ if self.model.is_reference(ty) => !non_nil,
             Type::Sequence { element, .. } => {
-                self.seq_form(*element) != SeqForm::Vec || self.reflects(Use::of(*element, non_nil))
+                self.mapping.seq_form(*element) != SeqForm::Vec || self.reflects(Use::of(*element, non_nil))
             }
             Type::Array { element, .. } => {
-                self.array_form(ty) == ArrayForm::Shared || self.reflects(Use::of(*element, non_nil))
+                self.mapping.array_form(ty) == ArrayForm::Shared || self.reflects(Use::of(*element, non_nil))
             }
             Type::Named(id) => match &self.model.def(*id).kind {
                 kind if is_type(kind) => self.hybrid.shown.contains(id),
@@ -216,7 +153,7 @@ impl Cx<'_> {
 
     /// Returns whether the interpreter can replace code of this type's own marshalling.
     fn shows(&self, u: Use) -> bool {
-        let (ty, _) = self.strip(u);
+        let (ty, _) = self.mapping.strip(u);
         match self.model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => {
                 self.shows(Use::of(*element, u.non_nil))
@@ -240,280 +177,338 @@ impl Cx<'_> {
         }
         quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d))
     }
+}
 
-    /// Returns the expressions for a part when it is written and when it is read. `place` is the value
-    /// itself.
-    fn part(&self, u: Use, place: &TokenStream) -> (TokenStream, TokenStream) {
-        let v1 = &self.v1;
-        if u.optional {
-            (quote!(&#v1::Optional(&#place)), quote!(&mut #v1::OptionalMut(&mut #place)))
-        } else if self.reflects(u) {
-            (quote!(&#place), quote!(&mut #place))
-        } else {
-            (quote!(&#v1::Plain(&#place)), quote!(&mut #v1::PlainMut(&mut #place)))
-        }
+fn is_interpretive(cx: &Cx<'_>, def: &Def) -> bool {
+    let scoped = cx.model.scoped_name(def.id);
+    def.annotations.has("interpretive")
+        || cx.options.interpretive.iter().any(|pattern| matches_name(pattern, &scoped))
+}
+
+/// Returns the requested mode of a type. Annotations in the IDL have priority over options, and
+/// `adaptive` over `interpretive`.
+fn wanted(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
+    if !is_type(&def.kind) {
+        return None;
     }
-
-    /// Emits all implementations of a type for the interpreter; nothing if it is not interpreted. `least` is
-    /// the minimum number of bytes.
-    pub(super) fn hybrid(&self, depth: usize, def: &Def, least: &TokenStream) -> Option<TokenStream> {
-        if !self.hybrid.shown.contains(&def.id) {
-            return None;
-        }
-        let path = self.item(depth, def.id);
-        let parts = self.shown_parts(depth, def, &path);
-        let uses = self.uses_of(def, &path);
-        let cdr = self.interpreted_cdr(def, &path, least);
-        Some(quote!(#parts #uses #cdr))
+    let scoped = cx.model.scoped_name(def.id);
+    let adaptive = def.annotations.get("adaptive");
+    if let (Some(adaptive), Some(interpretive)) = (adaptive, def.annotations.get("interpretive")) {
+        problems.push(
+            refused(adaptive, "`@adaptive` beside `@interpretive`")
+                .and(interpretive.span, "interpreted for ever"),
+        );
     }
-
-    /// Emits `Written`, `Filled` and `Blank`.
-    fn shown_parts(&self, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
-        let v1 = &self.v1;
-        let (write, read) = match &def.kind {
-            DefKind::Enum(_) => (
-                quote!(__zorb_w.ordinal(*self as ::core::primitive::u32)),
-                quote! {
-                    *self = __zorb_r.enumerator()?;
-                    ::core::result::Result::Ok(())
-                },
-            ),
-            DefKind::Union(body) => self.union_parts(depth, def, body),
+    if let Some(adaptive) = adaptive {
+        let argument = adaptive.args.first();
+        return match argument.map(|argument| &argument.value) {
+            Some(AnnotationValue::Const(ConstValue::Integer(uses)))
+                if (1..=i128::from(u32::MAX)).contains(uses) =>
+            {
+                Some(Mode::Adaptive(*uses as u32))
+            }
             _ => {
-                let (write, read): (Vec<_>, Vec<_>) =
-                    self.owned_members(def).map(|(u, name)| self.part(u, &quote!(self.#name))).unzip();
-                (quote!(__zorb_w.members(&[#(#write),*])), quote!(__zorb_r.members(&mut [#(#read),*])))
+                let span = argument.map_or(adaptive.span, |argument| argument.span);
+                let message = "`uses` is a number from 1 to 4294967295";
+                problems.push(Diagnostic::error("unsupported", span, message));
+                None
             }
         };
-        let compiled = matches!(self.hybrid.mode(def.id), Some(Mode::Adaptive(_))).then(|| {
-            (
-                quote! {
-                    if <Self as #v1::Adaptive>::uses().used() {
-                        return #v1::CompiledEncode::encode(self, __zorb_w.encoder());
+    }
+    if def.annotations.has("interpretive") {
+        return Some(Mode::Interpretive);
+    }
+    let mut adaptive = cx.options.adaptive.iter();
+    match adaptive.find(|(pattern, _)| matches_name(pattern, &scoped)) {
+        Some((_, uses)) => Some(Mode::Adaptive(*uses)),
+        None => is_interpretive(cx, def).then_some(Mode::Interpretive),
+    }
+}
+
+/// Returns the reason why a type cannot be filled member by member, if there is one.
+fn obstacle(cx: &Cx<'_>, def: &Def) -> Option<&'static str> {
+    let has_default = match &def.kind {
+        DefKind::Union(body) => {
+            body.cases.iter().all(|case| cx.mapping.has_default(cx.mapping.member(def.id, &case.member)))
+        }
+        _ => cx.mapping.def_has_default(def.id),
+    };
+    if cx.mapping.is_zero_copy(def.id) {
+        Some("`@zero_copy` struct, whose memory is its encoding")
+    } else if !has_default {
+        Some("type without a default value: a reference in it is never nil")
+    } else {
+        None
+    }
+}
+
+/// Returns the expressions for a part when it is written and when it is read. `place` is the value
+/// itself.
+fn part(cx: &Cx<'_>, u: Use, place: &TokenStream) -> (TokenStream, TokenStream) {
+    let v1 = &cx.v1;
+    if u.optional {
+        (quote!(&#v1::Optional(&#place)), quote!(&mut #v1::OptionalMut(&mut #place)))
+    } else if cx.reflects(u) {
+        (quote!(&#place), quote!(&mut #place))
+    } else {
+        (quote!(&#v1::Plain(&#place)), quote!(&mut #v1::PlainMut(&mut #place)))
+    }
+}
+
+/// Emits all implementations of a type for the interpreter; nothing if it is not interpreted. `least` is
+/// the minimum number of bytes.
+pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, least: &TokenStream) -> Option<TokenStream> {
+    if !cx.hybrid.shown.contains(&def.id) {
+        return None;
+    }
+    let path = cx.paths.item(depth, def.id);
+    let parts = shown_parts(cx, depth, def, &path);
+    let uses = uses_of(cx, def, &path);
+    let cdr = interpreted_cdr(cx, def, &path, least);
+    Some(quote!(#parts #uses #cdr))
+}
+
+/// Emits `Written`, `Filled` and `Blank`.
+fn shown_parts(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
+    let v1 = &cx.v1;
+    let (write, read) = match &def.kind {
+        DefKind::Enum(_) => (
+            quote!(__zorb_w.ordinal(*self as ::core::primitive::u32)),
+            quote! {
+                *self = __zorb_r.enumerator()?;
+                ::core::result::Result::Ok(())
+            },
+        ),
+        DefKind::Union(body) => union_parts(cx, depth, def, body),
+        _ => {
+            let (write, read): (Vec<_>, Vec<_>) =
+                owned_members(cx, def).map(|(u, name)| part(cx, u, &quote!(self.#name))).unzip();
+            (quote!(__zorb_w.members(&[#(#write),*])), quote!(__zorb_r.members(&mut [#(#read),*])))
+        }
+    };
+    let compiled = matches!(cx.hybrid.mode(def.id), Some(Mode::Adaptive(_))).then(|| {
+        (
+            quote! {
+                if <Self as #v1::Adaptive>::uses().used() {
+                    return #v1::CompiledEncode::encode(self, __zorb_w.encoder());
+                }
+            },
+            quote! {
+                if <Self as #v1::Adaptive>::uses().used() {
+                    *self = <Self as #v1::CompiledDecode>::decode(__zorb_r.decoder())?;
+                    return ::core::result::Result::Ok(());
+                }
+            },
+        )
+    });
+    let (encode, decode) = compiled.unzip();
+    quote! {
+        impl #v1::Written for #path {
+            fn write(
+                &self,
+                __zorb_w: &mut #v1::Writing<'_>,
+            ) -> ::core::result::Result<(), #v1::EncodeError> {
+                #encode
+                #write
+            }
+        }
+
+        impl #v1::Filled for #path {
+            fn read(
+                &mut self,
+                __zorb_r: &mut #v1::Reading<'_, '_>,
+            ) -> ::core::result::Result<(), #v1::DecodeError> {
+                #decode
+                #read
+            }
+        }
+
+        impl #v1::Blank for #path {
+            fn blank() -> Self {
+                ::core::default::Default::default()
+            }
+        }
+    }
+}
+
+/// Returns the members of a struct or exception, those of bases first, as in the type code.
+fn owned_members<'c>(cx: &'c Cx<'_>, def: &Def) -> impl Iterator<Item = (Use, &'c RustName)> {
+    let mut owners = cx.model.struct_bases(def.id);
+    owners.push(def.id);
+    owners.into_iter().flat_map(move |owner| {
+        let members: &[Member] = cx.model.structure(owner).map_or(&[], |body| &body.members);
+        let names = cx.paths.names[owner].members.iter();
+        members.iter().zip(names).map(move |(member, name)| (cx.mapping.member(owner, member), name))
+    })
+}
+
+/// Returns one arm for each case. A case is identified by the number of its first label in the type code.
+fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
+    let (bits, of_bits) = label_casts(cx, depth, body.discriminator);
+    let (mut writes, mut blanks, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+    let mut row = 0;
+    for (case, name) in body.cases.iter().zip(&cx.paths.names[def.id].members) {
+        let u = cx.mapping.member(def.id, &case.member);
+        let number = Literal::usize_unsuffixed(row);
+        row += case.labels.len() + usize::from(case.is_default);
+        let (write, read) = part(cx, u, &quote!(*__zorb_v));
+        let default = cx.default(u);
+        match (case.is_default, case.labels.as_slice()) {
+            (false, [label]) => {
+                let label = label_bits(&label.value);
+                writes.push(quote! {
+                    Self::#name(__zorb_v) => {
+                        __zorb_w.union(#label, ::core::option::Option::Some(#number), #write)
                     }
-                },
-                quote! {
-                    if <Self as #v1::Adaptive>::uses().used() {
-                        *self = <Self as #v1::CompiledDecode>::decode(__zorb_r.decoder())?;
-                        return ::core::result::Result::Ok(());
+                });
+                blanks.push(quote!(#number => Self::#name(#default),));
+                reads.push(quote!(Self::#name(__zorb_v) => __zorb_r.part(#read),));
+            }
+            _ => {
+                writes.push(quote! {
+                    Self::#name(__zorb_l, __zorb_v) => {
+                        __zorb_w.union(#bits, ::core::option::Option::Some(#number), #write)
                     }
-                },
-            )
+                });
+                blanks.push(quote!(#number => Self::#name(#of_bits, #default),));
+                reads.push(quote!(Self::#name(_, __zorb_v) => __zorb_r.part(#read),));
+            }
+        }
+    }
+    if body.implicit_default.is_some() {
+        let other = &cx.paths.names[def.id].other;
+        writes.push(quote! {
+            Self::#other(__zorb_l) => __zorb_w.union(#bits, ::core::option::Option::None, &false),
         });
-        let (encode, decode) = compiled.unzip();
-        quote! {
-            impl #v1::Written for #path {
-                fn write(
-                    &self,
-                    __zorb_w: &mut #v1::Writing<'_>,
-                ) -> ::core::result::Result<(), #v1::EncodeError> {
-                    #encode
-                    #write
-                }
-            }
+        blanks.push(quote!(_ => Self::#other(#of_bits),));
+        reads.push(quote!(Self::#other(_) => ::core::result::Result::Ok(()),));
+    } else {
+        // Every label belongs to a case.
+        blanks.push(quote!(_ => return ::core::result::Result::Ok(()),));
+    }
+    let read = quote! {
+        *self = match __zorb_r.union()? { #(#blanks)* };
+        match self { #(#reads)* }
+    };
+    (quote!(match self { #(#writes)* }), read)
+}
 
-            impl #v1::Filled for #path {
-                fn read(
-                    &mut self,
-                    __zorb_r: &mut #v1::Reading<'_, '_>,
-                ) -> ::core::result::Result<(), #v1::DecodeError> {
-                    #decode
-                    #read
-                }
-            }
-
-            impl #v1::Blank for #path {
-                fn blank() -> Self {
-                    ::core::default::Default::default()
-                }
-            }
+/// Returns the expressions for the bits of the discriminator `__zorb_l`, and for the discriminator of the
+/// label that was read.
+fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
+    let v1 = &cx.v1;
+    let wide = quote!(::core::primitive::i64);
+    match cx.model.stripped(ty) {
+        Type::Primitive(Primitive::Boolean) => {
+            (quote!(#wide::from(*__zorb_l)), quote!(__zorb_r.label() != 0))
+        }
+        Type::Primitive(Primitive::Char) => {
+            (quote!(#wide::from(__zorb_l.0)), quote!(#v1::Char(__zorb_r.label() as ::core::primitive::u8)))
+        }
+        Type::Primitive(Primitive::WChar) => {
+            (quote!(#wide::from(__zorb_l.0)), quote!(#v1::WChar(__zorb_r.label() as ::core::primitive::u16)))
+        }
+        Type::Primitive(primitive) => {
+            let number = cx.primitive(*primitive);
+            (quote!(*__zorb_l as #wide), quote!(__zorb_r.label() as #number))
+        }
+        _ => {
+            let path = cx.ty(depth, Use::plain(ty));
+            (
+                quote!(*__zorb_l as ::core::primitive::u32 as #wide),
+                quote!(#v1::of_ordinal::<#path>(__zorb_r.label())),
+            )
         }
     }
+}
 
-    /// Returns the members of a struct or exception, those of bases first, as in the type code.
-    fn owned_members(&self, def: &Def) -> impl Iterator<Item = (Use, &RustName)> {
-        let mut owners = self.model.struct_bases(def.id);
-        owners.push(def.id);
-        owners.into_iter().flat_map(move |owner| {
-            let members: &[Member] = self.model.structure(owner).map_or(&[], |body| &body.members);
-            let names = self.names[owner].members.iter();
-            members.iter().zip(names).map(move |(member, name)| (self.member(owner, member), name))
-        })
-    }
-
-    /// Returns one arm for each case. A case is identified by the number of its first label in the type code.
-    fn union_parts(&self, depth: usize, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
-        let (bits, of_bits) = self.label_casts(depth, body.discriminator);
-        let (mut writes, mut blanks, mut reads) = (Vec::new(), Vec::new(), Vec::new());
-        let mut row = 0;
-        for (case, name) in body.cases.iter().zip(&self.names[def.id].members) {
-            let u = self.member(def.id, &case.member);
-            let number = Literal::usize_unsuffixed(row);
-            row += case.labels.len() + usize::from(case.is_default);
-            let (write, read) = self.part(u, &quote!(*__zorb_v));
-            let default = self.default(u);
-            match (case.is_default, case.labels.as_slice()) {
-                (false, [label]) => {
-                    let label = label_bits(&label.value);
-                    writes.push(quote! {
-                        Self::#name(__zorb_v) => {
-                            __zorb_w.union(#label, ::core::option::Option::Some(#number), #write)
-                        }
-                    });
-                    blanks.push(quote!(#number => Self::#name(#default),));
-                    reads.push(quote!(Self::#name(__zorb_v) => __zorb_r.part(#read),));
-                }
-                _ => {
-                    writes.push(quote! {
-                        Self::#name(__zorb_l, __zorb_v) => {
-                            __zorb_w.union(#bits, ::core::option::Option::Some(#number), #write)
-                        }
-                    });
-                    blanks.push(quote!(#number => Self::#name(#of_bits, #default),));
-                    reads.push(quote!(Self::#name(_, __zorb_v) => __zorb_r.part(#read),));
-                }
+/// Emits `Adaptive`.
+fn uses_of(cx: &Cx<'_>, def: &Def, path: &TokenStream) -> Option<TokenStream> {
+    let Some(Mode::Adaptive(uses)) = cx.hybrid.mode(def.id) else { return None };
+    let v1 = &cx.v1;
+    let (scoped, uses) = (cx.model.scoped_name(def.id), Literal::u32_unsuffixed(uses));
+    Some(quote! {
+        impl #v1::Adaptive for #path {
+            fn uses() -> &'static #v1::Uses {
+                static __ZORB_USES: #v1::Uses = #v1::Uses::new(#scoped, #uses);
+                &__ZORB_USES
             }
         }
-        if body.implicit_default.is_some() {
-            let other = &self.names[def.id].other;
-            writes.push(quote! {
-                Self::#other(__zorb_l) => __zorb_w.union(#bits, ::core::option::Option::None, &false),
-            });
-            blanks.push(quote!(_ => Self::#other(#of_bits),));
-            reads.push(quote!(Self::#other(_) => ::core::result::Result::Ok(()),));
-        } else {
-            // Every label belongs to a case.
-            blanks.push(quote!(_ => return ::core::result::Result::Ok(()),));
-        }
-        let read = quote! {
-            *self = match __zorb_r.union()? { #(#blanks)* };
-            match self { #(#reads)* }
-        };
-        (quote!(match self { #(#writes)* }), read)
-    }
+    })
+}
 
-    /// Returns the expressions for the bits of the discriminator `__zorb_l`, and for the discriminator of the
-    /// label that was read.
-    fn label_casts(&self, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
-        let v1 = &self.v1;
-        let wide = quote!(::core::primitive::i64);
-        match self.model.stripped(ty) {
-            Type::Primitive(Primitive::Boolean) => {
-                (quote!(#wide::from(*__zorb_l)), quote!(__zorb_r.label() != 0))
-            }
-            Type::Primitive(Primitive::Char) => (
-                quote!(#wide::from(__zorb_l.0)),
-                quote!(#v1::Char(__zorb_r.label() as ::core::primitive::u8)),
-            ),
-            Type::Primitive(Primitive::WChar) => (
-                quote!(#wide::from(__zorb_l.0)),
-                quote!(#v1::WChar(__zorb_r.label() as ::core::primitive::u16)),
-            ),
-            Type::Primitive(primitive) => {
-                let number = self.primitive(*primitive);
-                (quote!(*__zorb_l as #wide), quote!(__zorb_r.label() as #number))
-            }
-            _ => {
-                let path = self.ty(depth, Use::plain(ty));
-                (
-                    quote!(*__zorb_l as ::core::primitive::u32 as #wide),
-                    quote!(#v1::of_ordinal::<#path>(__zorb_r.label())),
-                )
-            }
-        }
-    }
-
-    /// Emits `Adaptive`.
-    fn uses_of(&self, def: &Def, path: &TokenStream) -> Option<TokenStream> {
-        let Some(Mode::Adaptive(uses)) = self.hybrid.mode(def.id) else { return None };
-        let v1 = &self.v1;
-        let (scoped, uses) = (self.model.scoped_name(def.id), Literal::u32_unsuffixed(uses));
-        Some(quote! {
-            impl #v1::Adaptive for #path {
-                fn uses() -> &'static #v1::Uses {
-                    static __ZORB_USES: #v1::Uses = #v1::Uses::new(#scoped, #uses);
-                    &__ZORB_USES
+/// Emits `CdrEncode` and `CdrDecode` that use the interpreter, for adaptive types only until they are
+/// compiled; nothing for types that only calls need.
+fn interpreted_cdr(cx: &Cx<'_>, def: &Def, path: &TokenStream, least: &TokenStream) -> Option<TokenStream> {
+    let v1 = &cx.v1;
+    let mode = cx.hybrid.mode(def.id)?;
+    let compiled = |call: TokenStream| {
+        matches!(mode, Mode::Adaptive(_)).then(|| {
+            quote! {
+                if <Self as #v1::Adaptive>::uses().is_compiled() {
+                    return #call;
                 }
             }
         })
-    }
-
-    /// Emits `CdrEncode` and `CdrDecode` that use the interpreter, for adaptive types only until they are
-    /// compiled; nothing for types that only calls need.
-    fn interpreted_cdr(&self, def: &Def, path: &TokenStream, least: &TokenStream) -> Option<TokenStream> {
-        let v1 = &self.v1;
-        let mode = self.hybrid.mode(def.id)?;
-        let compiled = |call: TokenStream| {
-            matches!(mode, Mode::Adaptive(_)).then(|| {
-                quote! {
-                    if <Self as #v1::Adaptive>::uses().is_compiled() {
-                        return #call;
-                    }
-                }
-            })
-        };
-        let one = compiled(quote!(#v1::CompiledEncode::encode(self, __zorb_e)));
-        let slice = compiled(quote!(<Self as #v1::CompiledEncode>::encode_slice(__zorb_items, __zorb_e)));
-        let decode = compiled(quote!(<Self as #v1::CompiledDecode>::decode(__zorb_d)));
-        let vec = compiled(quote!(<Self as #v1::CompiledDecode>::decode_vec(__zorb_d, __zorb_n)));
-        let array = compiled(quote!(<Self as #v1::CompiledDecode>::decode_array(__zorb_d)));
-        let desc = quote!(<Self as #v1::Typed>::DESC);
-        let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
-        let (this, many, some) =
-            (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
-        Some(quote! {
-            impl #v1::CdrEncode for #path {
-                fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
-                    #one
-                    #v1::interpret(self, #desc, __zorb_e)
-                }
-
-                fn encode_slice(
-                    __zorb_items: &[Self],
-                    __zorb_e: &mut #v1::Encoder,
-                ) -> ::core::result::Result<(), #v1::EncodeError> {
-                    #slice
-                    #v1::interpret_slice(__zorb_items, #desc, __zorb_e)
-                }
+    };
+    let one = compiled(quote!(#v1::CompiledEncode::encode(self, __zorb_e)));
+    let slice = compiled(quote!(<Self as #v1::CompiledEncode>::encode_slice(__zorb_items, __zorb_e)));
+    let decode = compiled(quote!(<Self as #v1::CompiledDecode>::decode(__zorb_d)));
+    let vec = compiled(quote!(<Self as #v1::CompiledDecode>::decode_vec(__zorb_d, __zorb_n)));
+    let array = compiled(quote!(<Self as #v1::CompiledDecode>::decode_array(__zorb_d)));
+    let desc = quote!(<Self as #v1::Typed>::DESC);
+    let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
+    let (this, many, some) =
+        (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
+    Some(quote! {
+        impl #v1::CdrEncode for #path {
+            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+                #one
+                #v1::interpret(self, #desc, __zorb_e)
             }
 
-            impl #v1::CdrDecode for #path {
-                const MIN_SIZE: ::core::primitive::usize = #least;
-
-                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #this {
-                    #decode
-                    #v1::interpreted(#desc, __zorb_d)
-                }
-
-                fn decode_vec(__zorb_d: &mut #v1::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
-                    #vec
-                    #v1::interpreted_vec(#desc, __zorb_d, __zorb_n)
-                }
-
-                fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #v1::Decoder<'_>) -> #some {
-                    #array
-                    #v1::interpreted_array(#desc, __zorb_d)
-                }
+            fn encode_slice(
+                __zorb_items: &[Self],
+                __zorb_e: &mut #v1::Encoder,
+            ) -> ::core::result::Result<(), #v1::EncodeError> {
+                #slice
+                #v1::interpret_slice(__zorb_items, #desc, __zorb_e)
             }
-        })
-    }
+        }
 
-    /// Emits the function that the option `uses` requests.
-    pub(super) fn all_uses(&self) -> Option<TokenStream> {
-        let name = self.options.uses.as_ref()?;
-        let v1 = &self.v1;
-        let name = proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
-        let adaptive = self
-            .model
-            .defs()
-            .iter()
-            .filter(|def| matches!(self.hybrid.mode(def.id), Some(Mode::Adaptive(_))));
-        let paths = adaptive.map(|def| self.item(0, def.id));
-        Some(quote! {
-            #[doc = " The uses of all adaptive types, in the order of the IDL."]
-            pub fn #name() -> ::std::vec::Vec<&'static #v1::Uses> {
-                ::std::vec::Vec::from([#(<#paths as #v1::Adaptive>::uses()),*])
+        impl #v1::CdrDecode for #path {
+            const MIN_SIZE: ::core::primitive::usize = #least;
+
+            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #this {
+                #decode
+                #v1::interpreted(#desc, __zorb_d)
             }
-        })
-    }
+
+            fn decode_vec(__zorb_d: &mut #v1::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
+                #vec
+                #v1::interpreted_vec(#desc, __zorb_d, __zorb_n)
+            }
+
+            fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #v1::Decoder<'_>) -> #some {
+                #array
+                #v1::interpreted_array(#desc, __zorb_d)
+            }
+        }
+    })
+}
+
+/// Emits the function that the option `uses` requests.
+pub(super) fn all_uses(cx: &Cx<'_>) -> Option<TokenStream> {
+    let name = cx.options.uses.as_ref()?;
+    let v1 = &cx.v1;
+    let name = proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
+    let adaptive =
+        cx.model.defs().iter().filter(|def| matches!(cx.hybrid.mode(def.id), Some(Mode::Adaptive(_))));
+    let paths = adaptive.map(|def| cx.paths.item(0, def.id));
+    Some(quote! {
+        #[doc = " The uses of all adaptive types, in the order of the IDL."]
+        pub fn #name() -> ::std::vec::Vec<&'static #v1::Uses> {
+            ::std::vec::Vec::from([#(<#paths as #v1::Adaptive>::uses()),*])
+        }
+    })
 }

@@ -5,184 +5,20 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::Cx;
 use super::docs::{doc, doc_after};
 use super::names::alias_of_interface;
 use super::types::Use;
+use super::{
+    Cx, abstracts, ami, bits, client, described, enums, errors, hybrid, local, reference, servant, structs,
+    typed, unions, value, value_ops,
+};
 use crate::model::{Const, Def, DefId, DefKind, Docs, Flavour, Type};
 use crate::work;
 
 impl Cx<'_> {
-    /// Emits the whole output.
-    pub(super) fn whole(&self) -> TokenStream {
-        let roots: Vec<DefId> =
-            self.model.roots().iter().copied().filter(|id| self.external.emitted(*id)).collect();
-        if roots.is_empty() {
-            return TokenStream::new();
-        }
-        if let Some(modules) = self.modules_alone(&roots) {
-            return modules;
-        }
-        let hidden = self.hidden_name(&roots);
-        let items = self.items(0, &roots);
-        let uses = self.all_uses();
-        let used = uses.as_ref().and(self.options.uses.as_ref()).map(|name| format_ident!("{name}"));
-        let names = roots.iter().flat_map(|id| self.exported(*id));
-        let (private, public): (Vec<Ident>, Vec<Ident>) =
-            names.partition(|name| name.to_string().to_lowercase().starts_with("__zorb_"));
-        let private = (!private.is_empty()).then(|| {
-            quote! {
-                #[doc(hidden)]
-                pub use #hidden::{#(#private),*};
-            }
-        });
-        quote! {
-            #[doc(hidden)]
-            mod #hidden {
-                #(#items)*
-                #uses
-            }
-
-            #[doc(inline)]
-            pub use #hidden::{#(#public,)* #used};
-            #private
-        }
-    }
-
-    /// Returns a name for the hidden module that differs from those of other IDL in the same Rust scope.
-    /// Their file-level names must be different anyway, so the name is a hash of these.
-    fn hidden_name(&self, roots: &[DefId]) -> Ident {
-        // FNV-1a gives the same names on every host and in every version of Rust.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for id in roots {
-            for octet in self.model.def(*id).name.bytes().chain([0]) {
-                hash = (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-        format_ident!("__zorb_idl_{hash:016x}")
-    }
-
-    /// Emits the items of definitions in one scope, whose module is `depth` levels below the hidden root.
-    pub(super) fn items(&self, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
-        let emitted = ids.iter().filter(|id| self.external.emitted(**id));
-        emitted.map(|id| self.definition(depth, self.model.def(*id))).collect()
-    }
-
-    fn definition(&self, depth: usize, def: &Def) -> TokenStream {
-        work::step();
-        let item = match &def.kind {
-            DefKind::Module(_) => return self.module(depth, def),
-            DefKind::Interface(body) => return self.interface(depth, def, body.flavour),
-            // Emitted with their interface.
-            DefKind::Operation(_) | DefKind::Attribute(_) => return TokenStream::new(),
-            DefKind::Struct(_) | DefKind::Exception(_) => self.structure(depth, def),
-            DefKind::Union(body) => self.union(depth, def, body),
-            DefKind::Enum(body) => self.enumeration(depth, def, body),
-            DefKind::Typedef(_) => self.typedef(depth, def),
-            DefKind::Const(constant) => self.constant(depth, def, constant),
-            DefKind::Native => self.native(depth, def),
-            DefKind::Value(value) => self.value_type(depth, def, value),
-            DefKind::ValueBox(content) => self.value_box(depth, def, content.ty),
-            DefKind::Bitset(body) => self.bitset(depth, def, body),
-            DefKind::Bitmask(body) => self.bitmask(depth, def, body),
-        };
-        let typed = self.typed(depth, def);
-        let mut inside = self.items(depth + 1, self.model.children(def.id));
-        if let DefKind::Value(value) = &def.kind {
-            inside.extend(self.operation_types(depth + 1, def, value));
-        }
-        let scope = self.scope_module(def, inside);
-        quote!(#item #typed #scope)
-    }
-
-    /// Emits `pub mod` for the definitions inside a type, if there are any.
-    fn scope_module(&self, def: &Def, inside: Vec<TokenStream>) -> TokenStream {
-        if !self.has_module(def.id) {
-            return TokenStream::new();
-        }
-        let name = &self.names[def.id].module;
-        let docs =
-            doc(&Docs::default(), &format!("What `{}` declares inside.", self.model.scoped_name(def.id)));
-        quote!(#docs pub mod #name { #(#inside)* })
-    }
-
-    fn module(&self, depth: usize, def: &Def) -> TokenStream {
-        let name = self.names[def.id].module.at(self.model.rust_span(def.span));
-        let docs = self.item_docs(def, "module");
-        let items = self.items(depth + 1, self.model.children(def.id));
-        quote!(#docs pub mod #name { #(#items)* })
-    }
-
-    fn interface(&self, depth: usize, def: &Def, flavour: Flavour) -> TokenStream {
-        // Bases come first, each after its own bases. The interface itself is last.
-        let mut lineage = self.model.all_bases(def.id);
-        lineage.push(def.id);
-        let (reference, hidden) = match flavour {
-            Flavour::Local => {
-                (self.local_reference(depth, def), self.hidden_local_module(depth + 1, def, &lineage))
-            }
-            Flavour::Abstract => {
-                (self.abstract_reference(depth, def), self.hidden_abstract_module(depth + 1, def))
-            }
-            Flavour::Plain => (self.reference_type(depth, def), self.hidden_module(depth + 1, def, &lineage)),
-        };
-        let typed = self.typed(depth, def);
-        let described = self.interface_desc(depth, def);
-        let inherent = self.inherent_methods(depth, def, &lineage);
-        let client_trait = self.client_trait(depth, def);
-        let client_impls = self.client_impls(depth, def, &lineage);
-        let servant = self.servant_trait(depth, def);
-        let operations = self.operations(depth, def);
-        let handlers = self.handlers(depth, def, &lineage);
-
-        let mut inside = self.items(depth + 1, self.model.children(def.id));
-        for method in &self.methods[&def.id] {
-            inside.push(self.error_enum(depth + 1, method));
-            inside.push(self.reply_struct(depth + 1, method));
-        }
-        inside.push(self.inherited(depth + 1, def));
-        let scope = self.scope_module(def, inside);
-        quote!(#reference #typed #described #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
-    }
-
-    /// Re-exports the names of the bases' modules, because IDL scoping makes them names of this interface as
-    /// well.
-    fn inherited(&self, depth: usize, def: &Def) -> TokenStream {
-        let bases = self.model.all_bases(def.id);
-        let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| self.inside(*base)).collect();
-        if all.is_empty() {
-            return TokenStream::new();
-        }
-        let own: HashSet<Ident> = self.inside(def.id).into_iter().map(|(_, name)| name).collect();
-        let mut counts: HashMap<&Ident, usize> = HashMap::new();
-        all.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
-        let uses = all.iter().filter_map(|(id, name)| {
-            work::step();
-            // A name that two bases declare is ambiguous, so it is not re-exported.
-            if own.contains(name) || counts.get(name).is_some_and(|count| *count > 1) {
-                return None;
-            }
-            let path = self.scope_path(depth, *id);
-            Some(quote!(#[doc(no_inline)] pub use #path::#name;))
-        });
-        quote!(#(#uses)*)
-    }
-
-    /// Returns every public name in an interface's module, with the definition it comes from.
-    fn inside(&self, interface: DefId) -> Vec<(DefId, Ident)> {
-        let children = self.model.children(interface).iter();
-        let mut names: Vec<(DefId, Ident)> =
-            children.flat_map(|id| self.exported(*id).into_iter().map(|name| (*id, name))).collect();
-        for method in &self.methods[&interface] {
-            let derived = method.error.iter().chain(&method.reply);
-            names.extend(derived.map(|name| (method.def, name.ident())));
-        }
-        names
-    }
-
     /// Returns the public names that a definition adds to its scope, including hidden modules.
     pub(super) fn exported(&self, id: DefId) -> Vec<Ident> {
-        let names = &self.names[id];
+        let names = &self.paths.names[id];
         let def = self.model.def(id);
         let at = self.model.rust_span(def.span);
         let mut exported = Vec::new();
@@ -190,16 +26,16 @@ impl Cx<'_> {
             DefKind::Operation(_) | DefKind::Attribute(_) => return exported,
             DefKind::Interface(_) => {
                 exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
-                exported.extend(self.is_abstract(id).then(|| names.ops.at(at)));
+                exported.extend(self.mapping.is_abstract(id).then(|| names.ops.at(at)));
                 exported.extend(self.has_handler(id).then(|| names.handler.at(at)));
-                exported.push(self.hidden(id).ident());
+                exported.push(self.paths.hidden(id).ident());
             }
             DefKind::Typedef(_) => {
-                exported.extend([names.type_code.ident(), self.alias_desc(id).ident()]);
+                exported.extend([names.type_code.ident(), self.paths.alias_desc(id).ident()]);
                 match alias_of_interface(self.model, id) {
                     Some(interface) => {
                         exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
-                        exported.extend(self.is_abstract(interface).then(|| names.ops.at(at)));
+                        exported.extend(self.mapping.is_abstract(interface).then(|| names.ops.at(at)));
                         if self.has_module(interface) {
                             exported.push(names.module.at(at));
                         }
@@ -211,7 +47,7 @@ impl Cx<'_> {
             DefKind::Value(value) => {
                 exported.push(names.item.at(at));
                 if self.has_operations(id) {
-                    exported.extend([names.ops.at(at), self.hidden(id).ident()]);
+                    exported.extend([names.ops.at(at), self.paths.hidden(id).ident()]);
                 }
                 exported.extend((!value.factories.is_empty()).then(|| names.init.at(at)));
             }
@@ -226,7 +62,7 @@ impl Cx<'_> {
 
     /// Returns whether the definition's module has any content.
     fn has_module(&self, id: DefId) -> bool {
-        self.facts.modules.of(id, || self.find_module(id))
+        self.modules.of(id, || self.find_module(id))
     }
 
     fn find_module(&self, id: DefId) -> bool {
@@ -255,54 +91,6 @@ impl Cx<'_> {
         }
     }
 
-    fn typedef(&self, depth: usize, def: &Def) -> TokenStream {
-        let names = &self.names[def.id];
-        let span = self.model.rust_span(def.span);
-        let v1 = &self.v1;
-        let u: Use = self.alias(def.id);
-        let docs = doc(&def.docs, &format!("IDL `{}`.", self.model.describe(u.ty)));
-        if let Some(interface) = alias_of_interface(self.model, def.id) {
-            let scope = self.scope_path(depth, interface);
-            let of = &self.names[interface];
-            let mut pairs = vec![
-                (&of.item, names.item.at(span)),
-                (&of.reference, names.reference.at(span)),
-                (&of.servant, names.servant.at(span)),
-            ];
-            if self.is_abstract(interface) {
-                pairs.push((&of.ops, names.ops.at(span)));
-            }
-            if self.has_module(interface) {
-                pairs.push((&of.module, names.module.at(span)));
-            }
-            let uses =
-                pairs.iter().map(|(from, to)| quote!(#docs #[doc(no_inline)] pub use #scope::#from as #to;));
-            return quote!(#(#uses)*);
-        }
-        let item = names.item.at(span);
-        let ty = match self.model.ty(u.ty) {
-            // Whether a reference can be nil depends on each use of the typedef.
-            Type::Object => quote!(#v1::ObjectRef),
-            Type::ValueBase => quote!(#v1::ValueBase),
-            Type::Named(alias) if self.model.is_reference(u.ty) || self.model.is_value(u.ty) => {
-                self.item(depth, *alias)
-            }
-            _ => self.ty(depth, u),
-        };
-        quote!(#docs pub type #item = #ty;)
-    }
-
-    fn constant(&self, depth: usize, def: &Def, constant: &Const) -> TokenStream {
-        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
-        let ty = match self.model.stripped(constant.ty) {
-            Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),
-            _ => self.ty(depth, Use::plain(constant.ty)),
-        };
-        let value = self.typed_value(depth, constant.ty, &constant.value);
-        let docs = self.item_docs(def, "constant");
-        quote!(#docs pub const #item: #ty = #value;)
-    }
-
     /// Returns the documentation of an item: the IDL's comment, or a default.
     pub(super) fn item_docs(&self, def: &Def, kind: &str) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
@@ -311,4 +99,225 @@ impl Cx<'_> {
         }
         doc(&def.docs, &format!("IDL {kind} `{scoped}` (`{}`).", def.repository_id))
     }
+}
+
+/// Emits the whole output.
+pub(super) fn whole(cx: &Cx<'_>) -> TokenStream {
+    let roots: Vec<DefId> =
+        cx.model.roots().iter().copied().filter(|id| cx.paths.external.emitted(*id)).collect();
+    if roots.is_empty() {
+        return TokenStream::new();
+    }
+    let is_module = |id: &DefId| matches!(cx.model.def(*id).kind, DefKind::Module(_));
+    if cx.options.uses.is_none()
+        && roots.iter().all(is_module)
+        && let Some(modules) = cx.paths.direct(&roots, |root| items(cx, 0, &[root]))
+    {
+        return modules;
+    }
+    let hidden = hidden_name(cx, &roots);
+    let items = items(cx, 0, &roots);
+    let uses = hybrid::all_uses(cx);
+    let used = uses.as_ref().and(cx.options.uses.as_ref()).map(|name| format_ident!("{name}"));
+    let names = roots.iter().flat_map(|id| cx.exported(*id));
+    let (private, public): (Vec<Ident>, Vec<Ident>) =
+        names.partition(|name| name.to_string().to_lowercase().starts_with("__zorb_"));
+    let private = (!private.is_empty()).then(|| {
+        quote! {
+            #[doc(hidden)]
+            pub use #hidden::{#(#private),*};
+        }
+    });
+    quote! {
+        #[doc(hidden)]
+        mod #hidden {
+            #(#items)*
+            #uses
+        }
+
+        #[doc(inline)]
+        pub use #hidden::{#(#public,)* #used};
+        #private
+    }
+}
+
+/// Returns a name for the hidden module that differs from those of other IDL in the same Rust scope.
+/// Their file-level names must be different anyway, so the name is a hash of these.
+fn hidden_name(cx: &Cx<'_>, roots: &[DefId]) -> Ident {
+    // FNV-1a gives the same names on every host and in every version of Rust.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for id in roots {
+        for octet in cx.model.def(*id).name.bytes().chain([0]) {
+            hash = (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    format_ident!("__zorb_idl_{hash:016x}")
+}
+
+/// Emits the items of definitions in one scope, whose module is `depth` levels below the hidden root.
+pub(super) fn items(cx: &Cx<'_>, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
+    let emitted = ids.iter().filter(|id| cx.paths.external.emitted(**id));
+    emitted.map(|id| definition(cx, depth, cx.model.def(*id))).collect()
+}
+
+fn definition(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    work::step();
+    let item = match &def.kind {
+        DefKind::Module(_) => return module(cx, depth, def),
+        DefKind::Interface(body) => return interface(cx, depth, def, body.flavour),
+        // Emitted with their interface.
+        DefKind::Operation(_) | DefKind::Attribute(_) => return TokenStream::new(),
+        DefKind::Struct(_) | DefKind::Exception(_) => structs::structure(cx, depth, def),
+        DefKind::Union(body) => unions::union(cx, depth, def, body),
+        DefKind::Enum(body) => enums::enumeration(cx, depth, def, body),
+        DefKind::Typedef(_) => typedef(cx, depth, def),
+        DefKind::Const(body) => constant(cx, depth, def, body),
+        DefKind::Native => local::native(cx, depth, def),
+        DefKind::Value(value) => value::value_type(cx, depth, def, value),
+        DefKind::ValueBox(content) => value::value_box(cx, depth, def, content.ty),
+        DefKind::Bitset(body) => bits::bitset(cx, depth, def, body),
+        DefKind::Bitmask(body) => bits::bitmask(cx, depth, def, body),
+    };
+    let typed = typed::typed(cx, depth, def);
+    let mut inside = items(cx, depth + 1, cx.model.children(def.id));
+    if let DefKind::Value(value) = &def.kind {
+        inside.extend(value_ops::operation_types(cx, depth + 1, def, value));
+    }
+    let scope = scope_module(cx, def, inside);
+    quote!(#item #typed #scope)
+}
+
+/// Emits `pub mod` for the definitions inside a type, if there are any.
+fn scope_module(cx: &Cx<'_>, def: &Def, inside: Vec<TokenStream>) -> TokenStream {
+    if !cx.has_module(def.id) {
+        return TokenStream::new();
+    }
+    let name = &cx.paths.names[def.id].module;
+    let docs = doc(&Docs::default(), &format!("What `{}` declares inside.", cx.model.scoped_name(def.id)));
+    quote!(#docs pub mod #name { #(#inside)* })
+}
+
+fn module(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let name = cx.paths.names[def.id].module.at(cx.model.rust_span(def.span));
+    let docs = cx.item_docs(def, "module");
+    let items = items(cx, depth + 1, cx.model.children(def.id));
+    quote!(#docs pub mod #name { #(#items)* })
+}
+
+fn interface(cx: &Cx<'_>, depth: usize, def: &Def, flavour: Flavour) -> TokenStream {
+    // Bases come first, each after its own bases. The interface itself is last.
+    let mut lineage = cx.model.all_bases(def.id);
+    lineage.push(def.id);
+    let (reference, hidden) = match flavour {
+        Flavour::Local => {
+            (local::local_reference(cx, depth, def), local::hidden_local_module(cx, depth + 1, def, &lineage))
+        }
+        Flavour::Abstract => (
+            abstracts::abstract_reference(cx, depth, def),
+            abstracts::hidden_abstract_module(cx, depth + 1, def),
+        ),
+        Flavour::Plain => {
+            (reference::reference_type(cx, depth, def), servant::hidden_module(cx, depth + 1, def, &lineage))
+        }
+    };
+    let typed = typed::typed(cx, depth, def);
+    let described = described::interface_desc(cx, depth, def);
+    let inherent = client::inherent_methods(cx, depth, def, &lineage);
+    let client_trait = client::client_trait(cx, depth, def);
+    let client_impls = client::client_impls(cx, depth, def, &lineage);
+    let servant = servant::servant_trait(cx, depth, def);
+    let operations = value_ops::operations(cx, depth, def);
+    let handlers = ami::handlers(cx, depth, def, &lineage);
+
+    let mut inside = items(cx, depth + 1, cx.model.children(def.id));
+    for method in &cx.methods[&def.id] {
+        inside.push(errors::error_enum(cx, depth + 1, method));
+        inside.push(errors::reply_struct(cx, depth + 1, method));
+    }
+    inside.push(inherited(cx, depth + 1, def));
+    let scope = scope_module(cx, def, inside);
+    quote!(#reference #typed #described #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
+}
+
+/// Re-exports the names of the bases' modules, because IDL scoping makes them names of this interface as
+/// well.
+fn inherited(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let bases = cx.model.all_bases(def.id);
+    let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| inside(cx, *base)).collect();
+    if all.is_empty() {
+        return TokenStream::new();
+    }
+    let own: HashSet<Ident> = inside(cx, def.id).into_iter().map(|(_, name)| name).collect();
+    let mut counts: HashMap<&Ident, usize> = HashMap::new();
+    all.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
+    let uses = all.iter().filter_map(|(id, name)| {
+        work::step();
+        // A name that two bases declare is ambiguous, so it is not re-exported.
+        if own.contains(name) || counts.get(name).is_some_and(|count| *count > 1) {
+            return None;
+        }
+        let path = cx.paths.scope_path(depth, *id);
+        Some(quote!(#[doc(no_inline)] pub use #path::#name;))
+    });
+    quote!(#(#uses)*)
+}
+
+/// Returns every public name in an interface's module, with the definition it comes from.
+fn inside(cx: &Cx<'_>, interface: DefId) -> Vec<(DefId, Ident)> {
+    let children = cx.model.children(interface).iter();
+    let mut names: Vec<(DefId, Ident)> =
+        children.flat_map(|id| cx.exported(*id).into_iter().map(|name| (*id, name))).collect();
+    for method in &cx.methods[&interface] {
+        let derived = method.error.iter().chain(&method.reply);
+        names.extend(derived.map(|name| (method.def, name.ident())));
+    }
+    names
+}
+
+fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let names = &cx.paths.names[def.id];
+    let span = cx.model.rust_span(def.span);
+    let v1 = &cx.v1;
+    let u: Use = cx.mapping.alias(def.id);
+    let docs = doc(&def.docs, &format!("IDL `{}`.", cx.model.describe(u.ty)));
+    if let Some(interface) = alias_of_interface(cx.model, def.id) {
+        let scope = cx.paths.scope_path(depth, interface);
+        let of = &cx.paths.names[interface];
+        let mut pairs = vec![
+            (&of.item, names.item.at(span)),
+            (&of.reference, names.reference.at(span)),
+            (&of.servant, names.servant.at(span)),
+        ];
+        if cx.mapping.is_abstract(interface) {
+            pairs.push((&of.ops, names.ops.at(span)));
+        }
+        if cx.has_module(interface) {
+            pairs.push((&of.module, names.module.at(span)));
+        }
+        let uses =
+            pairs.iter().map(|(from, to)| quote!(#docs #[doc(no_inline)] pub use #scope::#from as #to;));
+        return quote!(#(#uses)*);
+    }
+    let item = names.item.at(span);
+    let ty = match cx.model.ty(u.ty) {
+        // Whether a reference can be nil depends on each use of the typedef.
+        Type::Object => quote!(#v1::ObjectRef),
+        Type::ValueBase => quote!(#v1::ValueBase),
+        Type::Named(alias) if cx.model.is_reference(u.ty) || cx.model.is_value(u.ty) => {
+            cx.paths.item(depth, *alias)
+        }
+        _ => cx.ty(depth, u),
+    };
+    quote!(#docs pub type #item = #ty;)
+}
+
+fn constant(cx: &Cx<'_>, depth: usize, def: &Def, constant: &Const) -> TokenStream {
+    let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
+    let ty = match cx.model.stripped(constant.ty) {
+        Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),
+        _ => cx.ty(depth, Use::plain(constant.ty)),
+    };
+    let value = cx.typed_value(depth, constant.ty, &constant.value);
+    let docs = cx.item_docs(def, "constant");
+    quote!(#docs pub const #item: #ty = #value;)
 }

@@ -8,215 +8,207 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Cx;
 use super::docs::{doc, doc_after};
 use super::method::Method;
 use super::passing::Side;
-use crate::model::{Def, DefId, Flavour};
+use super::{Cx, client, servant};
+use crate::model::{Def, DefId};
 
-impl Cx<'_> {
-    /// Returns whether the definition is a local interface.
-    pub(super) fn is_local(&self, id: DefId) -> bool {
-        self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Local)
-    }
+/// Emits the alias of a native type's Rust type, under its IDL name.
+pub(super) fn native(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let Some(path) = cx.paths.external.native(cx.paths.up(depth), def.id) else { return TokenStream::new() };
+    let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
+    let docs = doc(&def.docs, &format!("IDL native type `{}`.", cx.model.scoped_name(def.id)));
+    quote!(#docs pub type #item = #path;)
+}
 
-    /// Emits the alias of a native type's Rust type, under its IDL name.
-    pub(super) fn native(&self, depth: usize, def: &Def) -> TokenStream {
-        let Some(path) = self.external.native(self.up(depth), def.id) else { return TokenStream::new() };
-        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
-        let docs = doc(&def.docs, &format!("IDL native type `{}`.", self.model.scoped_name(def.id)));
-        quote!(#docs pub type #item = #path;)
-    }
-
-    /// Emits the reference type with its conversions. Its methods are emitted separately.
-    pub(super) fn local_reference(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        let name = &self.names[def.id].reference;
-        let item = name.at(self.model.rust_span(def.span));
-        let path = self.reference(depth, def.id);
-        let hidden = self.hidden_path(depth, def.id);
-        let (text, id) = (name.as_str(), &def.repository_id);
-        let default =
-            format!("Reference to an object of local interface `{}`.", self.model.scoped_name(def.id));
-        let docs = doc_after(&default, &def.docs);
-        let bases = self.model.all_bases(def.id).into_iter().filter(|base| self.is_local(*base));
-        let bases: Vec<_> = bases.map(|base| self.reference(depth, base)).collect();
-        let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
-        quote! {
-            #docs
-            #[derive(::core::clone::Clone)]
-            pub struct #item {
-                object: ::std::sync::Arc<dyn #hidden::Local>,
-            }
-
-            impl ::core::fmt::Debug for #path {
-                fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    __zorb_f.debug_tuple(#text).field(&::std::sync::Arc::as_ptr(&self.object).cast::<()>()).finish()
-                }
-            }
-
-            impl ::core::cmp::PartialEq for #path {
-                fn eq(&self, __zorb_other: &Self) -> ::core::primitive::bool {
-                    ::std::sync::Arc::ptr_eq(&self.object, &__zorb_other.object)
-                }
-            }
-
-            impl ::core::cmp::Eq for #path {}
-
-            impl ::core::hash::Hash for #path {
-                fn hash<S: ::core::hash::Hasher>(&self, __zorb_h: &mut S) {
-                    ::core::hash::Hash::hash(&::std::sync::Arc::as_ptr(&self.object).cast::<()>(), __zorb_h)
-                }
-            }
-
-            impl #v1::LocalReference for #path {
-                const REPOSITORY_ID: &'static ::core::primitive::str = #id;
-
-                type Local = dyn #hidden::Local;
-
-                fn from_local(__zorb_local: ::std::sync::Arc<Self::Local>) -> Self {
-                    Self { object: __zorb_local }
-                }
-
-                fn as_local(&self) -> &::std::sync::Arc<Self::Local> {
-                    &self.object
-                }
-            }
-
-            impl #v1::Nilable for #path {
-                const MIN_SIZE: ::core::primitive::usize = 1;
-
-                fn encode_some(&self, _: &mut #v1::Encoder) -> #encoded {
-                    #v1::not_sent()
-                }
-
-                fn encode_nil(_: &mut #v1::Encoder) -> #encoded {
-                    #v1::not_sent()
-                }
-
-                fn decode_nilable(
-                    __zorb_d: &mut #v1::Decoder<'_>,
-                ) -> ::core::result::Result<::core::option::Option<Self>, #v1::DecodeError> {
-                    #v1::not_received(__zorb_d)
-                }
-            }
-
-            impl #v1::CdrEncode for #path {
-                fn encode(&self, _: &mut #v1::Encoder) -> #encoded {
-                    #v1::not_sent()
-                }
-            }
-
-            impl #v1::CdrDecode for #path {
-                const MIN_SIZE: ::core::primitive::usize = 1;
-
-                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
-                    #v1::not_received(__zorb_d)
-                }
-            }
-
-            impl ::core::convert::From<&#path> for #path {
-                fn from(__zorb_reference: &#path) -> Self {
-                    ::core::clone::Clone::clone(__zorb_reference)
-                }
-            }
-
-            impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
-                fn from(__zorb_reference: &#path) -> Self {
-                    ::core::option::Option::Some(::core::clone::Clone::clone(__zorb_reference))
-                }
-            }
-
-            #(
-                impl ::core::convert::From<#path> for #bases {
-                    fn from(__zorb_reference: #path) -> Self {
-                        <#bases as #v1::LocalReference>::from_local(__zorb_reference.object)
-                    }
-                }
-
-                impl ::core::convert::From<&#path> for #bases {
-                    fn from(__zorb_reference: &#path) -> Self {
-                        ::core::convert::From::from(::core::clone::Clone::clone(__zorb_reference))
-                    }
-                }
-
-                impl ::core::convert::From<#path> for ::core::option::Option<#bases> {
-                    fn from(__zorb_reference: #path) -> Self {
-                        ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                    }
-                }
-
-                impl ::core::convert::From<&#path> for ::core::option::Option<#bases> {
-                    fn from(__zorb_reference: &#path) -> Self {
-                        ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                    }
-                }
-            )*
+/// Emits the reference type with its conversions. Its methods are emitted separately.
+pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    let name = &cx.paths.names[def.id].reference;
+    let item = name.at(cx.model.rust_span(def.span));
+    let path = cx.paths.reference(depth, def.id);
+    let hidden = cx.paths.hidden_path(depth, def.id);
+    let (text, id) = (name.as_str(), &def.repository_id);
+    let default = format!("Reference to an object of local interface `{}`.", cx.model.scoped_name(def.id));
+    let docs = doc_after(&default, &def.docs);
+    let bases = cx.model.all_bases(def.id).into_iter().filter(|base| cx.mapping.is_local(*base));
+    let bases: Vec<_> = bases.map(|base| cx.paths.reference(depth, base)).collect();
+    let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
+    quote! {
+        #docs
+        #[derive(::core::clone::Clone)]
+        pub struct #item {
+            object: ::std::sync::Arc<dyn #hidden::Local>,
         }
+
+        impl ::core::fmt::Debug for #path {
+            fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                __zorb_f.debug_tuple(#text).field(&::std::sync::Arc::as_ptr(&self.object).cast::<()>()).finish()
+            }
+        }
+
+        impl ::core::cmp::PartialEq for #path {
+            fn eq(&self, __zorb_other: &Self) -> ::core::primitive::bool {
+                ::std::sync::Arc::ptr_eq(&self.object, &__zorb_other.object)
+            }
+        }
+
+        impl ::core::cmp::Eq for #path {}
+
+        impl ::core::hash::Hash for #path {
+            fn hash<S: ::core::hash::Hasher>(&self, __zorb_h: &mut S) {
+                ::core::hash::Hash::hash(&::std::sync::Arc::as_ptr(&self.object).cast::<()>(), __zorb_h)
+            }
+        }
+
+        impl #v1::LocalReference for #path {
+            const REPOSITORY_ID: &'static ::core::primitive::str = #id;
+
+            type Local = dyn #hidden::Local;
+
+            fn from_local(__zorb_local: ::std::sync::Arc<Self::Local>) -> Self {
+                Self { object: __zorb_local }
+            }
+
+            fn as_local(&self) -> &::std::sync::Arc<Self::Local> {
+                &self.object
+            }
+        }
+
+        impl #v1::Nilable for #path {
+            const MIN_SIZE: ::core::primitive::usize = 1;
+
+            fn encode_some(&self, _: &mut #v1::Encoder) -> #encoded {
+                #v1::not_sent()
+            }
+
+            fn encode_nil(_: &mut #v1::Encoder) -> #encoded {
+                #v1::not_sent()
+            }
+
+            fn decode_nilable(
+                __zorb_d: &mut #v1::Decoder<'_>,
+            ) -> ::core::result::Result<::core::option::Option<Self>, #v1::DecodeError> {
+                #v1::not_received(__zorb_d)
+            }
+        }
+
+        impl #v1::CdrEncode for #path {
+            fn encode(&self, _: &mut #v1::Encoder) -> #encoded {
+                #v1::not_sent()
+            }
+        }
+
+        impl #v1::CdrDecode for #path {
+            const MIN_SIZE: ::core::primitive::usize = 1;
+
+            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
+                #v1::not_received(__zorb_d)
+            }
+        }
+
+        impl ::core::convert::From<&#path> for #path {
+            fn from(__zorb_reference: &#path) -> Self {
+                ::core::clone::Clone::clone(__zorb_reference)
+            }
+        }
+
+        impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
+            fn from(__zorb_reference: &#path) -> Self {
+                ::core::option::Option::Some(::core::clone::Clone::clone(__zorb_reference))
+            }
+        }
+
+        #(
+            impl ::core::convert::From<#path> for #bases {
+                fn from(__zorb_reference: #path) -> Self {
+                    <#bases as #v1::LocalReference>::from_local(__zorb_reference.object)
+                }
+            }
+
+            impl ::core::convert::From<&#path> for #bases {
+                fn from(__zorb_reference: &#path) -> Self {
+                    ::core::convert::From::from(::core::clone::Clone::clone(__zorb_reference))
+                }
+            }
+
+            impl ::core::convert::From<#path> for ::core::option::Option<#bases> {
+                fn from(__zorb_reference: #path) -> Self {
+                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
+                }
+            }
+
+            impl ::core::convert::From<&#path> for ::core::option::Option<#bases> {
+                fn from(__zorb_reference: &#path) -> Self {
+                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
+                }
+            }
+        )*
     }
+}
 
-    /// Emits the hidden module of a local interface: calls, the object-safe trait, and the object around a
-    /// servant. `depth` is that of the module's inside.
-    pub(super) fn hidden_local_module(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let v1 = &self.v1;
-        let name = self.hidden(def.id);
-        let servant = self.servant(depth, def.id);
-        let methods = lineage.iter().flat_map(|owner| &self.methods[owner]);
-        let calls = methods.map(|method| self.local_call(depth, def, method));
-        let local_trait = self.local_trait(depth, def);
-        let local_impls = self.local_impls(depth, def, lineage);
-        let locals =
-            lineage.iter().filter(|id| self.is_local(**id)).map(|id| self.local_path(depth, def, *id));
-        quote! {
-            #[doc(hidden)]
-            pub mod #name {
-                #(#calls)*
+/// Emits the hidden module of a local interface: calls, the object-safe trait, and the object around a
+/// servant. `depth` is that of the module's inside.
+pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    let v1 = &cx.v1;
+    let name = cx.paths.hidden(def.id);
+    let servant = cx.paths.servant(depth, def.id);
+    let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
+    let calls = methods.map(|method| local_call(cx, depth, def, method));
+    let local_trait = servant::local_trait(cx, depth, def);
+    let local_impls = servant::local_impls(cx, depth, def, lineage);
+    let locals =
+        lineage.iter().filter(|id| cx.mapping.is_local(**id)).map(|id| cx.paths.local_path(depth, def, *id));
+    quote! {
+        #[doc(hidden)]
+        pub mod #name {
+            #(#calls)*
 
-                #local_trait
+            #local_trait
 
-                pub(super) struct Skeleton<S> {
-                    pub(super) servant: S,
+            pub(super) struct Skeleton<S> {
+                pub(super) servant: S,
+            }
+
+            #local_impls
+
+            impl<S: #servant> #v1::LocalObject for Skeleton<S> {
+                fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
+                    #(
+                        if let ::core::option::Option::Some(__zorb_place) =
+                            __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
+                        {
+                            *__zorb_place = ::core::option::Option::Some(self);
+                            return;
+                        }
+                    )*
                 }
 
-                #local_impls
-
-                impl<S: #servant> #v1::LocalObject for Skeleton<S> {
-                    fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
-                        #(
-                            if let ::core::option::Option::Some(__zorb_place) =
-                                __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
-                            {
-                                *__zorb_place = ::core::option::Option::Some(self);
-                                return;
-                            }
-                        )*
-                    }
-
-                    fn servant(&self) -> &dyn ::core::any::Any {
-                        &self.servant
-                    }
+                fn servant(&self) -> &dyn ::core::any::Any {
+                    &self.servant
                 }
             }
         }
     }
+}
 
-    /// Emits the function that a method of the reference calls. It calls the object's own method after
-    /// checking the arguments.
-    fn local_call(&self, depth: usize, def: &Def, method: &Method) -> TokenStream {
-        let function = method.call_name();
-        let parameters = self.parameters(depth, method, Side::Call);
-        let output = self.output(depth, method);
-        let checks = self.bound_checks(method);
-        let named = self.named_properties(method);
-        let local = self.local_path(depth, def, method.owner);
-        let arguments = self.local_arguments(method);
-        let name = &method.name;
-        quote! {
-            pub async fn #function(__zorb_target: &dyn Local, #(#parameters),*) -> #output {
-                #checks
-                #named
-                #local::#name(__zorb_target, #(#arguments),*).await
-            }
+/// Emits the function that a method of the reference calls. It calls the object's own method after
+/// checking the arguments.
+fn local_call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
+    let function = method.call_name();
+    let parameters = cx.parameters(depth, method, Side::Call);
+    let output = cx.output(depth, method);
+    let checks = client::bound_checks(cx, method);
+    let named = client::named_properties(cx, method);
+    let local = cx.paths.local_path(depth, def, method.owner);
+    let arguments = client::local_arguments(cx, method);
+    let name = &method.name;
+    quote! {
+        pub async fn #function(__zorb_target: &dyn Local, #(#parameters),*) -> #output {
+            #checks
+            #named
+            #local::#name(__zorb_target, #(#arguments),*).await
         }
     }
 }

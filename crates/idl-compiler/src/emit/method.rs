@@ -92,6 +92,11 @@ impl Method {
         RustName::verbatim(&format!("call_{}", self.name))
     }
 
+    /// Returns the name of the function that calls the object or value that a handle holds.
+    pub(super) fn either_name(&self) -> RustName {
+        RustName::verbatim(&format!("either_{}", self.name))
+    }
+
     /// Returns the parameters that the client sends, in order.
     pub(super) fn sent(&self) -> impl Iterator<Item = &Parameter> {
         self.params.iter().filter(|param| param.is_sent())
@@ -128,187 +133,6 @@ impl Method {
 }
 
 impl Cx<'_> {
-    /// Returns the operations and attributes that an interface or value type declares itself.
-    pub(super) fn methods(&self, interface: DefId) -> Vec<Method> {
-        let members = self.model.children(interface).iter().map(|id| self.model.def(*id));
-        members.flat_map(|def| self.methods_of(interface, def)).collect()
-    }
-
-    fn methods_of(&self, owner: DefId, def: &Def) -> Vec<Method> {
-        match &def.kind {
-            DefKind::Operation(operation) => vec![self.operation(owner, def, operation)],
-            DefKind::Attribute(attribute) => {
-                let names = &self.names[def.id];
-                let ty = self.place(attribute.ty, &def.annotations, &self.model.scoped_name(def.id));
-                let readonly = if attribute.readonly { "readonly " } else { "" };
-                let idl = format!("{readonly}attribute {} {}", self.model.describe(attribute.ty), def.name);
-                let method = |wire, name: &RustName, raises: &[DefId], error: &RustName| Method {
-                    owner,
-                    def: def.id,
-                    wire,
-                    name: name.clone(),
-                    span: self.model.rust_span(def.span),
-                    oneway: false,
-                    params: Vec::new(),
-                    results: Vec::new(),
-                    flows: false,
-                    context: Vec::new(),
-                    raises: raises.to_vec(),
-                    raises_any: false,
-                    error: (!raises.is_empty()).then(|| error.clone()),
-                    reply: None,
-                    docs: def.docs.clone(),
-                    idl: idl.clone(),
-                };
-                let mut get =
-                    method(format!("_get_{}", def.name), &names.item, &attribute.get_raises, &names.error);
-                get.results =
-                    vec![ResultValue { name: RustName::verbatim("result"), ty, what: String::new() }];
-                if attribute.readonly {
-                    return vec![get];
-                }
-                let mut set = method(
-                    format!("_set_{}", def.name),
-                    &names.setter,
-                    &attribute.set_raises,
-                    &names.set_error,
-                );
-                set.params = vec![Parameter {
-                    name: RustName::verbatim("value"),
-                    idl: "value".to_owned(),
-                    span: set.span,
-                    ty,
-                    direction: Direction::In,
-                    stream: false,
-                }];
-                vec![get, set]
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn operation(&self, owner: DefId, def: &Def, operation: &Operation) -> Method {
-        let names = &self.names[def.id];
-        let scoped = self.model.scoped_name(def.id);
-        let params: Vec<Parameter> = (operation.params.iter().zip(&names.members))
-            .map(|(param, name)| Parameter {
-                name: name.clone(),
-                idl: param.name.clone(),
-                span: self.model.rust_span(param.span),
-                ty: self.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
-                direction: param.direction,
-                stream: param.annotations.get("stream").is_some(),
-            })
-            .collect();
-        let mut results = Vec::new();
-        if let Some(ty) = operation.result {
-            let mut name = RustName::verbatim("result");
-            while params.iter().any(|param| param.name == name && param.direction != Direction::In) {
-                name = name.underscored();
-            }
-            let ty = self.place(ty, &def.annotations, &scoped);
-            results.push(ResultValue { name, ty, what: "The value returned.".to_owned() });
-        }
-        for (param, idl) in
-            params.iter().zip(&operation.params).filter(|(param, _)| param.direction != Direction::In)
-        {
-            let what = format!("Parameter `{}`.", idl.name);
-            results.push(ResultValue { name: param.name.clone(), ty: param.ty, what });
-        }
-        Method {
-            owner,
-            def: def.id,
-            wire: def.name.clone(),
-            name: names.item.clone(),
-            span: self.model.rust_span(def.span),
-            oneway: operation.oneway,
-            raises: operation.raises.clone(),
-            raises_any: operation.raises_any,
-            error: (operation.raises_any || !operation.raises.is_empty()).then(|| names.error.clone()),
-            reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
-            params,
-            results,
-            flows: def.annotations.get("stream").is_some(),
-            context: operation.context.clone(),
-            docs: def.docs.clone(),
-            idl: self.idl_of(def, operation),
-        }
-    }
-
-    /// Returns a factory as a method without a result.
-    pub(super) fn factory(&self, owner: &Def, factory: &Factory, names: &FactoryNames) -> Method {
-        let scoped = format!("{}::{}", self.model.scoped_name(owner.id), factory.name);
-        let params = (factory.params.iter().zip(&names.params)).map(|(param, name)| Parameter {
-            name: name.clone(),
-            idl: param.name.clone(),
-            span: self.model.rust_span(param.span),
-            ty: self.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
-            direction: param.direction,
-            stream: false,
-        });
-        Method {
-            owner: owner.id,
-            def: owner.id,
-            wire: factory.name.clone(),
-            name: names.item.clone(),
-            span: self.model.rust_span(factory.span),
-            oneway: false,
-            raises: factory.raises.clone(),
-            raises_any: false,
-            error: (!factory.raises.is_empty()).then(|| names.error.clone()),
-            reply: None,
-            params: params.collect(),
-            results: Vec::new(),
-            flows: false,
-            context: Vec::new(),
-            docs: factory.docs.clone(),
-            idl: format!("factory {}{}", factory.name, self.idl_of_params(&factory.params, &factory.raises)),
-        }
-    }
-
-    /// Returns the declaration of an operation in IDL.
-    fn idl_of(&self, def: &Def, operation: &Operation) -> String {
-        let oneway = if operation.oneway { "oneway " } else { "" };
-        let stream = if def.annotations.get("stream").is_some() { "@stream " } else { "" };
-        let result = operation.result.map_or_else(|| "void".to_owned(), |ty| self.model.describe(ty));
-        let context: Vec<String> = operation.context.iter().map(|name| format!("\"{name}\"")).collect();
-        let context =
-            if context.is_empty() { String::new() } else { format!(" context ({})", context.join(", ")) };
-        let params = self.idl_of_params(&operation.params, &operation.raises);
-        format!("{stream}{oneway}{result} {}{params}{context}", def.name)
-    }
-
-    /// Returns parameters and exceptions in IDL.
-    fn idl_of_params(&self, params: &[Param], raises: &[DefId]) -> String {
-        let params: Vec<String> = params
-            .iter()
-            .map(|param| {
-                let direction = match param.direction {
-                    Direction::In => "in",
-                    Direction::Out => "out",
-                    Direction::InOut => "inout",
-                };
-                let stream = if param.annotations.get("stream").is_some() { "@stream " } else { "" };
-                format!("{stream}{direction} {} {}", self.model.describe(param.ty), param.name)
-            })
-            .collect();
-        let raises: Vec<String> = raises.iter().map(|id| self.model.scoped_name(*id)).collect();
-        let raises =
-            if raises.is_empty() { String::new() } else { format!(" raises ({})", raises.join(", ")) };
-        format!("({}){raises}", params.join(", "))
-    }
-
-    /// Returns the path of a type that belongs to a method.
-    pub(super) fn type_of(&self, depth: usize, method: &Method, name: &RustName) -> TokenStream {
-        if method.def != method.owner {
-            return self.path(depth, method.def, name);
-        }
-        // A factory is not a definition. Its type is in the module of its value type.
-        let scope = self.scope_path(depth, method.owner);
-        let module = &self.names[method.owner].module;
-        quote!(#scope::#module::#name)
-    }
-
     /// Returns the parameters of a method as `name: Type`.
     pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
         work::step();
@@ -334,7 +158,8 @@ impl Cx<'_> {
 
     /// Returns the lifetime of a client's wide text, which its method is generic over: `'w,`, or nothing.
     pub(super) fn wide_lifetime(&self, method: &Method) -> Option<TokenStream> {
-        let is_wide = |param: &Parameter| !param.is_inout() && self.passing(param.ty).form == Form::WStr;
+        let is_wide =
+            |param: &Parameter| !param.is_inout() && self.mapping.passing(param.ty).form == Form::WStr;
         method.sent().any(is_wide).then(|| quote!('w,))
     }
 
@@ -347,7 +172,7 @@ impl Cx<'_> {
     /// result.
     pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
         if let Some(reply) = &method.reply {
-            return self.path(depth, method.def, reply);
+            return self.paths.path(depth, method.def, reply);
         }
         if let Some(result) = method.flowing() {
             return self.result_stream(depth, result.ty).stream;
@@ -363,7 +188,7 @@ impl Cx<'_> {
     pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         match &method.error {
-            Some(error) => self.type_of(depth, method, error),
+            Some(error) => self.paths.type_of(depth, method, error),
             None => quote!(#v1::SystemException),
         }
     }
@@ -398,14 +223,168 @@ impl Cx<'_> {
         let output = self.output(depth, method);
         quote!(impl ::core::future::Future<Output = #output> + ::core::marker::Send)
     }
+}
 
-    /// Returns the interface's module for items that only generated code uses.
-    pub(super) fn hidden(&self, interface: DefId) -> RustName {
-        RustName::verbatim(&format!("__zorb_{}", self.names[interface].module))
-    }
+/// Returns the operations and attributes that an interface or value type declares itself.
+pub(super) fn methods(cx: &Cx<'_>, interface: DefId) -> Vec<Method> {
+    let members = cx.model.children(interface).iter().map(|id| cx.model.def(*id));
+    members.flat_map(|def| methods_of(cx, interface, def)).collect()
+}
 
-    /// Returns the path of a name in that module.
-    pub(super) fn hidden_path(&self, depth: usize, interface: DefId) -> TokenStream {
-        self.path(depth, interface, &self.hidden(interface))
+fn methods_of(cx: &Cx<'_>, owner: DefId, def: &Def) -> Vec<Method> {
+    match &def.kind {
+        DefKind::Operation(body) => vec![operation(cx, owner, def, body)],
+        DefKind::Attribute(attribute) => {
+            let names = &cx.paths.names[def.id];
+            let ty = cx.mapping.place(attribute.ty, &def.annotations, &cx.model.scoped_name(def.id));
+            let readonly = if attribute.readonly { "readonly " } else { "" };
+            let idl = format!("{readonly}attribute {} {}", cx.model.describe(attribute.ty), def.name);
+            let method = |wire, name: &RustName, raises: &[DefId], error: &RustName| Method {
+                owner,
+                def: def.id,
+                wire,
+                name: name.clone(),
+                span: cx.model.rust_span(def.span),
+                oneway: false,
+                params: Vec::new(),
+                results: Vec::new(),
+                flows: false,
+                context: Vec::new(),
+                raises: raises.to_vec(),
+                raises_any: false,
+                error: (!raises.is_empty()).then(|| error.clone()),
+                reply: None,
+                docs: def.docs.clone(),
+                idl: idl.clone(),
+            };
+            let mut get =
+                method(format!("_get_{}", def.name), &names.item, &attribute.get_raises, &names.error);
+            get.results = vec![ResultValue { name: RustName::verbatim("result"), ty, what: String::new() }];
+            if attribute.readonly {
+                return vec![get];
+            }
+            let mut set =
+                method(format!("_set_{}", def.name), &names.setter, &attribute.set_raises, &names.set_error);
+            set.params = vec![Parameter {
+                name: RustName::verbatim("value"),
+                idl: "value".to_owned(),
+                span: set.span,
+                ty,
+                direction: Direction::In,
+                stream: false,
+            }];
+            vec![get, set]
+        }
+        _ => Vec::new(),
     }
+}
+
+fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Method {
+    let names = &cx.paths.names[def.id];
+    let scoped = cx.model.scoped_name(def.id);
+    let params: Vec<Parameter> = (operation.params.iter().zip(&names.members))
+        .map(|(param, name)| Parameter {
+            name: name.clone(),
+            idl: param.name.clone(),
+            span: cx.model.rust_span(param.span),
+            ty: cx.mapping.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
+            direction: param.direction,
+            stream: param.annotations.get("stream").is_some(),
+        })
+        .collect();
+    let mut results = Vec::new();
+    if let Some(ty) = operation.result {
+        let mut name = RustName::verbatim("result");
+        while params.iter().any(|param| param.name == name && param.direction != Direction::In) {
+            name = name.underscored();
+        }
+        let ty = cx.mapping.place(ty, &def.annotations, &scoped);
+        results.push(ResultValue { name, ty, what: "The value returned.".to_owned() });
+    }
+    for (param, idl) in
+        params.iter().zip(&operation.params).filter(|(param, _)| param.direction != Direction::In)
+    {
+        let what = format!("Parameter `{}`.", idl.name);
+        results.push(ResultValue { name: param.name.clone(), ty: param.ty, what });
+    }
+    Method {
+        owner,
+        def: def.id,
+        wire: def.name.clone(),
+        name: names.item.clone(),
+        span: cx.model.rust_span(def.span),
+        oneway: operation.oneway,
+        raises: operation.raises.clone(),
+        raises_any: operation.raises_any,
+        error: (operation.raises_any || !operation.raises.is_empty()).then(|| names.error.clone()),
+        reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
+        params,
+        results,
+        flows: def.annotations.get("stream").is_some(),
+        context: operation.context.clone(),
+        docs: def.docs.clone(),
+        idl: idl_of(cx, def, operation),
+    }
+}
+
+/// Returns a factory as a method without a result.
+pub(super) fn factory(cx: &Cx<'_>, owner: &Def, factory: &Factory, names: &FactoryNames) -> Method {
+    let scoped = format!("{}::{}", cx.model.scoped_name(owner.id), factory.name);
+    let params = (factory.params.iter().zip(&names.params)).map(|(param, name)| Parameter {
+        name: name.clone(),
+        idl: param.name.clone(),
+        span: cx.model.rust_span(param.span),
+        ty: cx.mapping.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
+        direction: param.direction,
+        stream: false,
+    });
+    Method {
+        owner: owner.id,
+        def: owner.id,
+        wire: factory.name.clone(),
+        name: names.item.clone(),
+        span: cx.model.rust_span(factory.span),
+        oneway: false,
+        raises: factory.raises.clone(),
+        raises_any: false,
+        error: (!factory.raises.is_empty()).then(|| names.error.clone()),
+        reply: None,
+        params: params.collect(),
+        results: Vec::new(),
+        flows: false,
+        context: Vec::new(),
+        docs: factory.docs.clone(),
+        idl: format!("factory {}{}", factory.name, idl_of_params(cx, &factory.params, &factory.raises)),
+    }
+}
+
+/// Returns the declaration of an operation in IDL.
+fn idl_of(cx: &Cx<'_>, def: &Def, operation: &Operation) -> String {
+    let oneway = if operation.oneway { "oneway " } else { "" };
+    let stream = if def.annotations.get("stream").is_some() { "@stream " } else { "" };
+    let result = operation.result.map_or_else(|| "void".to_owned(), |ty| cx.model.describe(ty));
+    let context: Vec<String> = operation.context.iter().map(|name| format!("\"{name}\"")).collect();
+    let context =
+        if context.is_empty() { String::new() } else { format!(" context ({})", context.join(", ")) };
+    let params = idl_of_params(cx, &operation.params, &operation.raises);
+    format!("{stream}{oneway}{result} {}{params}{context}", def.name)
+}
+
+/// Returns parameters and exceptions in IDL.
+fn idl_of_params(cx: &Cx<'_>, params: &[Param], raises: &[DefId]) -> String {
+    let params: Vec<String> = params
+        .iter()
+        .map(|param| {
+            let direction = match param.direction {
+                Direction::In => "in",
+                Direction::Out => "out",
+                Direction::InOut => "inout",
+            };
+            let stream = if param.annotations.get("stream").is_some() { "@stream " } else { "" };
+            format!("{stream}{direction} {} {}", cx.model.describe(param.ty), param.name)
+        })
+        .collect();
+    let raises: Vec<String> = raises.iter().map(|id| cx.model.scoped_name(*id)).collect();
+    let raises = if raises.is_empty() { String::new() } else { format!(" raises ({})", raises.join(", ")) };
+    format!("({}){raises}", params.join(", "))
 }

@@ -22,6 +22,7 @@ mod hybrid;
 mod ident;
 mod items;
 mod local;
+mod mapping;
 mod method;
 mod names;
 mod options;
@@ -41,7 +42,6 @@ mod unions;
 mod value;
 mod value_ops;
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -53,12 +53,13 @@ pub use skeleton::{ServantNames, Skeleton, servant_names, served_interfaces, ske
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{DefId, DefKind, Model};
-use crate::work;
 
 use external::External;
 use hybrid::Hybrid;
+use mapping::{Cache, Mapping};
 use method::Method;
 use names::Names;
+use paths::Paths;
 
 /// The Rust of a model.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub struct Emitted {
 pub fn emit(model: &Model, options: &Options) -> Result<Emitted, Diagnostics> {
     let mut cx = context(model, options)?;
     let warnings = Diagnostics::new(std::mem::take(&mut cx.warnings), Rc::clone(&model.sources));
-    Ok(Emitted { tokens: cx.whole(), warnings })
+    Ok(Emitted { tokens: items::whole(&cx), warnings })
 }
 
 /// Computes and checks the data that the emitter needs about a model.
@@ -92,26 +93,13 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }
-    let runtime = &options.runtime;
-    let mut cx = Cx {
-        model,
-        options,
-        names,
-        external,
-        v1: quote!(#runtime::__private::v1),
-        methods: HashMap::new(),
-        hybrid: Hybrid::default(),
-        outside: None,
-        direct: Cell::new(None),
-        left_root: Cell::new(false),
-        facts: Facts::default(),
-        warnings,
-    };
-    let interfaces =
+    let mut cx = Cx::new(model, options, Paths::new(model, names, external));
+    cx.warnings = warnings;
+    let called =
         model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
-    cx.methods = interfaces.map(|def| (def.id, cx.methods(def.id))).collect();
+    cx.methods = called.map(|def| (def.id, method::methods(&cx, def.id))).collect();
     cx.hybrid = Hybrid::new(&cx, &mut problems);
-    cx.refuse_without_default(&mut problems);
+    value::refuse_without_default(&cx, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }
@@ -122,51 +110,32 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
 struct Cx<'a> {
     model: &'a Model,
     options: &'a Options,
-    names: Names,
-    external: External,
+    paths: Paths<'a>,
+    mapping: Mapping<'a>,
     /// Path of the private runtime API.
     v1: TokenStream,
     /// The methods that each interface and value type itself declares.
     methods: HashMap<DefId, Vec<Method>>,
+    /// Whether the module of a definition has any content.
+    modules: Cache<bool>,
     /// The types and calls that are interpreted.
     hybrid: Hybrid,
-    /// The path of the module with the output, for code that is emitted outside of it.
-    outside: Option<TokenStream>,
-    /// The file-level module that is being emitted, if it is not inside a hidden module.
-    direct: Cell<Option<DefId>>,
-    /// An item in a file-level module names an item outside of the module.
-    left_root: Cell<bool>,
-    facts: Facts,
     warnings: Vec<Diagnostic>,
 }
 
-/// Cached facts about definitions. A struct may contain another one twice, which may contain a third one
-/// twice: without the cache, the work would double with each level.
-#[derive(Default)]
-struct Facts {
-    /// The size by which an array of it is measured.
-    sizes: Found<u64>,
-    /// Whether its Rust type has a fixed layout.
-    fixed: Found<bool>,
-    /// Whether its Rust type has a default.
-    defaults: Found<bool>,
-    /// Whether its module has any content.
-    modules: Found<bool>,
-}
-
-/// The cached answers to one question, by definition.
-#[derive(Default)]
-struct Found<T>(RefCell<HashMap<DefId, T>>);
-
-impl<T: Copy> Found<T> {
-    /// Returns the answer, which is computed once.
-    fn of(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
-        work::step();
-        let known = self.0.borrow().get(&id).copied();
-        known.unwrap_or_else(|| {
-            let answer = compute();
-            self.0.borrow_mut().insert(id, answer);
-            answer
-        })
+impl<'a> Cx<'a> {
+    fn new(model: &'a Model, options: &'a Options, paths: Paths<'a>) -> Self {
+        let runtime = &options.runtime;
+        Cx {
+            model,
+            options,
+            paths,
+            mapping: Mapping::new(model, options),
+            v1: quote!(#runtime::__private::v1),
+            methods: HashMap::new(),
+            modules: Cache::default(),
+            hybrid: Hybrid::default(),
+            warnings: Vec::new(),
+        }
     }
 }

@@ -241,20 +241,10 @@ impl Cx<'_> {
                         (proc_macro2::Ident::new(name, span), proc_macro2::Ident::new(module, span));
                     quote!(::core::#module::#name)
                 }
-                None => placed(path, self.up(depth)),
+                None => placed(path, self.paths.up(depth)),
             });
         }
         if paths.is_empty() { TokenStream::new() } else { quote!(#[derive(#(#paths),*)]) }
-    }
-
-    /// Returns the traits that a struct, exception or union has by default.
-    pub(super) fn derived(&self, id: DefId) -> &'static [&'static str] {
-        match (self.model.is_hashable_def(id), self.def_has_default(id)) {
-            (true, true) => &["Clone", "Debug", "PartialEq", "Default", "Eq", "Hash"],
-            (true, false) => &["Clone", "Debug", "PartialEq", "Eq", "Hash"],
-            (false, true) => &["Clone", "Debug", "PartialEq", "Default"],
-            (false, false) => &["Clone", "Debug", "PartialEq"],
-        }
     }
 
     /// Returns whether the servant need not implement the method.

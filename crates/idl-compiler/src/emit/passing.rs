@@ -5,8 +5,8 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::Cx;
-use super::types::{ArrayForm, SeqForm, Use};
-use crate::model::{DefId, DefKind, Type};
+use super::types::{SeqForm, Use};
+use crate::model::{DefId, Type};
 
 /// The form of an `in` parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,44 +59,11 @@ pub(super) enum Side {
 }
 
 impl Cx<'_> {
-    /// Returns how an `in` parameter of this type is passed.
-    pub(super) fn passing(&self, u: Use) -> Passing {
-        let plain = |form| Passing { form, bound: None };
-        match self.model.stripped(u.ty) {
-            Type::Primitive(_) | Type::Fixed { .. } => plain(Form::Value),
-            Type::String(bound) => Passing { form: Form::Str, bound: *bound },
-            Type::WString(bound) => Passing { form: Form::WStr, bound: *bound },
-            Type::Sequence { element, bound } => {
-                let form = if self.seq_form(*element) == SeqForm::Vec { Form::Slice } else { Form::Shared };
-                Passing { form, bound: *bound }
-            }
-            Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::Boxed),
-            Type::Array { .. } => plain(Form::Borrow),
-            Type::Object | Type::ValueBase => plain(Form::Reference),
-            Type::Any | Type::TypeCode | Type::Map { .. } => plain(Form::Borrow),
-            Type::Named(def) => match self.model.def(*def).kind {
-                DefKind::Enum(_) | DefKind::Native | DefKind::Bitset(_) | DefKind::Bitmask(_) => {
-                    plain(Form::Value)
-                }
-                DefKind::Interface(_) | DefKind::Value(_) | DefKind::ValueBox(_) => plain(Form::Reference),
-                _ => plain(Form::Borrow),
-            },
-        }
-    }
-
-    /// Returns whether the type is native: it has no encoding.
-    pub(super) fn is_native(&self, u: Use) -> bool {
-        match self.model.stripped(u.ty) {
-            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Native),
-            _ => false,
-        }
-    }
-
     /// Returns the type of an `in` parameter.
     pub(super) fn in_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
-        let Passing { form, bound } = self.passing(u);
+        let Passing { form, bound } = self.mapping.passing(u);
         let lifetime = (side == Side::Local).then(|| quote!('l));
-        let (stripped, non_nil) = self.strip(u);
+        let (stripped, non_nil) = self.mapping.strip(u);
         match (form, self.model.ty(stripped)) {
             (Form::Value, _) => self.ty(depth, u),
             (Form::Str, _) => quote!(&#lifetime ::core::primitive::str),
@@ -143,13 +110,13 @@ impl Cx<'_> {
     /// Returns the types of a `@stream` result in a servant and in a client.
     pub(super) fn result_stream(&self, depth: usize, u: Use) -> ResultStream {
         let v1 = &self.v1;
-        let (stripped, non_nil) = self.strip(u);
+        let (stripped, non_nil) = self.mapping.strip(u);
         let Type::Sequence { element, .. } = self.model.ty(stripped) else {
             let whole = self.ty(depth, u);
             return ResultStream { source: whole.clone(), stream: whole };
         };
         let item = self.ty(depth, Use::of(*element, non_nil));
-        let (source, stream) = match self.seq_form(*element) {
+        let (source, stream) = match self.mapping.seq_form(*element) {
             SeqForm::Bytes => (quote!(#v1::ByteSource), quote!(#v1::ByteStream)),
             SeqForm::Seq if matches!(self.model.stripped(*element), Type::Primitive(_)) => {
                 (quote!(#v1::SeqSource<#item>), quote!(#v1::SeqStream<#item>))
@@ -162,7 +129,7 @@ impl Cx<'_> {
     /// Returns the type of the elements of a `@stream` parameter; `None` for bytes.
     pub(super) fn streamed_element(&self, depth: usize, u: Use) -> Option<TokenStream> {
         match self.model.stripped(u.ty) {
-            Type::Sequence { element, .. } if self.seq_form(*element) != SeqForm::Bytes => {
+            Type::Sequence { element, .. } if self.mapping.seq_form(*element) != SeqForm::Bytes => {
                 Some(self.ty(depth, Use::of(*element, false)))
             }
             _ => None,
@@ -172,20 +139,10 @@ impl Cx<'_> {
     /// Returns the type of an `inout` parameter, which is owned.
     pub(super) fn inout_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
         let ty = self.ty(depth, u);
-        let Passing { form, bound } = self.passing(u);
+        let Passing { form, bound } = self.mapping.passing(u);
         match form {
             Form::Shared | Form::Reference if bound.is_none() => into(ty, side),
             _ => ty,
-        }
-    }
-
-    /// Returns whether a client's method converts this parameter in its first line.
-    pub(super) fn converts(&self, u: Use, inout: bool) -> bool {
-        let Passing { form, bound } = self.passing(u);
-        match form {
-            Form::WStr => !inout,
-            Form::Shared | Form::Reference => !(inout && bound.is_some()),
-            _ => false,
         }
     }
 
@@ -193,7 +150,7 @@ impl Cx<'_> {
     /// name in messages.
     pub(super) fn bound_check(&self, u: Use, name: &TokenStream, idl: &str) -> Option<TokenStream> {
         let v1 = &self.v1;
-        let Passing { form, bound } = self.passing(u);
+        let Passing { form, bound } = self.mapping.passing(u);
         let bound = Literal::u32_unsuffixed(bound?);
         let content = match form {
             Form::WStr | Form::Shared => quote!(&#name),
@@ -216,10 +173,10 @@ impl Cx<'_> {
             let desc = self.desc(depth, u.ty);
             return quote!(#v1::interpret(&#name, #desc, __zorb_e)?;);
         }
-        if self.is_native(u) {
+        if self.mapping.is_native(u) {
             return quote!(#v1::CdrEncode::encode(&#v1::Native(&#name), __zorb_e)?;);
         }
-        match self.passing(u).form {
+        match self.mapping.passing(u).form {
             Form::Str | Form::Slice | Form::Borrow | Form::Boxed if !inout => {
                 quote!(#v1::CdrEncode::encode(#name, __zorb_e)?;)
             }
@@ -230,9 +187,9 @@ impl Cx<'_> {
     /// Returns the type that an argument is decoded as.
     pub(super) fn decoded(&self, depth: usize, owner: DefId, u: Use, inout: bool) -> TokenStream {
         let v1 = &self.v1;
-        let Passing { form, bound } = self.passing(u);
-        let (stripped, non_nil) = self.strip(u);
-        if self.is_native(u) {
+        let Passing { form, bound } = self.mapping.passing(u);
+        let (stripped, non_nil) = self.mapping.strip(u);
+        if self.mapping.is_native(u) {
             let ty = self.ty(depth, u);
             return quote!(#v1::Native<#ty>);
         }
@@ -241,7 +198,7 @@ impl Cx<'_> {
             && !inout
             && let Type::Sequence { element, .. } = self.model.ty(stripped)
             && let Type::Named(def) = self.model.stripped(*element)
-            && self.viewed(*def).is_some()
+            && self.mapping.viewed(*def).is_some()
             && self.hybrid.mode(*def).is_none()
             && !self.hybrid.calls(owner)
         {
@@ -253,9 +210,9 @@ impl Cx<'_> {
 
     /// Returns the expression that converts a decoded `in` parameter to the servant's parameter type.
     pub(super) fn to_servant(&self, u: Use, name: &TokenStream) -> TokenStream {
-        let Passing { form, bound } = self.passing(u);
+        let Passing { form, bound } = self.mapping.passing(u);
         match form {
-            _ if self.is_native(u) => quote!(#name.0),
+            _ if self.mapping.is_native(u) => quote!(#name.0),
             Form::Value | Form::Reference => quote!(#name),
             Form::Shared if bound.is_some() => quote!(#name.into_inner()),
             Form::Shared => quote!(#name),

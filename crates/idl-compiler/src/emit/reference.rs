@@ -7,139 +7,137 @@ use super::Cx;
 use super::docs::doc_after;
 use crate::model::Def;
 
-impl Cx<'_> {
-    /// Emits the reference type with its conversions. Its methods are emitted separately.
-    pub(super) fn reference_type(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        let name = &self.names[def.id].reference;
-        let item = name.at(self.model.rust_span(def.span));
-        let path = self.reference(depth, def.id);
-        let text = name.as_str();
-        let id = &def.repository_id;
-        let default = format!("Reference to an object of interface `{}`.", self.model.scoped_name(def.id));
-        let docs = doc_after(&default, &def.docs);
-        let conversions = self.conversions(depth, def);
-        let fmt = quote!(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>);
-        let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
-        quote! {
-            #docs
-            #[derive(::core::clone::Clone, ::core::cmp::PartialEq, ::core::cmp::Eq, ::core::hash::Hash)]
-            pub struct #item {
-                object: #v1::ObjectRef,
-            }
-
-            impl ::core::fmt::Debug for #path {
-                fn fmt(#fmt) -> ::core::fmt::Result {
-                    __zorb_f.debug_tuple(#text).field(&self.object).finish()
-                }
-            }
-
-            impl ::core::fmt::Display for #path {
-                fn fmt(#fmt) -> ::core::fmt::Result {
-                    ::core::fmt::Display::fmt(&self.object, __zorb_f)
-                }
-            }
-
-            impl #v1::Reference for #path {
-                const REPOSITORY_ID: &'static ::core::primitive::str = #id;
-
-                fn from_object(__zorb_object: #v1::ObjectRef) -> Self {
-                    Self { object: __zorb_object }
-                }
-
-                fn as_object(&self) -> &#v1::ObjectRef {
-                    &self.object
-                }
-            }
-
-            impl #v1::Nilable for #path {
-                const MIN_SIZE: ::core::primitive::usize = <#v1::ObjectRef as #v1::Nilable>::MIN_SIZE;
-
-                fn encode_some(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
-                    #v1::CdrEncode::encode(&self.object, __zorb_e)
-                }
-
-                fn encode_nil(__zorb_e: &mut #v1::Encoder) -> #encoded {
-                    <#v1::ObjectRef as #v1::Nilable>::encode_nil(__zorb_e)
-                }
-
-                fn decode_nilable(
-                    __zorb_d: &mut #v1::Decoder<'_>,
-                ) -> ::core::result::Result<::core::option::Option<Self>, #v1::DecodeError> {
-                    let __zorb_object = <#v1::ObjectRef as #v1::Nilable>::decode_nilable(__zorb_d)?;
-                    ::core::result::Result::Ok(__zorb_object.map(<Self as #v1::Reference>::from_object))
-                }
-            }
-
-            impl #v1::CdrEncode for #path {
-                fn encode(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
-                    #v1::CdrEncode::encode(&self.object, __zorb_e)
-                }
-            }
-
-            impl #v1::CdrDecode for #path {
-                const MIN_SIZE: ::core::primitive::usize = <#v1::ObjectRef as #v1::CdrDecode>::MIN_SIZE;
-
-                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
-                    let __zorb_object = <#v1::ObjectRef as #v1::CdrDecode>::decode(__zorb_d)?;
-                    ::core::result::Result::Ok(<Self as #v1::Reference>::from_object(__zorb_object))
-                }
-            }
-
-            #conversions
+/// Emits the reference type with its conversions. Its methods are emitted separately.
+pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    let name = &cx.paths.names[def.id].reference;
+    let item = name.at(cx.model.rust_span(def.span));
+    let path = cx.paths.reference(depth, def.id);
+    let text = name.as_str();
+    let id = &def.repository_id;
+    let default = format!("Reference to an object of interface `{}`.", cx.model.scoped_name(def.id));
+    let docs = doc_after(&default, &def.docs);
+    let conversions = conversions(cx, depth, def);
+    let fmt = quote!(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>);
+    let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
+    quote! {
+        #docs
+        #[derive(::core::clone::Clone, ::core::cmp::PartialEq, ::core::cmp::Eq, ::core::hash::Hash)]
+        pub struct #item {
+            object: #v1::ObjectRef,
         }
+
+        impl ::core::fmt::Debug for #path {
+            fn fmt(#fmt) -> ::core::fmt::Result {
+                __zorb_f.debug_tuple(#text).field(&self.object).finish()
+            }
+        }
+
+        impl ::core::fmt::Display for #path {
+            fn fmt(#fmt) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(&self.object, __zorb_f)
+            }
+        }
+
+        impl #v1::Reference for #path {
+            const REPOSITORY_ID: &'static ::core::primitive::str = #id;
+
+            fn from_object(__zorb_object: #v1::ObjectRef) -> Self {
+                Self { object: __zorb_object }
+            }
+
+            fn as_object(&self) -> &#v1::ObjectRef {
+                &self.object
+            }
+        }
+
+        impl #v1::Nilable for #path {
+            const MIN_SIZE: ::core::primitive::usize = <#v1::ObjectRef as #v1::Nilable>::MIN_SIZE;
+
+            fn encode_some(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
+                #v1::CdrEncode::encode(&self.object, __zorb_e)
+            }
+
+            fn encode_nil(__zorb_e: &mut #v1::Encoder) -> #encoded {
+                <#v1::ObjectRef as #v1::Nilable>::encode_nil(__zorb_e)
+            }
+
+            fn decode_nilable(
+                __zorb_d: &mut #v1::Decoder<'_>,
+            ) -> ::core::result::Result<::core::option::Option<Self>, #v1::DecodeError> {
+                let __zorb_object = <#v1::ObjectRef as #v1::Nilable>::decode_nilable(__zorb_d)?;
+                ::core::result::Result::Ok(__zorb_object.map(<Self as #v1::Reference>::from_object))
+            }
+        }
+
+        impl #v1::CdrEncode for #path {
+            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
+                #v1::CdrEncode::encode(&self.object, __zorb_e)
+            }
+        }
+
+        impl #v1::CdrDecode for #path {
+            const MIN_SIZE: ::core::primitive::usize = <#v1::ObjectRef as #v1::CdrDecode>::MIN_SIZE;
+
+            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
+                let __zorb_object = <#v1::ObjectRef as #v1::CdrDecode>::decode(__zorb_d)?;
+                ::core::result::Result::Ok(<Self as #v1::Reference>::from_object(__zorb_object))
+            }
+        }
+
+        #conversions
     }
+}
 
-    /// Emits `Into` each base, `ObjectRef`, and the optional forms that parameters take, by value and by
-    /// reference.
-    fn conversions(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        let path = self.reference(depth, def.id);
-        let targets = self.model.all_bases(def.id).into_iter().map(|base| match self.is_abstract(base) {
-            false => (self.reference(depth, base), quote!(Reference)),
-            true => (self.reference(depth, base), quote!(AbstractReference)),
-        });
-        let (targets, traits): (Vec<_>, Vec<_>) =
-            targets.chain([(quote!(#v1::ObjectRef), quote!(Reference))]).unzip();
-        quote! {
-            impl ::core::convert::From<&#path> for #path {
-                fn from(__zorb_reference: &#path) -> Self {
-                    ::core::clone::Clone::clone(__zorb_reference)
-                }
+/// Emits `Into` each base, `ObjectRef`, and the optional forms that parameters take, by value and by
+/// reference.
+fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    let path = cx.paths.reference(depth, def.id);
+    let targets = cx.model.all_bases(def.id).into_iter().map(|base| match cx.mapping.is_abstract(base) {
+        false => (cx.paths.reference(depth, base), quote!(Reference)),
+        true => (cx.paths.reference(depth, base), quote!(AbstractReference)),
+    });
+    let (targets, traits): (Vec<_>, Vec<_>) =
+        targets.chain([(quote!(#v1::ObjectRef), quote!(Reference))]).unzip();
+    quote! {
+        impl ::core::convert::From<&#path> for #path {
+            fn from(__zorb_reference: &#path) -> Self {
+                ::core::clone::Clone::clone(__zorb_reference)
             }
-
-            impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
-                fn from(__zorb_reference: &#path) -> Self {
-                    ::core::option::Option::Some(::core::clone::Clone::clone(__zorb_reference))
-                }
-            }
-
-            #(
-                impl ::core::convert::From<#path> for #targets {
-                    fn from(__zorb_reference: #path) -> Self {
-                        <#targets as #v1::#traits>::from_object(__zorb_reference.object)
-                    }
-                }
-
-                impl ::core::convert::From<&#path> for #targets {
-                    fn from(__zorb_reference: &#path) -> Self {
-                        let __zorb_object = ::core::clone::Clone::clone(&__zorb_reference.object);
-                        <#targets as #v1::#traits>::from_object(__zorb_object)
-                    }
-                }
-
-                impl ::core::convert::From<#path> for ::core::option::Option<#targets> {
-                    fn from(__zorb_reference: #path) -> Self {
-                        ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                    }
-                }
-
-                impl ::core::convert::From<&#path> for ::core::option::Option<#targets> {
-                    fn from(__zorb_reference: &#path) -> Self {
-                        ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                    }
-                }
-            )*
         }
+
+        impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
+            fn from(__zorb_reference: &#path) -> Self {
+                ::core::option::Option::Some(::core::clone::Clone::clone(__zorb_reference))
+            }
+        }
+
+        #(
+            impl ::core::convert::From<#path> for #targets {
+                fn from(__zorb_reference: #path) -> Self {
+                    <#targets as #v1::#traits>::from_object(__zorb_reference.object)
+                }
+            }
+
+            impl ::core::convert::From<&#path> for #targets {
+                fn from(__zorb_reference: &#path) -> Self {
+                    let __zorb_object = ::core::clone::Clone::clone(&__zorb_reference.object);
+                    <#targets as #v1::#traits>::from_object(__zorb_object)
+                }
+            }
+
+            impl ::core::convert::From<#path> for ::core::option::Option<#targets> {
+                fn from(__zorb_reference: #path) -> Self {
+                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
+                }
+            }
+
+            impl ::core::convert::From<&#path> for ::core::option::Option<#targets> {
+                fn from(__zorb_reference: &#path) -> Self {
+                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
+                }
+            }
+        )*
     }
 }

@@ -3,10 +3,10 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use super::Cx;
 use super::docs::doc_after;
 use super::method::Method;
 use super::passing::Side;
+use super::{Cx, client, errors};
 use crate::model::{Def, DefId};
 
 /// Number of operations that one future serves, if there are more than twice as many.
@@ -20,497 +20,475 @@ pub(super) struct Signature {
     pub(super) output: TokenStream,
 }
 
-impl Cx<'_> {
-    /// Returns the signature of a method of a servant trait, without its name.
-    pub(super) fn servant_signature(&self, depth: usize, method: &Method) -> Signature {
-        let parameters = self.parameters(depth, method, Side::Servant);
-        Signature { parameters, output: self.given(depth, method) }
-    }
+/// Returns the signature of a method of a servant trait, without its name.
+pub(super) fn servant_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> Signature {
+    let parameters = cx.parameters(depth, method, Side::Servant);
+    Signature { parameters, output: cx.given(depth, method) }
+}
 
-    /// Returns the path of an interface's servant trait.
-    pub(super) fn servant(&self, depth: usize, id: DefId) -> TokenStream {
-        self.path(depth, id, &self.names[id].servant)
-    }
-
-    /// Emits the trait that servants implement, and its forwarding through `Arc`.
-    pub(super) fn servant_trait(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        let names = &self.names[def.id];
-        let item = names.servant.at(self.model.rust_span(def.span));
-        let path = self.servant(depth, def.id);
-        let reference = self.reference(depth, def.id);
-        let hidden = self.hidden_path(depth, def.id);
-        let first =
-            format!("Servants of interface `{}`: what a server implements.", self.model.scoped_name(def.id));
-        let docs = doc_after(&first, &def.docs);
-        let supers = self.super_traits(def, |base| self.servant(depth, base));
-        let methods = &self.methods[&def.id];
-        let signatures = methods.iter().map(|method| {
-            let (docs, name) = (method.docs(), method.ident());
-            let Signature { parameters, output } = self.servant_signature(depth, method);
-            let future = self.served(&output);
-            // The whole signature has the span of the name, because rustc shows it for missing and wrong
-            // methods.
-            let body = match self.has_default_body(method) {
-                true => self.default_body(method),
-                false => quote_spanned!(name.span()=> ;),
-            };
-            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #future #body)
-        });
-        let forwards = methods.iter().map(|method| {
-            let name = &method.name;
-            let Signature { parameters, output } = self.servant_signature(depth, method);
-            let future = self.served(&output);
-            let arguments = method.arguments();
-            quote! {
-                fn #name(&self, #(#parameters),*) -> #future {
-                    <S as #path>::#name(&**self, #(#arguments),*)
-                }
-            }
-        });
-        let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
-        let serves = match self.is_local(def.id) {
-            // An object of an abstract interface is always an object of a derived interface.
-            false if self.is_abstract(def.id) => TokenStream::new(),
-            false => quote! {
-                impl<S: #path> #v1::Serves<S> for #reference {
-                    fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
-                        #skeleton
-                    }
-                }
-            },
-            true => quote! {
-                impl<S: #path> #v1::ServesLocally<S> for #reference {
-                    fn serve(__zorb_servant: S) -> Self {
-                        <Self as #v1::LocalReference>::from_local(#skeleton)
-                    }
-                }
-            },
+/// Emits the trait that servants implement, and its forwarding through `Arc`.
+pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    let names = &cx.paths.names[def.id];
+    let item = names.servant.at(cx.model.rust_span(def.span));
+    let path = cx.paths.servant(depth, def.id);
+    let reference = cx.paths.reference(depth, def.id);
+    let hidden = cx.paths.hidden_path(depth, def.id);
+    let first =
+        format!("Servants of interface `{}`: what a server implements.", cx.model.scoped_name(def.id));
+    let docs = doc_after(&first, &def.docs);
+    let supers = client::super_traits(cx, def, |base| cx.paths.servant(depth, base));
+    let methods = &cx.methods[&def.id];
+    let signatures = methods.iter().map(|method| {
+        let (docs, name) = (method.docs(), method.ident());
+        let Signature { parameters, output } = servant_signature(cx, depth, method);
+        let future = cx.served(&output);
+        // The whole signature has the span of the name, because rustc shows it for missing and wrong
+        // methods.
+        let body = match cx.has_default_body(method) {
+            true => default_body(cx, method),
+            false => quote_spanned!(name.span()=> ;),
         };
-        let missing = self.missing_servant(def);
-        quote! {
-            #docs
-            #missing
-            pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync + 'static {
-                #(#signatures)*
-            }
-
-            impl<S: #path> #path for ::std::sync::Arc<S> {
-                #(#forwards)*
-            }
-
-            #serves
-        }
-    }
-
-    /// Emits the message of rustc for a type that is used as a servant but does not implement the trait.
-    fn missing_servant(&self, def: &Def) -> TokenStream {
-        let scoped = self.model.scoped_name(def.id);
-        let names = &self.names[def.id];
-        let path: String = names.scope.iter().map(|module| format!("{module}::")).collect();
-        let path = format!("{path}{}", names.servant);
-        let message = format!("`{{Self}}` is not a servant of interface `{scoped}`");
-        let label = format!("expected a servant of `{scoped}`");
-        let note = format!(
-            "implement `{path}` for `{{Self}}`, or choose the reference type of an interface that `{{Self}}` is a servant of"
-        );
-        quote!(#[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)])
-    }
-
-    /// Returns the body of a method that the servant need not implement.
-    fn default_body(&self, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
+        quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #future #body)
+    });
+    let forwards = methods.iter().map(|method| {
+        let name = &method.name;
+        let Signature { parameters, output } = servant_signature(cx, depth, method);
+        let future = cx.served(&output);
         let arguments = method.arguments();
-        let why = format!("this servant does not implement `{}`", method.wire);
-        let minor = match self.is_local(method.owner) {
-            true => quote!(#v1::MinorCode::omg(8)),
-            false => quote!(#v1::MinorCode::NONE),
-        };
         quote! {
-            {
-                let _ = (#(#arguments,)*);
-                ::core::future::ready(::core::result::Result::Err(::core::convert::From::from(
-                    #v1::SystemException::new(
-                        #v1::SystemExceptionKind::NoImplement,
-                        #minor,
-                        #v1::CompletionStatus::No,
-                    )
-                    .because(#why)
-                )))
+            fn #name(&self, #(#parameters),*) -> #future {
+                <S as #path>::#name(&**self, #(#arguments),*)
             }
         }
-    }
-
-    /// Emits the interface's hidden module: calls, local calls, skeleton. `depth` is that of the module's
-    /// inside.
-    pub(super) fn hidden_module(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let v1 = &self.v1;
-        let name = self.hidden(def.id);
-        let servant = self.servant(depth, def.id);
-        let calls = self.methods[&def.id].iter().enumerate();
-        let calls = calls.map(|(n, method)| self.call_function(depth, n, method));
-        let interface = self.interface_static(def);
-        let local_trait = self.local_trait(depth, def);
-        let local_impls = self.local_impls(depth, def, lineage);
-        let ids = lineage.iter().rev().map(|id| &self.model.def(*id).repository_id);
-        let locals = lineage.iter().map(|id| self.local_path(depth, def, *id));
-        let dispatch = self.dispatch(depth, def, lineage);
-        let streamed = self.streamed(lineage);
-        let operations = self.numbered(lineage);
-        quote! {
-            #[doc(hidden)]
-            pub mod #name {
-                #interface
-                #(#calls)*
-
-                #local_trait
-
-                pub(super) struct Skeleton<S> {
-                    pub(super) servant: S,
-                }
-
-                #local_impls
-
-                static IDS: &[&::core::primitive::str] = &[#(#ids),*];
-
-                impl<S: #servant> #v1::Skeleton for Skeleton<S> {
-                    fn repository_ids(&self) -> &'static [&'static ::core::primitive::str] {
-                        IDS
-                    }
-
-                    #streamed
-
-                    #operations
-
-                    fn dispatch(
-                        self: ::std::sync::Arc<Self>,
-                        __zorb_request: #v1::ServerRequest,
-                        __zorb_slot: &mut #v1::DispatchSlot,
-                    ) {
-                        __zorb_slot.set(dispatch(self, __zorb_request));
-                    }
-
-                    fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
-                        #(
-                            if let ::core::option::Option::Some(__zorb_place) =
-                                __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
-                            {
-                                *__zorb_place = ::core::option::Option::Some(self);
-                                return;
-                            }
-                        )*
-                    }
-                }
-
-                #dispatch
-            }
-        }
-    }
-
-    /// Emits the list of operations with a `@stream` parameter, including inherited ones.
-    fn streamed(&self, lineage: &[DefId]) -> TokenStream {
-        let methods = lineage.iter().flat_map(|owner| &self.methods[owner]);
-        let names: Vec<_> = methods
-            .filter(|method| method.params.iter().any(|param| param.stream))
-            .map(|method| &method.wire)
-            .collect();
-        if names.is_empty() {
-            return TokenStream::new();
-        }
-        quote! {
-            fn streamed(&self) -> &'static [&'static ::core::primitive::str] {
-                &[#(#names),*]
-            }
-        }
-    }
-
-    /// Emits the operations by their numbers, and the number of operations of each interface.
-    fn numbered(&self, lineage: &[DefId]) -> Option<TokenStream> {
-        let v1 = &self.v1;
-        let counts: Vec<usize> = lineage.iter().map(|owner| self.methods[owner].len()).collect();
-        let any = counts.iter().any(|count| *count > 0);
-        let counts = counts.into_iter().map(Literal::usize_unsuffixed);
-        any.then(|| {
-            quote! {
-                fn operations(&self) -> #v1::Operations {
-                    #v1::Operations { names: OPERATIONS.names(), counts: &[#(#counts),*] }
+    });
+    let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
+    let serves = match cx.mapping.is_local(def.id) {
+        // An object of an abstract interface is always an object of a derived interface.
+        false if cx.mapping.is_abstract(def.id) => TokenStream::new(),
+        false => quote! {
+            impl<S: #path> #v1::Serves<S> for #reference {
+                fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
+                    #skeleton
                 }
             }
-        })
-    }
-
-    /// Returns the path of the local trait of `of` from inside the hidden module of `def`.
-    pub(super) fn local_path(&self, depth: usize, def: &Def, of: DefId) -> TokenStream {
-        if of == def.id {
-            return quote!(Local);
-        }
-        let hidden = self.hidden_path(depth, of);
-        quote!(#hidden::Local)
-    }
-
-    /// Emits the object-safe form of the servant trait, which calls within a process use.
-    pub(super) fn local_trait(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        let supers = self.super_traits(def, |base| self.local_path(depth, def, base));
-        let methods = self.methods[&def.id].iter().map(|method| {
-            let signature = self.local_signature(depth, method);
-            quote!(#signature;)
-        });
-        let object = self.is_local(def.id).then(|| quote!(#v1::LocalObject +));
-        quote! {
-            pub trait Local: #supers #object ::core::marker::Send + ::core::marker::Sync + 'static {
-                #(#methods)*
-            }
-        }
-    }
-
-    fn local_signature(&self, depth: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let name = &method.name;
-        let parameters = self.parameters(depth, method, Side::Local);
-        let output = self.given(depth, method);
-        quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
-    }
-
-    /// Emits the skeleton's implementations of the local traits of its interface and of all bases.
-    pub(super) fn local_impls(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let servant = self.servant(depth, def.id);
-        let impls = lineage.iter().map(|owner| {
-            let local = self.local_path(depth, def, *owner);
-            let owner_servant = self.servant(depth, *owner);
-            let methods = self.methods[owner].iter().map(|method| {
-                let signature = self.local_signature(depth, method);
-                let name = &method.name;
-                let arguments = method.arguments();
-                let call = quote!(<S as #owner_servant>::#name(&self.servant, #(#arguments),*));
-                quote!(#signature { ::std::boxed::Box::pin(#call) })
-            });
-            quote!(impl<S: #servant> #local for Skeleton<S> { #(#methods)* })
-        });
-        quote!(#(#impls)*)
-    }
-
-    /// Emits the future that serves one request: one `match` over all operations, including inherited ones.
-    /// If there are many, each `GROUP` of them has its own future, because rustc's work on a future grows
-    /// with the square of its arms.
-    fn dispatch(&self, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-        let v1 = &self.v1;
-        let bound = self.servant(depth, def.id);
-        let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &self.methods[owner]).collect();
-        // The request is mutable only if arguments are decoded.
-        let head = |name: Ident, served: &[&Method], servant: TokenStream, more: TokenStream| {
-            let decodes = served.iter().any(|method| !method.arguments().is_empty());
-            let mutable = decodes.then(|| quote!(mut));
-            quote! {
-                async fn #name<S: #bound>(
-                    #servant,
-                    #mutable __zorb_request: #v1::ServerRequest,
-                    #more
-                ) -> #v1::Outcome
-            }
-        };
-        let is_grouped = methods.len() > 2 * GROUP;
-        let served = if is_grouped { &[] } else { methods.as_slice() };
-        // The future owns the skeleton. Another future around it would move it once more.
-        let skeleton = quote!(__zorb_skeleton: ::std::sync::Arc<Skeleton<S>>);
-        let dispatch = head(format_ident!("dispatch"), served, skeleton, TokenStream::new());
-        if methods.is_empty() {
-            return quote! {
-                #dispatch {
-                    let _ = &__zorb_skeleton.servant;
-                    __zorb_request.other_operation(IDS)
+        },
+        true => quote! {
+            impl<S: #path> #v1::ServesLocally<S> for #reference {
+                fn serve(__zorb_servant: S) -> Self {
+                    <Self as #v1::LocalReference>::from_local(#skeleton)
                 }
-            };
+            }
+        },
+    };
+    let missing = missing_servant(cx, def);
+    quote! {
+        #docs
+        #missing
+        pub trait #item: #supers ::core::marker::Send + ::core::marker::Sync + 'static {
+            #(#signatures)*
         }
-        let count = Literal::usize_unsuffixed(methods.len());
-        let slots = Literal::usize_unsuffixed((2 * methods.len()).next_power_of_two());
-        let wires = methods.iter().map(|method| &method.wire);
-        let arms: Vec<_> = methods.iter().map(|method| self.serve(depth, method)).collect();
-        let numbers: Vec<_> = (0..methods.len()).map(Literal::usize_unsuffixed).collect();
-        let find = quote!(__zorb_request.find(&OPERATIONS));
-        let (matched, groups) = if !is_grouped {
-            (quote!(#(::core::option::Option::Some(#numbers) => { #arms })*), TokenStream::new())
-        } else {
-            let names: Vec<_> =
-                (0..methods.len().div_ceil(GROUP)).map(|group| format_ident!("dispatch_{group}")).collect();
-            let heads = names.iter().zip(methods.chunks(GROUP)).map(|(name, served)| {
-                head(
-                    name.clone(),
-                    served,
-                    quote!(__zorb_servant: &S),
-                    quote!(__zorb_n: ::core::primitive::usize),
+
+        impl<S: #path> #path for ::std::sync::Arc<S> {
+            #(#forwards)*
+        }
+
+        #serves
+    }
+}
+
+/// Emits the message of rustc for a type that is used as a servant but does not implement the trait.
+fn missing_servant(cx: &Cx<'_>, def: &Def) -> TokenStream {
+    let scoped = cx.model.scoped_name(def.id);
+    let names = &cx.paths.names[def.id];
+    let path: String = names.scope.iter().map(|module| format!("{module}::")).collect();
+    let path = format!("{path}{}", names.servant);
+    let message = format!("`{{Self}}` is not a servant of interface `{scoped}`");
+    let label = format!("expected a servant of `{scoped}`");
+    let note = format!(
+        "implement `{path}` for `{{Self}}`, or choose the reference type of an interface that `{{Self}}` is a servant of"
+    );
+    quote!(#[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)])
+}
+
+/// Returns the body of a method that the servant need not implement.
+fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let arguments = method.arguments();
+    let why = format!("this servant does not implement `{}`", method.wire);
+    let minor = match cx.mapping.is_local(method.owner) {
+        true => quote!(#v1::MinorCode::omg(8)),
+        false => quote!(#v1::MinorCode::NONE),
+    };
+    quote! {
+        {
+            let _ = (#(#arguments,)*);
+            ::core::future::ready(::core::result::Result::Err(::core::convert::From::from(
+                #v1::SystemException::new(
+                    #v1::SystemExceptionKind::NoImplement,
+                    #minor,
+                    #v1::CompletionStatus::No,
                 )
-            });
-            let arms = numbers.chunks(GROUP).zip(arms.chunks(GROUP)).map(|(numbers, arms)| {
-                quote!(match __zorb_n {
-                    #(#numbers => { #arms })*
-                    _ => __zorb_request.other_operation(IDS),
-                })
-            });
-            let groups = quote!(#(#heads { #arms })*);
-            // A division selects the group. Ranges would be compared one by one.
-            let (size, indices) = (Literal::usize_unsuffixed(GROUP), numbers.iter().take(names.len()));
-            let matched = quote! {
-                ::core::option::Option::Some(__zorb_n) => match __zorb_n / #size {
-                    #(#indices => #names(__zorb_servant, __zorb_request, __zorb_n).await,)*
-                    _ => __zorb_request.other_operation(IDS),
-                },
-            };
-            (matched, groups)
-        };
-        quote! {
-            static OPERATIONS: #v1::OpTable<#count, #slots> = #v1::OpTable::new([#(#wires),*]);
-
-            #dispatch {
-                let __zorb_servant = &__zorb_skeleton.servant;
-                match #find {
-                    #matched
-                    _ => __zorb_request.other_operation(IDS),
-                }
-            }
-
-            #groups
+                .because(#why)
+            )))
         }
     }
+}
 
-    /// Emits the code that serves one operation: decode, call, encode.
-    fn serve(&self, depth: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let servant = self.servant(depth, method.owner);
-        let name = &method.name;
-        let decode = self.decode_arguments(depth, method);
-        let arguments = method.sent().map(|param| {
-            let name = &param.name;
-            if param.stream {
-                quote!(__zorb_stream)
-            } else if param.is_inout() {
-                quote!(#name)
-            } else {
-                self.to_servant(param.ty, &quote!(#name))
+/// Emits the interface's hidden module: calls, local calls, skeleton. `depth` is that of the module's
+/// inside.
+pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    let v1 = &cx.v1;
+    let name = cx.paths.hidden(def.id);
+    let servant = cx.paths.servant(depth, def.id);
+    let calls = cx.methods[&def.id].iter().enumerate();
+    let calls = calls.map(|(n, method)| client::call_function(cx, depth, n, method));
+    let interface = client::interface_static(cx, def);
+    let local_trait = local_trait(cx, depth, def);
+    let local_impls = local_impls(cx, depth, def, lineage);
+    let ids = lineage.iter().rev().map(|id| &cx.model.def(*id).repository_id);
+    let locals = lineage.iter().map(|id| cx.paths.local_path(depth, def, *id));
+    let dispatch = dispatch(cx, depth, def, lineage);
+    let streamed = streamed(cx, lineage);
+    let operations = numbered(cx, lineage);
+    quote! {
+        #[doc(hidden)]
+        pub mod #name {
+            #interface
+            #(#calls)*
+
+            #local_trait
+
+            pub(super) struct Skeleton<S> {
+                pub(super) servant: S,
             }
-        });
-        let arguments = arguments.chain(method.context_name().map(|context| quote!(&#context)));
-        let reply = match method.flows {
-            false => {
-                let (values, encode) = self.encode_results(depth, method);
-                quote!(::core::result::Result::Ok(#values) => __zorb_request.reply(#encode),)
-            }
-            true => quote! {
-                ::core::result::Result::Ok(__zorb_r) => __zorb_request.reply_streamed(__zorb_r).await,
-            },
-        };
-        let failures = match &method.error {
-            None => quote! {
-                ::core::result::Result::Err(__zorb_x) => __zorb_request.system_exception(__zorb_x),
-            },
-            Some(_) => {
-                let error = self.error_type(depth, method);
-                let variants = self.error_variants(method);
-                let any = self.any_variant(method).into_iter();
-                quote! {
+
+            #local_impls
+
+            static IDS: &[&::core::primitive::str] = &[#(#ids),*];
+
+            impl<S: #servant> #v1::Skeleton for Skeleton<S> {
+                fn repository_ids(&self) -> &'static [&'static ::core::primitive::str] {
+                    IDS
+                }
+
+                #streamed
+
+                #operations
+
+                fn dispatch(
+                    self: ::std::sync::Arc<Self>,
+                    __zorb_request: #v1::ServerRequest,
+                    __zorb_slot: &mut #v1::DispatchSlot,
+                ) {
+                    __zorb_slot.set(dispatch(self, __zorb_request));
+                }
+
+                fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
                     #(
-                        ::core::result::Result::Err(#error::#variants(__zorb_x)) => {
-                            #v1::ServerRequest::user_exception(__zorb_request, &__zorb_x)
+                        if let ::core::option::Option::Some(__zorb_place) =
+                            __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
+                        {
+                            *__zorb_place = ::core::option::Option::Some(self);
+                            return;
                         }
                     )*
-                    #(
-                        ::core::result::Result::Err(#error::#any(__zorb_x)) => __zorb_request.raise(&__zorb_x),
-                    )*
-                    ::core::result::Result::Err(#error::System(__zorb_x)) => {
-                        __zorb_request.system_exception(__zorb_x)
-                    }
                 }
             }
-        };
-        quote! {
-            #decode
-            match <S as #servant>::#name(__zorb_servant, #(#arguments),*).await {
-                #reply
-                #failures
-            }
+
+            #dispatch
         }
     }
+}
 
-    /// Emits the code that decodes the arguments into variables of their names.
-    fn decode_arguments(&self, depth: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let names = method.arguments();
-        if names.is_empty() {
-            return TokenStream::new();
+/// Emits the list of operations with a `@stream` parameter, including inherited ones.
+fn streamed(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
+    let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
+    let names: Vec<_> = methods
+        .filter(|method| method.params.iter().any(|param| param.stream))
+        .map(|method| &method.wire)
+        .collect();
+    if names.is_empty() {
+        return TokenStream::new();
+    }
+    quote! {
+        fn streamed(&self) -> &'static [&'static ::core::primitive::str] {
+            &[#(#names),*]
         }
-        let whole = |ty: TokenStream| quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d));
-        let values = method.sent().map(|param| match param.stream {
-            true => match self.streamed_element(depth, param.ty) {
-                Some(item) => whole(quote!(#v1::SeqStart<#item>)),
-                None => whole(quote!(#v1::StreamStart)),
-            },
-            false => {
-                let ty = self.decoded(depth, method.owner, param.ty, param.is_inout());
-                self.decode_value(depth, method.owner, param.ty, &ty)
-            }
-        });
-        let values = values.chain(method.context_name().map(|_| whole(quote!(#v1::Context))));
-        let streams = method.sent().filter(|param| param.stream).map(|param| {
-            let name = &param.name;
-            match self.streamed_element(depth, param.ty) {
-                Some(_) => quote!(seq_stream(#name)),
-                None => quote!(byte_stream(#name)),
-            }
-        });
+    }
+}
+
+/// Emits the operations by their numbers, and the number of operations of each interface.
+fn numbered(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
+    let v1 = &cx.v1;
+    let counts: Vec<usize> = lineage.iter().map(|owner| cx.methods[owner].len()).collect();
+    let any = counts.iter().any(|count| *count > 0);
+    let counts = counts.into_iter().map(Literal::usize_unsuffixed);
+    any.then(|| {
         quote! {
-            let (#(#names,)*) = match __zorb_request.decode(|__zorb_d| {
-                ::core::result::Result::Ok((#(#values?,)*))
-            }) {
-                ::core::result::Result::Ok(__zorb_arguments) => __zorb_arguments,
+            fn operations(&self) -> #v1::Operations {
+                #v1::Operations { names: OPERATIONS.names(), counts: &[#(#counts),*] }
+            }
+        }
+    })
+}
+
+/// Emits the object-safe form of the servant trait, which calls within a process use.
+pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    let supers = client::super_traits(cx, def, |base| cx.paths.local_path(depth, def, base));
+    let methods = cx.methods[&def.id].iter().map(|method| {
+        let signature = local_signature(cx, depth, method);
+        quote!(#signature;)
+    });
+    let object = cx.mapping.is_local(def.id).then(|| quote!(#v1::LocalObject +));
+    quote! {
+        pub trait Local: #supers #object ::core::marker::Send + ::core::marker::Sync + 'static {
+            #(#methods)*
+        }
+    }
+}
+
+fn local_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let name = &method.name;
+    let parameters = cx.parameters(depth, method, Side::Local);
+    let output = cx.given(depth, method);
+    quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
+}
+
+/// Emits the skeleton's implementations of the local traits of its interface and of all bases.
+pub(super) fn local_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    let servant = cx.paths.servant(depth, def.id);
+    let impls = lineage.iter().map(|owner| {
+        let local = cx.paths.local_path(depth, def, *owner);
+        let owner_servant = cx.paths.servant(depth, *owner);
+        let methods = cx.methods[owner].iter().map(|method| {
+            let signature = local_signature(cx, depth, method);
+            let name = &method.name;
+            let arguments = method.arguments();
+            let call = quote!(<S as #owner_servant>::#name(&self.servant, #(#arguments),*));
+            quote!(#signature { ::std::boxed::Box::pin(#call) })
+        });
+        quote!(impl<S: #servant> #local for Skeleton<S> { #(#methods)* })
+    });
+    quote!(#(#impls)*)
+}
+
+/// Emits the future that serves one request: one `match` over all operations, including inherited ones.
+/// If there are many, each `GROUP` of them has its own future, because rustc's work on a future grows
+/// with the square of its arms.
+fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+    let v1 = &cx.v1;
+    let bound = cx.paths.servant(depth, def.id);
+    let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &cx.methods[owner]).collect();
+    // The request is mutable only if arguments are decoded.
+    let head = |name: Ident, served: &[&Method], servant: TokenStream, more: TokenStream| {
+        let decodes = served.iter().any(|method| !method.arguments().is_empty());
+        let mutable = decodes.then(|| quote!(mut));
+        quote! {
+            async fn #name<S: #bound>(
+                #servant,
+                #mutable __zorb_request: #v1::ServerRequest,
+                #more
+            ) -> #v1::Outcome
+        }
+    };
+    let is_grouped = methods.len() > 2 * GROUP;
+    let served = if is_grouped { &[] } else { methods.as_slice() };
+    // The future owns the skeleton. Another future around it would move it once more.
+    let skeleton = quote!(__zorb_skeleton: ::std::sync::Arc<Skeleton<S>>);
+    let dispatch = head(format_ident!("dispatch"), served, skeleton, TokenStream::new());
+    if methods.is_empty() {
+        return quote! {
+            #dispatch {
+                let _ = &__zorb_skeleton.servant;
+                __zorb_request.other_operation(IDS)
+            }
+        };
+    }
+    let count = Literal::usize_unsuffixed(methods.len());
+    let slots = Literal::usize_unsuffixed((2 * methods.len()).next_power_of_two());
+    let wires = methods.iter().map(|method| &method.wire);
+    let arms: Vec<_> = methods.iter().map(|method| serve(cx, depth, method)).collect();
+    let numbers: Vec<_> = (0..methods.len()).map(Literal::usize_unsuffixed).collect();
+    let find = quote!(__zorb_request.find(&OPERATIONS));
+    let (matched, groups) = if !is_grouped {
+        (quote!(#(::core::option::Option::Some(#numbers) => { #arms })*), TokenStream::new())
+    } else {
+        let names: Vec<_> =
+            (0..methods.len().div_ceil(GROUP)).map(|group| format_ident!("dispatch_{group}")).collect();
+        let heads = names.iter().zip(methods.chunks(GROUP)).map(|(name, served)| {
+            head(name.clone(), served, quote!(__zorb_servant: &S), quote!(__zorb_n: ::core::primitive::usize))
+        });
+        let arms = numbers.chunks(GROUP).zip(arms.chunks(GROUP)).map(|(numbers, arms)| {
+            quote!(match __zorb_n {
+                #(#numbers => { #arms })*
+                _ => __zorb_request.other_operation(IDS),
+            })
+        });
+        let groups = quote!(#(#heads { #arms })*);
+        // A division selects the group. Ranges would be compared one by one.
+        let (size, indices) = (Literal::usize_unsuffixed(GROUP), numbers.iter().take(names.len()));
+        let matched = quote! {
+            ::core::option::Option::Some(__zorb_n) => match __zorb_n / #size {
+                #(#indices => #names(__zorb_servant, __zorb_request, __zorb_n).await,)*
+                _ => __zorb_request.other_operation(IDS),
+            },
+        };
+        (matched, groups)
+    };
+    quote! {
+        static OPERATIONS: #v1::OpTable<#count, #slots> = #v1::OpTable::new([#(#wires),*]);
+
+        #dispatch {
+            let __zorb_servant = &__zorb_skeleton.servant;
+            match #find {
+                #matched
+                _ => __zorb_request.other_operation(IDS),
+            }
+        }
+
+        #groups
+    }
+}
+
+/// Emits the code that serves one operation: decode, call, encode.
+fn serve(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let servant = cx.paths.servant(depth, method.owner);
+    let name = &method.name;
+    let decode = decode_arguments(cx, depth, method);
+    let arguments = method.sent().map(|param| {
+        let name = &param.name;
+        if param.stream {
+            quote!(__zorb_stream)
+        } else if param.is_inout() {
+            quote!(#name)
+        } else {
+            cx.to_servant(param.ty, &quote!(#name))
+        }
+    });
+    let arguments = arguments.chain(method.context_name().map(|context| quote!(&#context)));
+    let reply = match method.flows {
+        false => {
+            let (values, encode) = encode_results(cx, depth, method);
+            quote!(::core::result::Result::Ok(#values) => __zorb_request.reply(#encode),)
+        }
+        true => quote! {
+            ::core::result::Result::Ok(__zorb_r) => __zorb_request.reply_streamed(__zorb_r).await,
+        },
+    };
+    let failures = match &method.error {
+        None => quote! {
+            ::core::result::Result::Err(__zorb_x) => __zorb_request.system_exception(__zorb_x),
+        },
+        Some(_) => {
+            let error = cx.error_type(depth, method);
+            let variants = errors::error_variants(cx, method);
+            let any = errors::any_variant(cx, method).into_iter();
+            quote! {
+                #(
+                    ::core::result::Result::Err(#error::#variants(__zorb_x)) => {
+                        #v1::ServerRequest::user_exception(__zorb_request, &__zorb_x)
+                    }
+                )*
+                #(
+                    ::core::result::Result::Err(#error::#any(__zorb_x)) => __zorb_request.raise(&__zorb_x),
+                )*
+                ::core::result::Result::Err(#error::System(__zorb_x)) => {
+                    __zorb_request.system_exception(__zorb_x)
+                }
+            }
+        }
+    };
+    quote! {
+        #decode
+        match <S as #servant>::#name(__zorb_servant, #(#arguments),*).await {
+            #reply
+            #failures
+        }
+    }
+}
+
+/// Emits the code that decodes the arguments into variables of their names.
+fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let names = method.arguments();
+    if names.is_empty() {
+        return TokenStream::new();
+    }
+    let whole = |ty: TokenStream| quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d));
+    let values = method.sent().map(|param| match param.stream {
+        true => match cx.streamed_element(depth, param.ty) {
+            Some(item) => whole(quote!(#v1::SeqStart<#item>)),
+            None => whole(quote!(#v1::StreamStart)),
+        },
+        false => {
+            let ty = cx.decoded(depth, method.owner, param.ty, param.is_inout());
+            cx.decode_value(depth, method.owner, param.ty, &ty)
+        }
+    });
+    let values = values.chain(method.context_name().map(|_| whole(quote!(#v1::Context))));
+    let streams = method.sent().filter(|param| param.stream).map(|param| {
+        let name = &param.name;
+        match cx.streamed_element(depth, param.ty) {
+            Some(_) => quote!(seq_stream(#name)),
+            None => quote!(byte_stream(#name)),
+        }
+    });
+    quote! {
+        let (#(#names,)*) = match __zorb_request.decode(|__zorb_d| {
+            ::core::result::Result::Ok((#(#values?,)*))
+        }) {
+            ::core::result::Result::Ok(__zorb_arguments) => __zorb_arguments,
+            ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
+        };
+        #(
+            let __zorb_stream = match __zorb_request.#streams {
+                ::core::result::Result::Ok(__zorb_s) => __zorb_s,
                 ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
             };
-            #(
-                let __zorb_stream = match __zorb_request.#streams {
-                    ::core::result::Result::Ok(__zorb_s) => __zorb_s,
-                    ::core::result::Result::Err(__zorb_x) => return __zorb_request.bad_arguments(__zorb_x),
-                };
-            )*
-        }
+        )*
     }
+}
 
-    /// Returns the pattern of the results, and the closure that encodes them.
-    fn encode_results(&self, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
-        let v1 = &self.v1;
-        let variables: Vec<_> =
-            (0..method.results.len()).map(|index| format_ident!("__zorb_r{index}")).collect();
-        let encode = |values: &[TokenStream]| {
-            let values = values.iter().zip(&method.results).map(|(value, result)| {
-                if self.is_interpreted(method.owner, result.ty) {
-                    let desc = self.desc(depth, result.ty.ty);
-                    return quote!(#v1::interpret(&#value, #desc, __zorb_e));
-                }
-                let native = self.is_native(result.ty);
-                let value = if native { quote!(&#v1::Native(&#value)) } else { quote!(&#value) };
-                quote!(#v1::CdrEncode::encode(#value, __zorb_e))
-            });
-            quote! {
-                |__zorb_e| {
-                    #(#values?;)*
-                    ::core::result::Result::Ok(())
-                }
+/// Returns the pattern of the results, and the closure that encodes them.
+fn encode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
+    let v1 = &cx.v1;
+    let variables: Vec<_> = (0..method.results.len()).map(|index| format_ident!("__zorb_r{index}")).collect();
+    let encode = |values: &[TokenStream]| {
+        let values = values.iter().zip(&method.results).map(|(value, result)| {
+            if cx.is_interpreted(method.owner, result.ty) {
+                let desc = cx.desc(depth, result.ty.ty);
+                return quote!(#v1::interpret(&#value, #desc, __zorb_e));
             }
-        };
-        if method.reply.is_some() {
-            let values: Vec<_> = (method.results.iter())
-                .map(|result| {
-                    let name = &result.name;
-                    quote!(__zorb_r.#name)
-                })
-                .collect();
-            return (quote!(__zorb_r), encode(&values));
+            let native = cx.mapping.is_native(result.ty);
+            let value = if native { quote!(&#v1::Native(&#value)) } else { quote!(&#value) };
+            quote!(#v1::CdrEncode::encode(#value, __zorb_e))
+        });
+        quote! {
+            |__zorb_e| {
+                #(#values?;)*
+                ::core::result::Result::Ok(())
+            }
         }
-        if variables.is_empty() {
-            return (quote!(()), quote!(|_| ::core::result::Result::Ok(())));
-        }
-        let values: Vec<_> = variables.iter().map(|variable| quote!(#variable)).collect();
-        match values.as_slice() {
-            [one] => (quote!(#one), encode(&values)),
-            _ => (quote!((#(#values),*)), encode(&values)),
-        }
+    };
+    if method.reply.is_some() {
+        let values: Vec<_> = (method.results.iter())
+            .map(|result| {
+                let name = &result.name;
+                quote!(__zorb_r.#name)
+            })
+            .collect();
+        return (quote!(__zorb_r), encode(&values));
+    }
+    if variables.is_empty() {
+        return (quote!(()), quote!(|_| ::core::result::Result::Ok(())));
+    }
+    let values: Vec<_> = variables.iter().map(|variable| quote!(#variable)).collect();
+    match values.as_slice() {
+        [one] => (quote!(#one), encode(&values)),
+        _ => (quote!((#(#values),*)), encode(&values)),
     }
 }

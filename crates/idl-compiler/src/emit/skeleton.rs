@@ -1,6 +1,6 @@
 //! Initial servants: an implementation of each servant trait, in which every method raises `NO_IMPLEMENT`.
 //!
-//! Signatures are those of the traits: [`Cx::servant_signature`] creates both.
+//! Signatures are those of the traits: [`servant::servant_signature`] creates both.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::options::Options;
 use super::servant::Signature;
 use super::shorten::{Shortener, prelude};
 use super::types::matches_name;
-use super::{Cx, context};
+use super::{Cx, context, servant};
 use crate::diagnostic::Diagnostics;
 use crate::model::{Def, DefId, DefKind, Flavour, Model};
 
@@ -36,8 +36,8 @@ pub fn skeleton(model: &Model, options: &Options, skeleton: &Skeleton) -> Result
     let mut cx = context(model, options)?;
     // Code for users must not name a private module.
     cx.v1 = options.runtime.clone();
-    cx.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
-    Ok(cx.skeleton(skeleton))
+    cx.paths.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
+    Ok(servants(&cx, skeleton))
 }
 
 /// The names of an interface's servant and reference type in a skeleton.
@@ -66,15 +66,15 @@ pub fn servant_names(
     skeleton: &Skeleton,
 ) -> Result<Vec<ServantNames>, Diagnostics> {
     let mut cx = context(model, options)?;
-    cx.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
+    cx.paths.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
     let interfaces = served_interfaces(model, &skeleton.interfaces);
-    let names = cx.servant_names(&interfaces);
+    let names = type_names(&cx, &interfaces);
     let names = interfaces.iter().zip(names).map(|(def, servant)| ServantNames {
         interface: model.scoped_name(def.id),
         repository_id: def.repository_id.clone(),
-        reference: cx.reference(0, def.id).to_string().replace(' ', ""),
+        reference: cx.paths.reference(0, def.id).to_string().replace(' ', ""),
         servant: servant.to_string(),
-        is_local: cx.is_local(def.id),
+        is_local: cx.mapping.is_local(def.id),
     });
     Ok(names.collect())
 }
@@ -96,104 +96,97 @@ fn is_served(def: &Def) -> bool {
     }
 }
 
-impl Cx<'_> {
-    fn skeleton(&self, skeleton: &Skeleton) -> TokenStream {
-        let interfaces = served_interfaces(self.model, &skeleton.interfaces);
-        let names = self.servant_names(&interfaces);
-        let servants = interfaces.iter().zip(&names).map(|(def, name)| self.servant_skeleton(def, name));
-        let (v1, prelude) = (&self.v1, prelude(&self.options.runtime));
-        let code = quote! {
-            #prelude
+fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
+    let interfaces = served_interfaces(cx.model, &skeleton.interfaces);
+    let names = type_names(cx, &interfaces);
+    let servants = interfaces.iter().zip(&names).map(|(def, name)| servant_skeleton(cx, def, name));
+    let (v1, prelude) = (&cx.v1, prelude(&cx.options.runtime));
+    let code = quote! {
+        #prelude
 
-            #(#servants)*
+        #(#servants)*
 
-            #[doc = " What an operation answers that is not written yet."]
-            fn not_written() -> #v1::SystemException {
-                #v1::SystemException::new(
-                    #v1::SystemExceptionKind::NoImplement,
-                    #v1::MinorCode::NONE,
-                    #v1::CompletionStatus::No,
-                )
-            }
-        };
-        let code = if interfaces.is_empty() { TokenStream::new() } else { code };
-        // In the module of the IDL's Rust, the names of the IDL have priority.
-        let taken = match skeleton.module {
-            None => self
-                .model
-                .roots()
-                .iter()
-                .flat_map(|id| self.exported(*id))
-                .map(|name| name.to_string())
-                .collect(),
-            Some(_) => Vec::new(),
-        };
-        Shortener::new(&self.options.runtime, taken).shorten(code)
-    }
-
-    /// Returns the names of the servants' types, all different: the interface's name and `Impl`, prefixed
-    /// with names of modules if two interfaces have the same name.
-    fn servant_names(&self, interfaces: &[&Def]) -> Vec<Ident> {
-        let camel =
-            |name: &str| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned();
-        let name = |def: &Def, whole: bool| {
-            let path = self.model.path(def.id);
-            let skipped = if whole { 0 } else { path.len().saturating_sub(1) };
-            path.into_iter().skip(skipped).map(&camel).collect::<String>()
-        };
-        let mut count: HashMap<String, usize> = HashMap::new();
-        for def in interfaces {
-            *count.entry(name(def, false)).or_default() += 1;
+        #[doc = " What an operation answers that is not written yet."]
+        fn not_written() -> #v1::SystemException {
+            #v1::SystemException::new(
+                #v1::SystemExceptionKind::NoImplement,
+                #v1::MinorCode::NONE,
+                #v1::CompletionStatus::No,
+            )
         }
-        let mut taken: Vec<String> = Vec::new();
-        let names = interfaces.iter().map(|def| {
-            let whole = count.get(&name(def, false)).is_some_and(|count| *count > 1);
-            let mut name = format!("{}Impl", name(def, whole));
-            while taken.contains(&name) {
-                name.push('_');
-            }
-            taken.push(name.clone());
-            format_ident!("{name}")
-        });
-        names.collect()
-    }
-
-    fn servant_skeleton(&self, def: &Def, name: &Ident) -> TokenStream {
-        let docs = format!(" A servant of interface `{}`.", self.model.scoped_name(def.id));
-        let mut lineage = self.model.all_bases(def.id);
-        lineage.push(def.id);
-        let impls = lineage.into_iter().map(|owner| self.servant_impl(owner, name));
-        quote! {
-            #[doc = #docs]
-            #[derive(Debug, Default)]
-            pub struct #name;
-
-            #(#impls)*
+    };
+    let code = if interfaces.is_empty() { TokenStream::new() } else { code };
+    // In the module of the IDL's Rust, the names of the IDL have priority.
+    let taken = match skeleton.module {
+        None => {
+            cx.model.roots().iter().flat_map(|id| cx.exported(*id)).map(|name| name.to_string()).collect()
         }
-    }
+        Some(_) => Vec::new(),
+    };
+    Shortener::new(&cx.options.runtime, taken).shorten(code)
+}
 
-    fn servant_impl(&self, owner: DefId, name: &Ident) -> TokenStream {
-        let servant = self.servant(0, owner);
-        let methods = self.methods[&owner].iter().map(|method| self.method_skeleton(method));
-        quote!(impl #servant for #name { #(#methods)* })
+/// Returns the names of the servants' types, all different: the interface's name and `Impl`, prefixed
+/// with names of modules if two interfaces have the same name.
+fn type_names(cx: &Cx<'_>, interfaces: &[&Def]) -> Vec<Ident> {
+    let camel = |name: &str| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned();
+    let name = |def: &Def, whole: bool| {
+        let path = cx.model.path(def.id);
+        let skipped = if whole { 0 } else { path.len().saturating_sub(1) };
+        path.into_iter().skip(skipped).map(&camel).collect::<String>()
+    };
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for def in interfaces {
+        *count.entry(name(def, false)).or_default() += 1;
     }
+    let mut taken: Vec<String> = Vec::new();
+    let names = interfaces.iter().map(|def| {
+        let whole = count.get(&name(def, false)).is_some_and(|count| *count > 1);
+        let mut name = format!("{}Impl", name(def, whole));
+        while taken.contains(&name) {
+            name.push('_');
+        }
+        taken.push(name.clone());
+        format_ident!("{name}")
+    });
+    names.collect()
+}
 
-    fn method_skeleton(&self, method: &Method) -> TokenStream {
-        let Signature { parameters, output } = self.servant_signature(0, method);
-        let name = &method.name;
-        let docs = format!(" IDL: `{}`", method.idl);
-        let arguments = method.arguments();
-        let unused = (!arguments.is_empty()).then(|| quote!(let _ = (#(#arguments,)*);));
-        let error = match &method.error {
-            Some(_) => quote!(not_written().into()),
-            None => quote!(not_written()),
-        };
-        quote! {
-            #[doc = #docs]
-            async fn #name(&self, #(#parameters),*) -> #output {
-                #unused
-                Err(#error)
-            }
+fn servant_skeleton(cx: &Cx<'_>, def: &Def, name: &Ident) -> TokenStream {
+    let docs = format!(" A servant of interface `{}`.", cx.model.scoped_name(def.id));
+    let mut lineage = cx.model.all_bases(def.id);
+    lineage.push(def.id);
+    let impls = lineage.into_iter().map(|owner| servant_impl(cx, owner, name));
+    quote! {
+        #[doc = #docs]
+        #[derive(Debug, Default)]
+        pub struct #name;
+
+        #(#impls)*
+    }
+}
+
+fn servant_impl(cx: &Cx<'_>, owner: DefId, name: &Ident) -> TokenStream {
+    let servant = cx.paths.servant(0, owner);
+    let methods = cx.methods[&owner].iter().map(|method| method_skeleton(cx, method));
+    quote!(impl #servant for #name { #(#methods)* })
+}
+
+fn method_skeleton(cx: &Cx<'_>, method: &Method) -> TokenStream {
+    let Signature { parameters, output } = servant::servant_signature(cx, 0, method);
+    let name = &method.name;
+    let docs = format!(" IDL: `{}`", method.idl);
+    let arguments = method.arguments();
+    let unused = (!arguments.is_empty()).then(|| quote!(let _ = (#(#arguments,)*);));
+    let error = match &method.error {
+        Some(_) => quote!(not_written().into()),
+        None => quote!(not_written()),
+    };
+    quote! {
+        #[doc = #docs]
+        async fn #name(&self, #(#parameters),*) -> #output {
+            #unused
+            Err(#error)
         }
     }
 }

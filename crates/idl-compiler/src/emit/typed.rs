@@ -7,186 +7,18 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::Cx;
 use super::docs::doc;
-use super::ident::RustName;
+use super::{Cx, described};
 use crate::model::{
-    ConstValue, Def, DefId, DefKind, Docs, Member, Primitive, Type, TypeId, Union, Value, ValueModifier,
-    Visibility,
+    ConstValue, Def, DefKind, Docs, Member, Primitive, Type, TypeId, Union, Value, ValueModifier, Visibility,
 };
 
 impl Cx<'_> {
-    /// Emits the type code of a definition: an implementation of `Typed`, or the constant and function of a
-    /// typedef.
-    pub(super) fn typed(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        if let DefKind::Typedef(_) = def.kind {
-            return self.typed_alias(depth, def);
-        }
-        let Some(shape) = self.shape(depth, def) else { return TokenStream::new() };
-        let path = match def.kind {
-            DefKind::Interface(_) => self.reference(depth, def.id),
-            _ => self.item(depth, def.id),
-        };
-        let defined = self.defined(def, &shape);
-        quote! {
-            impl #v1::Typed for #path {
-                const DESC: &'static #v1::TypeDesc = #defined;
-            }
-        }
-    }
-
-    fn typed_alias(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        let Some(alias) = self.model.typedef(def.id) else { return TokenStream::new() };
-        let desc = self.desc(depth, alias.ty);
-        let defined = self.defined(def, &quote!(Alias(#desc)));
-        let constant = self.alias_desc(def.id);
-        let function = &self.names[def.id].type_code;
-        let text =
-            format!("The type code of `{}` (`{}`).", self.model.scoped_name(def.id), def.repository_id);
-        let docs = doc(&Docs::default(), &text);
-        quote! {
-            #[doc(hidden)]
-            pub const #constant: &#v1::TypeDesc = #defined;
-
-            #docs
-            pub fn #function() -> #v1::TypeCode {
-                #v1::TypeCode::of_desc(#constant)
-            }
-        }
-    }
-
-    /// Returns the name of the constant that describes a typedef.
-    pub(super) fn alias_desc(&self, id: DefId) -> RustName {
-        let function = self.names[id].type_code.as_str().to_uppercase();
-        RustName::verbatim(&format!("__ZORB_{function}"))
-    }
-
-    /// Returns the description of a definition with this shape.
-    fn defined(&self, def: &Def, shape: &TokenStream) -> TokenStream {
-        let v1 = &self.v1;
-        let (id, name) = (&def.repository_id, &def.name);
-        quote! {
-            &#v1::TypeDesc::Defined(|| {
-                static __ZORB_DEFINITION: #v1::Definition =
-                    #v1::Definition::new(#id, #name, #v1::Shape::#shape);
-                &__ZORB_DEFINITION
-            })
-        }
-    }
-
-    fn shape(&self, depth: usize, def: &Def) -> Option<TokenStream> {
-        let v1 = &self.v1;
-        Some(match &def.kind {
-            DefKind::Interface(interface) => {
-                let kind = self.interface_kind(interface);
-                quote!(Opaque(#kind))
-            }
-            DefKind::Struct(_) => {
-                let members = self.described(depth, &self.model.all_struct_members(def.id));
-                quote!(Struct(#members))
-            }
-            DefKind::Exception(_) => {
-                let members = self.described(depth, &self.model.all_struct_members(def.id));
-                quote!(Except(#members))
-            }
-            DefKind::Enum(body) => {
-                let names = body.enumerators.iter().map(|enumerator| &enumerator.name);
-                quote!(Enum(&[#(#names),*]))
-            }
-            DefKind::Union(body) => self.union_shape(depth, body),
-            DefKind::Value(body) => self.value_shape(depth, def, body),
-            DefKind::ValueBox(body) => {
-                let content = self.desc(depth, body.ty);
-                quote!(ValueBox(#content))
-            }
-            DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
-            // Type codes have no such kinds. They are described as aliases of their integer, under their
-            // name.
-            DefKind::Bitset(_) | DefKind::Bitmask(_) => {
-                let integer = self.basic(self.model.bits(def.id));
-                quote!(Alias(#integer))
-            }
-            _ => return None,
-        })
-    }
-
-    fn basic(&self, primitive: Primitive) -> TokenStream {
-        let (v1, constant) = (&self.v1, basic(primitive));
-        quote!(#v1::TypeDesc::#constant)
-    }
-
-    fn described(&self, depth: usize, members: &[&Member]) -> TokenStream {
-        let v1 = &self.v1;
-        let member = |member: &&Member| {
-            let (name, desc) = (&member.name, self.desc(depth, member.ty));
-            match member.annotations.is_optional() {
-                true => quote!((#name, &#v1::TypeDesc::Sequence { element: #desc, bound: 1 })),
-                false => quote!((#name, #desc)),
-            }
-        };
-        let members = members.iter().map(member);
-        quote!(&[#(#members),*])
-    }
-
-    fn union_shape(&self, depth: usize, body: &Union) -> TokenStream {
-        let discriminator = self.desc(depth, body.discriminator);
-        let mut default = quote!(::core::option::Option::None);
-        let mut members = Vec::new();
-        for case in &body.cases {
-            let (name, desc) = (&case.member.name, self.desc(depth, case.member.ty));
-            for value in case.labels.iter().map(|label| label_bits(&label.value)) {
-                members.push(quote!((#value, #name, #desc)));
-            }
-            if case.is_default {
-                let index = Literal::usize_unsuffixed(members.len());
-                default = quote!(::core::option::Option::Some(#index));
-                members.push(quote!((0, #name, #desc)));
-            }
-        }
-        quote!(Union { discriminator: #discriminator, default: #default, members: &[#(#members),*] })
-    }
-
-    fn value_shape(&self, depth: usize, def: &Def, body: &Value) -> TokenStream {
-        let v1 = &self.v1;
-        let kind = if body.is_event { quote!(Event) } else { quote!(Value) };
-        let modifier = match body.modifier {
-            ValueModifier::Abstract => quote!(Abstract),
-            ValueModifier::Custom => quote!(Custom),
-            ValueModifier::Plain if body.truncatable => quote!(Truncatable),
-            ValueModifier::Plain => quote!(None),
-        };
-        let base = match self.model.concrete_base(def.id) {
-            Some(base) => {
-                let base = self.item(depth, base);
-                quote!(::core::option::Option::Some(<#base as #v1::Typed>::DESC))
-            }
-            None => quote!(::core::option::Option::None),
-        };
-        let members = body.state.iter().map(|state| {
-            let (name, desc) = (&state.member.name, self.desc(depth, state.member.ty));
-            let visibility = match state.visibility {
-                Visibility::Public => quote!(Public),
-                Visibility::Private => quote!(Private),
-            };
-            quote!((#name, #desc, #v1::Visibility::#visibility))
-        });
-        quote! {
-            Value {
-                kind: #v1::TcKind::#kind,
-                modifier: #v1::ValueModifier::#modifier,
-                base: #base,
-                members: &[#(#members),*],
-            }
-        }
-    }
-
     /// Returns the description of a type at its use, as a constant expression.
     pub(super) fn desc(&self, depth: usize, ty: TypeId) -> TokenStream {
         let v1 = &self.v1;
         match self.model.ty(ty) {
-            Type::Primitive(primitive) => self.basic(*primitive),
+            Type::Primitive(primitive) => described_basic(self, *primitive),
             Type::String(None) => quote!(#v1::TypeDesc::STRING),
             Type::String(Some(bound)) => quote!(&#v1::TypeDesc::String { bound: #bound }),
             Type::WString(None) => quote!(#v1::TypeDesc::WSTRING),
@@ -216,19 +48,178 @@ impl Cx<'_> {
                 quote!(&#v1::TypeDesc::Map { key: #key, value: #value, bound: #bound })
             }
             Type::Named(def) if self.model.typedef(*def).is_some() => {
-                self.path(depth, *def, &self.alias_desc(*def))
+                self.paths.path(depth, *def, &self.paths.alias_desc(*def))
             }
             // The Rust type of a native one belongs to the user, and has no description.
             Type::Named(def) if matches!(self.model.def(*def).kind, DefKind::Native) => {
-                self.defined(self.model.def(*def), &quote!(Opaque(#v1::TcKind::Native)))
+                defined(self, self.model.def(*def), &quote!(Opaque(#v1::TcKind::Native)))
             }
             Type::Named(def) => {
                 let path = match self.model.interface(*def) {
-                    Some(_) => self.reference(depth, *def),
-                    None => self.item(depth, *def),
+                    Some(_) => self.paths.reference(depth, *def),
+                    None => self.paths.item(depth, *def),
                 };
                 quote!(<#path as #v1::Typed>::DESC)
             }
+        }
+    }
+}
+
+/// Emits the type code of a definition: an implementation of `Typed`, or the constant and function of a
+/// typedef.
+pub(super) fn typed(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    if let DefKind::Typedef(_) = def.kind {
+        return typed_alias(cx, depth, def);
+    }
+    let Some(shape) = shape(cx, depth, def) else { return TokenStream::new() };
+    let path = match def.kind {
+        DefKind::Interface(_) => cx.paths.reference(depth, def.id),
+        _ => cx.paths.item(depth, def.id),
+    };
+    let defined = defined(cx, def, &shape);
+    quote! {
+        impl #v1::Typed for #path {
+            const DESC: &'static #v1::TypeDesc = #defined;
+        }
+    }
+}
+
+fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    let Some(alias) = cx.model.typedef(def.id) else { return TokenStream::new() };
+    let desc = cx.desc(depth, alias.ty);
+    let defined = defined(cx, def, &quote!(Alias(#desc)));
+    let constant = cx.paths.alias_desc(def.id);
+    let function = &cx.paths.names[def.id].type_code;
+    let text = format!("The type code of `{}` (`{}`).", cx.model.scoped_name(def.id), def.repository_id);
+    let docs = doc(&Docs::default(), &text);
+    quote! {
+        #[doc(hidden)]
+        pub const #constant: &#v1::TypeDesc = #defined;
+
+        #docs
+        pub fn #function() -> #v1::TypeCode {
+            #v1::TypeCode::of_desc(#constant)
+        }
+    }
+}
+
+/// Returns the description of a definition with this shape.
+fn defined(cx: &Cx<'_>, def: &Def, shape: &TokenStream) -> TokenStream {
+    let v1 = &cx.v1;
+    let (id, name) = (&def.repository_id, &def.name);
+    quote! {
+        &#v1::TypeDesc::Defined(|| {
+            static __ZORB_DEFINITION: #v1::Definition =
+                #v1::Definition::new(#id, #name, #v1::Shape::#shape);
+            &__ZORB_DEFINITION
+        })
+    }
+}
+
+fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
+    let v1 = &cx.v1;
+    Some(match &def.kind {
+        DefKind::Interface(interface) => {
+            let kind = described::interface_kind(cx, interface);
+            quote!(Opaque(#kind))
+        }
+        DefKind::Struct(_) => {
+            let members = described(cx, depth, &cx.model.all_struct_members(def.id));
+            quote!(Struct(#members))
+        }
+        DefKind::Exception(_) => {
+            let members = described(cx, depth, &cx.model.all_struct_members(def.id));
+            quote!(Except(#members))
+        }
+        DefKind::Enum(body) => {
+            let names = body.enumerators.iter().map(|enumerator| &enumerator.name);
+            quote!(Enum(&[#(#names),*]))
+        }
+        DefKind::Union(body) => union_shape(cx, depth, body),
+        DefKind::Value(body) => value_shape(cx, depth, def, body),
+        DefKind::ValueBox(body) => {
+            let content = cx.desc(depth, body.ty);
+            quote!(ValueBox(#content))
+        }
+        DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
+        // Type codes have no such kinds. They are described as aliases of their integer, under their
+        // name.
+        DefKind::Bitset(_) | DefKind::Bitmask(_) => {
+            let integer = described_basic(cx, cx.model.bits(def.id));
+            quote!(Alias(#integer))
+        }
+        _ => return None,
+    })
+}
+
+fn described_basic(cx: &Cx<'_>, primitive: Primitive) -> TokenStream {
+    let (v1, constant) = (&cx.v1, basic(primitive));
+    quote!(#v1::TypeDesc::#constant)
+}
+
+fn described(cx: &Cx<'_>, depth: usize, members: &[&Member]) -> TokenStream {
+    let v1 = &cx.v1;
+    let member = |member: &&Member| {
+        let (name, desc) = (&member.name, cx.desc(depth, member.ty));
+        match member.annotations.is_optional() {
+            true => quote!((#name, &#v1::TypeDesc::Sequence { element: #desc, bound: 1 })),
+            false => quote!((#name, #desc)),
+        }
+    };
+    let members = members.iter().map(member);
+    quote!(&[#(#members),*])
+}
+
+fn union_shape(cx: &Cx<'_>, depth: usize, body: &Union) -> TokenStream {
+    let discriminator = cx.desc(depth, body.discriminator);
+    let mut default = quote!(::core::option::Option::None);
+    let mut members = Vec::new();
+    for case in &body.cases {
+        let (name, desc) = (&case.member.name, cx.desc(depth, case.member.ty));
+        for value in case.labels.iter().map(|label| label_bits(&label.value)) {
+            members.push(quote!((#value, #name, #desc)));
+        }
+        if case.is_default {
+            let index = Literal::usize_unsuffixed(members.len());
+            default = quote!(::core::option::Option::Some(#index));
+            members.push(quote!((0, #name, #desc)));
+        }
+    }
+    quote!(Union { discriminator: #discriminator, default: #default, members: &[#(#members),*] })
+}
+
+fn value_shape(cx: &Cx<'_>, depth: usize, def: &Def, body: &Value) -> TokenStream {
+    let v1 = &cx.v1;
+    let kind = if body.is_event { quote!(Event) } else { quote!(Value) };
+    let modifier = match body.modifier {
+        ValueModifier::Abstract => quote!(Abstract),
+        ValueModifier::Custom => quote!(Custom),
+        ValueModifier::Plain if body.truncatable => quote!(Truncatable),
+        ValueModifier::Plain => quote!(None),
+    };
+    let base = match cx.model.concrete_base(def.id) {
+        Some(base) => {
+            let base = cx.paths.item(depth, base);
+            quote!(::core::option::Option::Some(<#base as #v1::Typed>::DESC))
+        }
+        None => quote!(::core::option::Option::None),
+    };
+    let members = body.state.iter().map(|state| {
+        let (name, desc) = (&state.member.name, cx.desc(depth, state.member.ty));
+        let visibility = match state.visibility {
+            Visibility::Public => quote!(Public),
+            Visibility::Private => quote!(Private),
+        };
+        quote!((#name, #desc, #v1::Visibility::#visibility))
+    });
+    quote! {
+        Value {
+            kind: #v1::TcKind::#kind,
+            modifier: #v1::ValueModifier::#modifier,
+            base: #base,
+            members: &[#(#members),*],
         }
     }
 }
@@ -269,15 +260,12 @@ pub(super) fn label_bits(value: &ConstValue) -> TokenStream {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::collections::HashMap;
-
     use quote::quote;
 
     use crate::emit::external::External;
-    use crate::emit::hybrid::Hybrid;
     use crate::emit::names::Names;
-    use crate::emit::{Cx, Facts, IncludePolicy, Options};
+    use crate::emit::paths::Paths;
+    use crate::emit::{Cx, IncludePolicy, Options};
     use crate::{Compiler, Memory};
 
     /// Returns the description of a definition's type, without blanks. The definition need not be emitted.
@@ -287,27 +275,10 @@ mod tests {
         let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
         let external = External::new(&model, options);
         let names = Names::new(&model, options, &external, &mut Vec::new(), &mut Vec::new());
-        let hybrid = Hybrid::default();
-        let v1 = quote!(v1);
-        let (outside, direct, left_root) = (None, Cell::new(None), Cell::new(false));
-        let facts = Facts::default();
-        let methods = HashMap::new();
-        let cx = Cx {
-            model: &model,
-            options,
-            names,
-            external,
-            v1,
-            methods,
-            hybrid,
-            outside,
-            direct,
-            left_root,
-            facts,
-            warnings: Vec::new(),
-        };
+        let mut cx = Cx::new(&model, options, Paths::new(&model, names, external));
+        cx.v1 = quote!(v1);
         let def = model.def(model.find(name).expect("a definition"));
-        cx.typed(0, def).to_string().replace(' ', "")
+        super::typed(&cx, 0, def).to_string().replace(' ', "")
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Cx;
 use super::docs::doc_and;
 use super::hybrid::Traits;
 use super::types::Use;
+use super::{Cx, hybrid};
 use crate::model::{Case, ConstValue, Def, TypeId, Union};
 
 /// The content of a union's variant.
@@ -25,264 +25,256 @@ struct Arms {
     discriminator: TokenStream,
 }
 
-impl Cx<'_> {
-    /// Emits a union with all its implementations.
-    pub(super) fn union(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
-        let declaration = self.union_declaration(depth, def, body);
-        let default = self.union_default(depth, def, body);
-        let discriminator = self.union_discriminator(depth, def, body);
-        let cdr = self.own_code(def.id).map(|traits| self.union_cdr(depth, def, body, &traits));
-        let hybrid = self.hybrid(depth, def, &self.union_least(depth, body));
-        quote!(#declaration #default #discriminator #cdr #hybrid)
-    }
+/// Emits a union with all its implementations.
+pub(super) fn union(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStream {
+    let declaration = union_declaration(cx, depth, def, body);
+    let default = union_default(cx, depth, def, body);
+    let discriminator = union_discriminator(cx, depth, def, body);
+    let cdr = cx.own_code(def.id).map(|traits| union_cdr(cx, depth, def, body, &traits));
+    let hybrid = hybrid::hybrid(cx, depth, def, &union_least(cx, depth, body));
+    quote!(#declaration #default #discriminator #cdr #hybrid)
+}
 
-    fn discriminator(&self, depth: usize, ty: TypeId) -> TokenStream {
-        self.ty(depth, Use::plain(ty))
-    }
+fn discriminator(cx: &Cx<'_>, depth: usize, ty: TypeId) -> TokenStream {
+    cx.ty(depth, Use::plain(ty))
+}
 
-    fn union_declaration(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
-        let names = &self.names[def.id];
-        let item = names.item.at(self.model.rust_span(def.span));
-        let docs = self.item_docs(def, "union");
-        let hash = self
-            .model
-            .is_hashable_def(def.id)
-            .then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
-        let derives = self.derives(depth, def, self.derived(def.id));
-        let disc = self.discriminator(depth, body.discriminator);
-        let variants = body.cases.iter().zip(&names.members).map(|(case, name)| {
-            let name = name.at(self.model.rust_span(case.member.span));
-            let ty = self.ty(depth, self.member(def.id, &case.member));
-            let labels = self.labels(case);
-            let what = format!("Case `{}`: IDL `{}`.", case.member.name, self.model.describe(case.member.ty));
-            let labels = format!("Selected by {labels}.");
-            let docs = doc_and(&case.member.docs, &what, &labels);
-            match shape(case) {
-                Shape::One => quote!(#docs #name(#ty),),
-                Shape::Many => quote!(#docs #name(#disc, #ty),),
-            }
-        });
-        let other = body.implicit_default.as_ref().map(|_| {
-            let other = &names.other;
-            quote! {
-                #[doc = " No member: the discriminator is none of the labels."]
-                #other(#disc),
-            }
-        });
+fn union_declaration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStream {
+    let names = &cx.paths.names[def.id];
+    let item = names.item.at(cx.model.rust_span(def.span));
+    let docs = cx.item_docs(def, "union");
+    let hash =
+        cx.model.is_hashable_def(def.id).then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
+    let derives = cx.derives(depth, def, cx.mapping.derived(def.id));
+    let disc = discriminator(cx, depth, body.discriminator);
+    let variants = body.cases.iter().zip(&names.members).map(|(case, name)| {
+        let name = name.at(cx.model.rust_span(case.member.span));
+        let ty = cx.ty(depth, cx.mapping.member(def.id, &case.member));
+        let labels = labels(cx, case);
+        let what = format!("Case `{}`: IDL `{}`.", case.member.name, cx.model.describe(case.member.ty));
+        let labels = format!("Selected by {labels}.");
+        let docs = doc_and(&case.member.docs, &what, &labels);
+        match shape(case) {
+            Shape::One => quote!(#docs #name(#ty),),
+            Shape::Many => quote!(#docs #name(#disc, #ty),),
+        }
+    });
+    let other = body.implicit_default.as_ref().map(|_| {
+        let other = &names.other;
         quote! {
-            #docs
-            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
-            #derives
-            #hash
-            pub enum #item {
-                #(#variants)*
-                #other
+            #[doc = " No member: the discriminator is none of the labels."]
+            #other(#disc),
+        }
+    });
+    quote! {
+        #docs
+        #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+        #derives
+        #hash
+        pub enum #item {
+            #(#variants)*
+            #other
+        }
+    }
+}
+
+/// Returns the labels of a case, for its documentation.
+fn labels(cx: &Cx<'_>, case: &Case) -> String {
+    let mut labels: Vec<String> = case
+        .labels
+        .iter()
+        .map(|label| format!("`{}`", cx.model.sources().snippet(label.span).trim()))
+        .collect();
+    if case.is_default {
+        labels.push("every value that is no label of another case".to_owned());
+    }
+    labels.join(", ")
+}
+
+/// Emits the default: the first case with its first label.
+fn union_default(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStream {
+    let (Some(case), Some(name)) = (body.cases.first(), cx.paths.names[def.id].members.first()) else {
+        return TokenStream::new();
+    };
+    if !cx.mapping.def_has_default(def.id) {
+        return TokenStream::new();
+    }
+    let path = cx.paths.item(depth, def.id);
+    let value = cx.default(cx.mapping.member(def.id, &case.member));
+    let label = case.labels.first().map(|label| &label.value).or(body.default_value.as_ref());
+    let variant = match (shape(case), label) {
+        (Shape::Many, Some(label)) => {
+            let label = cx.value(depth, label);
+            quote!(Self::#name(#label, #value))
+        }
+        _ => quote!(Self::#name(#value)),
+    };
+    quote! {
+        impl ::core::default::Default for #path {
+            fn default() -> Self {
+                #variant
             }
         }
     }
+}
 
-    /// Returns the labels of a case, for its documentation.
-    fn labels(&self, case: &Case) -> String {
-        let mut labels: Vec<String> = case
-            .labels
-            .iter()
-            .map(|label| format!("`{}`", self.model.sources().snippet(label.span).trim()))
-            .collect();
-        if case.is_default {
-            labels.push("every value that is no label of another case".to_owned());
-        }
-        labels.join(", ")
-    }
+/// Returns the minimum number of bytes: that of the discriminator.
+fn union_least(cx: &Cx<'_>, depth: usize, body: &Union) -> TokenStream {
+    let (v1, disc) = (&cx.v1, discriminator(cx, depth, body.discriminator));
+    quote!(<#disc as #v1::CdrDecode>::MIN_SIZE)
+}
 
-    /// Emits the default: the first case with its first label.
-    fn union_default(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
-        let (Some(case), Some(name)) = (body.cases.first(), self.names[def.id].members.first()) else {
-            return TokenStream::new();
-        };
-        if !self.def_has_default(def.id) {
-            return TokenStream::new();
-        }
-        let path = self.item(depth, def.id);
-        let value = self.default(self.member(def.id, &case.member));
-        let label = case.labels.first().map(|label| &label.value).or(body.default_value.as_ref());
-        let variant = match (shape(case), label) {
-            (Shape::Many, Some(label)) => {
-                let label = self.value(depth, label);
-                quote!(Self::#name(#label, #value))
-            }
-            _ => quote!(Self::#name(#value)),
-        };
-        quote! {
-            impl ::core::default::Default for #path {
-                fn default() -> Self {
-                    #variant
-                }
+fn arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Vec<Arms> {
+    // The arm that matches every discriminator comes last.
+    let mut order: Vec<usize> = (0..body.cases.len()).collect();
+    order.sort_by_key(|index| body.cases[*index].is_default);
+    let cases = order.into_iter().map(|index| case_arms(cx, depth, def, body, index));
+    cases.chain(other_arms(cx, depth, def, body)).collect()
+}
+
+fn union_discriminator(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStream {
+    let (path, disc) = (cx.paths.item(depth, def.id), discriminator(cx, depth, body.discriminator));
+    let arms = arms(cx, depth, def, body);
+    let discriminators = arms.iter().map(|arms| &arms.discriminator);
+    quote! {
+        impl #path {
+            #[doc = " The discriminator: which member is selected."]
+            pub fn discriminator(&self) -> #disc {
+                match self { #(#discriminators)* }
             }
         }
     }
+}
 
-    /// Returns the minimum number of bytes: that of the discriminator.
-    fn union_least(&self, depth: usize, body: &Union) -> TokenStream {
-        let (v1, disc) = (&self.v1, self.discriminator(depth, body.discriminator));
-        quote!(<#disc as #v1::CdrDecode>::MIN_SIZE)
-    }
+fn union_cdr(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, traits: &Traits) -> TokenStream {
+    let v1 = &cx.v1;
+    let Traits { encode: encodes, decode: decodes } = traits;
+    let path = cx.paths.item(depth, def.id);
+    let disc = discriminator(cx, depth, body.discriminator);
+    let least = union_least(cx, depth, body);
+    let arms = arms(cx, depth, def, body);
+    let encode = arms.iter().map(|arms| &arms.encode);
+    let decode = arms.iter().map(|arms| &arms.decode);
+    quote! {
+        impl #encodes for #path {
+            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+                match self { #(#encode)* }
+            }
+        }
 
-    fn arms(&self, depth: usize, def: &Def, body: &Union) -> Vec<Arms> {
-        // The arm that matches every discriminator comes last.
-        let mut order: Vec<usize> = (0..body.cases.len()).collect();
-        order.sort_by_key(|index| body.cases[*index].is_default);
-        let cases = order.into_iter().map(|index| self.case_arms(depth, def, body, index));
-        cases.chain(self.other_arms(depth, def, body)).collect()
-    }
+        impl #decodes for #path {
+            const MIN_SIZE: ::core::primitive::usize = #least;
 
-    fn union_discriminator(&self, depth: usize, def: &Def, body: &Union) -> TokenStream {
-        let (path, disc) = (self.item(depth, def.id), self.discriminator(depth, body.discriminator));
-        let arms = self.arms(depth, def, body);
-        let discriminators = arms.iter().map(|arms| &arms.discriminator);
-        quote! {
-            impl #path {
-                #[doc = " The discriminator: which member is selected."]
-                pub fn discriminator(&self) -> #disc {
-                    match self { #(#discriminators)* }
-                }
+            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
+                let __zorb_disc = <#disc as #v1::CdrDecode>::decode(__zorb_d)?;
+                ::core::result::Result::Ok(match __zorb_disc { #(#decode)* })
             }
         }
     }
+}
 
-    fn union_cdr(&self, depth: usize, def: &Def, body: &Union, traits: &Traits) -> TokenStream {
-        let v1 = &self.v1;
-        let Traits { encode: encodes, decode: decodes } = traits;
-        let path = self.item(depth, def.id);
-        let disc = self.discriminator(depth, body.discriminator);
-        let least = self.union_least(depth, body);
-        let arms = self.arms(depth, def, body);
-        let encode = arms.iter().map(|arms| &arms.encode);
-        let decode = arms.iter().map(|arms| &arms.decode);
-        quote! {
-            impl #encodes for #path {
-                fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
-                    match self { #(#encode)* }
-                }
-            }
-
-            impl #decodes for #path {
-                const MIN_SIZE: ::core::primitive::usize = #least;
-
-                fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
-                    let __zorb_disc = <#disc as #v1::CdrDecode>::decode(__zorb_d)?;
-                    ::core::result::Result::Ok(match __zorb_disc { #(#decode)* })
-                }
-            }
-        }
-    }
-
-    fn case_arms(&self, depth: usize, def: &Def, body: &Union, index: usize) -> Arms {
-        let v1 = &self.v1;
-        let case = &body.cases[index];
-        let name = &self.names[def.id].members[index];
-        let disc = self.discriminator(depth, body.discriminator);
-        let ty = self.ty(depth, self.member(def.id, &case.member));
-        let value = quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d)?);
-        let own = self.labels_pattern(depth, [case]);
-        if let (Shape::One, Some(label)) = (shape(case), case.labels.first()) {
-            let label = self.value(depth, &label.value);
-            return Arms {
-                encode: quote! {
-                    Self::#name(__zorb_v) => {
-                        <#disc as #v1::CdrEncode>::encode(&(#label), __zorb_e)?;
-                        #v1::CdrEncode::encode(__zorb_v, __zorb_e)
-                    }
-                },
-                decode: quote!(#own => Self::#name(#value),),
-                discriminator: quote!(Self::#name(_) => #label,),
-            };
-        }
-        let (check, pattern) = if case.is_default {
-            let others = body.cases.iter().enumerate().filter(|(other, _)| *other != index);
-            let others = self.labels_pattern(depth, others.map(|(_, case)| case));
-            (others.map(|others| self.refuse(quote!(::core::matches!(*__zorb_disc, #others)))), quote!(_))
-        } else {
-            (Some(self.refuse(quote!(!::core::matches!(*__zorb_disc, #own)))), quote!(#own))
-        };
-        Arms {
+fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -> Arms {
+    let v1 = &cx.v1;
+    let case = &body.cases[index];
+    let name = &cx.paths.names[def.id].members[index];
+    let disc = discriminator(cx, depth, body.discriminator);
+    let ty = cx.ty(depth, cx.mapping.member(def.id, &case.member));
+    let value = quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d)?);
+    let own = labels_pattern(cx, depth, [case]);
+    if let (Shape::One, Some(label)) = (shape(case), case.labels.first()) {
+        let label = cx.value(depth, &label.value);
+        return Arms {
             encode: quote! {
-                Self::#name(__zorb_disc, __zorb_v) => {
-                    #check
-                    <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)?;
+                Self::#name(__zorb_v) => {
+                    <#disc as #v1::CdrEncode>::encode(&(#label), __zorb_e)?;
                     #v1::CdrEncode::encode(__zorb_v, __zorb_e)
                 }
             },
-            decode: quote!(#pattern => Self::#name(__zorb_disc, #value),),
-            discriminator: quote!(Self::#name(__zorb_disc, _) => *__zorb_disc,),
-        }
-    }
-
-    /// Returns the arms of the implicit default, if there is one.
-    fn other_arms(&self, depth: usize, def: &Def, body: &Union) -> Option<Arms> {
-        body.implicit_default.as_ref()?;
-        let v1 = &self.v1;
-        let other = &self.names[def.id].other;
-        let disc = self.discriminator(depth, body.discriminator);
-        let labels = self.labels_pattern(depth, &body.cases);
-        let check = labels.map(|labels| self.refuse(quote!(::core::matches!(*__zorb_disc, #labels))));
-        Some(Arms {
-            encode: quote! {
-                Self::#other(__zorb_disc) => {
-                    #check
-                    <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)
-                }
-            },
-            decode: quote!(_ => Self::#other(__zorb_disc),),
-            discriminator: quote!(Self::#other(__zorb_disc) => *__zorb_disc,),
-        })
-    }
-
-    /// Emits an encoding error if the variant does not have the discriminator.
-    fn refuse(&self, condition: TokenStream) -> TokenStream {
-        let v1 = &self.v1;
-        quote! {
-            if #condition {
-                return ::core::result::Result::Err(
-                    #v1::EncodeError::new(#v1::EncodeErrorKind::IllegalDiscriminator)
-                );
-            }
-        }
-    }
-
-    /// Returns a pattern of all labels of these cases; `None` if there are none.
-    fn labels_pattern<'m>(
-        &self,
-        depth: usize,
-        cases: impl IntoIterator<Item = &'m Case>,
-    ) -> Option<TokenStream> {
-        let v1 = &self.v1;
-        let labels: Vec<&ConstValue> =
-            cases.into_iter().flat_map(|case| &case.labels).map(|label| &label.value).collect();
-        let characters = |number: fn(&ConstValue) -> Option<u16>| {
-            labels
-                .iter()
-                .map(|label| number(label).map(proc_macro2::Literal::u16_unsuffixed))
-                .collect::<Option<Vec<_>>>()
+            decode: quote!(#own => Self::#name(#value),),
+            discriminator: quote!(Self::#name(_) => #label,),
         };
-        let (first, rest) = labels.split_first()?;
-        match first {
-            ConstValue::Char(_) => {
-                let octets =
-                    characters(
-                        |label| if let ConstValue::Char(c) = label { Some((*c).into()) } else { None },
-                    )?;
-                Some(quote!(#v1::Char(#(#octets)|*)))
+    }
+    let (check, pattern) = if case.is_default {
+        let others = body.cases.iter().enumerate().filter(|(other, _)| *other != index);
+        let others = labels_pattern(cx, depth, others.map(|(_, case)| case));
+        (others.map(|others| refuse(cx, quote!(::core::matches!(*__zorb_disc, #others)))), quote!(_))
+    } else {
+        (Some(refuse(cx, quote!(!::core::matches!(*__zorb_disc, #own)))), quote!(#own))
+    };
+    Arms {
+        encode: quote! {
+            Self::#name(__zorb_disc, __zorb_v) => {
+                #check
+                <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)?;
+                #v1::CdrEncode::encode(__zorb_v, __zorb_e)
             }
-            ConstValue::WChar(_) => {
-                let units =
-                    characters(|label| if let ConstValue::WChar(c) = label { Some(*c) } else { None })?;
-                Some(quote!(#v1::WChar(#(#units)|*)))
+        },
+        decode: quote!(#pattern => Self::#name(__zorb_disc, #value),),
+        discriminator: quote!(Self::#name(__zorb_disc, _) => *__zorb_disc,),
+    }
+}
+
+/// Returns the arms of the implicit default, if there is one.
+fn other_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Option<Arms> {
+    body.implicit_default.as_ref()?;
+    let v1 = &cx.v1;
+    let other = &cx.paths.names[def.id].other;
+    let disc = discriminator(cx, depth, body.discriminator);
+    let labels = labels_pattern(cx, depth, &body.cases);
+    let check = labels.map(|labels| refuse(cx, quote!(::core::matches!(*__zorb_disc, #labels))));
+    Some(Arms {
+        encode: quote! {
+            Self::#other(__zorb_disc) => {
+                #check
+                <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)
             }
-            _ => {
-                let (first, rest) =
-                    (self.value(depth, first), rest.iter().map(|label| self.value(depth, label)));
-                Some(quote!(#first #(| #rest)*))
-            }
+        },
+        decode: quote!(_ => Self::#other(__zorb_disc),),
+        discriminator: quote!(Self::#other(__zorb_disc) => *__zorb_disc,),
+    })
+}
+
+/// Emits an encoding error if the variant does not have the discriminator.
+fn refuse(cx: &Cx<'_>, condition: TokenStream) -> TokenStream {
+    let v1 = &cx.v1;
+    quote! {
+        if #condition {
+            return ::core::result::Result::Err(
+                #v1::EncodeError::new(#v1::EncodeErrorKind::IllegalDiscriminator)
+            );
+        }
+    }
+}
+
+/// Returns a pattern of all labels of these cases; `None` if there are none.
+fn labels_pattern<'m>(
+    cx: &Cx<'_>,
+    depth: usize,
+    cases: impl IntoIterator<Item = &'m Case>,
+) -> Option<TokenStream> {
+    let v1 = &cx.v1;
+    let labels: Vec<&ConstValue> =
+        cases.into_iter().flat_map(|case| &case.labels).map(|label| &label.value).collect();
+    let characters = |number: fn(&ConstValue) -> Option<u16>| {
+        labels
+            .iter()
+            .map(|label| number(label).map(proc_macro2::Literal::u16_unsuffixed))
+            .collect::<Option<Vec<_>>>()
+    };
+    let (first, rest) = labels.split_first()?;
+    match first {
+        ConstValue::Char(_) => {
+            let octets =
+                characters(|label| if let ConstValue::Char(c) = label { Some((*c).into()) } else { None })?;
+            Some(quote!(#v1::Char(#(#octets)|*)))
+        }
+        ConstValue::WChar(_) => {
+            let units = characters(|label| if let ConstValue::WChar(c) = label { Some(*c) } else { None })?;
+            Some(quote!(#v1::WChar(#(#units)|*)))
+        }
+        _ => {
+            let (first, rest) = (cx.value(depth, first), rest.iter().map(|label| cx.value(depth, label)));
+            Some(quote!(#first #(| #rest)*))
         }
     }
 }

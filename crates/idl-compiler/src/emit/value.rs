@@ -3,14 +3,12 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::Cx;
 use super::docs::doc;
 use super::ident::RustName;
 use super::types::Use;
+use super::{Cx, abstracts, docs, value_ops};
 use crate::diagnostic::Diagnostic;
-use crate::model::{
-    Def, DefId, DefKind, Docs, Member, Model, Type, TypeId, Value, ValueModifier, Visibility,
-};
+use crate::model::{Def, DefId, DefKind, Docs, Member, Model, TypeId, Value, ValueModifier, Visibility};
 
 /// Traits that every state has by default.
 const DERIVED: &[&str] = &["Clone", "Debug", "PartialEq", "Default"];
@@ -23,405 +21,373 @@ pub(super) struct Field {
     is_part: bool,
 }
 
-impl Cx<'_> {
-    /// Emits a value type with all its implementations, in a module `depth` levels below the hidden root.
-    pub(super) fn value_type(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
-        let operations = self.operations(depth, def);
-        let factories = self.factory_trait(depth, def, value);
-        let state = match value.modifier {
-            ValueModifier::Abstract => self.abstract_value(depth, def),
-            _ => self.state(depth, def, value),
-        };
-        let extends = self.extends(depth, def.id);
-        quote!(#state #extends #operations #factories)
-    }
+/// Emits a value type with all its implementations, in a module `depth` levels below the hidden root.
+pub(super) fn value_type(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
+    let operations = value_ops::operations(cx, depth, def);
+    let factories = value_ops::factory_trait(cx, depth, def, value);
+    let state = match value.modifier {
+        ValueModifier::Abstract => abstract_value(cx, depth, def),
+        _ => state(cx, depth, def, value),
+    };
+    let extends = extends(cx, depth, def.id);
+    quote!(#state #extends #operations #factories)
+}
 
-    /// Emits an abstract value type: a unit struct, for handles to values of any derived type.
-    fn abstract_value(&self, depth: usize, def: &Def) -> TokenStream {
-        let v1 = &self.v1;
-        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
-        let path = self.item(depth, def.id);
-        let docs = self.item_docs(def, "abstract value type");
-        let id = &def.repository_id;
+/// Emits an abstract value type: a unit struct, for handles to values of any derived type.
+fn abstract_value(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let v1 = &cx.v1;
+    let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
+    let path = cx.paths.item(depth, def.id);
+    let docs = cx.item_docs(def, "abstract value type");
+    let id = &def.repository_id;
+    quote! {
+        #docs
+        #[derive(
+            ::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug, ::core::default::Default,
+            ::core::cmp::PartialEq, ::core::cmp::Eq
+        )]
+        pub struct #item;
+
+        impl #v1::ValueForm for #path {
+            const REPOSITORY_ID: &'static ::core::primitive::str = #id;
+        }
+    }
+}
+
+/// Emits the state of a concrete value type.
+fn state(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
+    let names = &cx.paths.names[def.id];
+    let base = cx.model.concrete_base(def.id);
+    let item = names.item.at(cx.model.rust_span(def.span));
+    let docs = cx.item_docs(def, "value type");
+    let inherited = base.map(|base| {
+        let (field, ty) = (&names.base, cx.paths.item(depth, base));
+        let docs = doc(&Docs::default(), &format!("State of the base `{}`.", cx.model.scoped_name(base)));
+        quote!(#docs pub #field: #ty,)
+    });
+    let fields: Vec<Field> = (value.state.iter().zip(&names.members))
+        .map(|(state, name)| state_field(cx, depth, def.id, &state.member, name))
+        .collect();
+    let members = fields.iter().zip(&value.state).map(|(field, state)| {
+        let visibility = match state.visibility {
+            Visibility::Public => "State member",
+            Visibility::Private => "Private state member",
+        };
+        let member = &state.member;
+        let (docs, Field { name, ty, .. }) = (docs::member_docs(cx, visibility, member), field);
+        quote!(#docs pub #name: #ty,)
+    });
+    let wanted = cx.derives(depth, def, DERIVED);
+    let derives = quote! {
+        #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+        #wanted
+    };
+    let declaration = match base.is_none() && fields.is_empty() {
+        true => quote!(#docs #derives pub struct #item;),
+        false => quote!(#docs #derives pub struct #item { #inherited #(#members)* }),
+    };
+    let of_base = base.map(|_| {
+        let field = &names.base;
+        quote!(#field: ::core::default::Default::default(),)
+    });
+    let defaults = fields.iter().zip(&value.state).map(|(Field { name, .. }, state)| {
+        let default = cx.member_default(depth, cx.mapping.member(def.id, &state.member), &state.member);
+        quote!(#name: #default,)
+    });
+    let path = cx.paths.item(depth, def.id);
+    let implementation = value_implementation(cx, depth, def, base, &fields);
+    let conversions = abstracts::state_conversions(cx, depth, def);
+    quote! {
+        #declaration
+
+        impl ::core::default::Default for #path {
+            fn default() -> Self {
+                Self { #of_base #(#defaults)* }
+            }
+        }
+
+        #implementation
+        #conversions
+    }
+}
+
+fn state_field(cx: &Cx<'_>, depth: usize, owner: DefId, member: &Member, name: &RustName) -> Field {
+    let name = name.at(cx.model.rust_span(member.span));
+    let ty = cx.ty(depth, cx.mapping.member(owner, member));
+    Field { name: quote!(#name), ty, is_part: cx.mapping.is_part(member.ty) }
+}
+
+/// Emits a value box: a value whose state is a single item.
+pub(super) fn value_box(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> TokenStream {
+    let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
+    let path = cx.paths.item(depth, def.id);
+    let docs = cx.item_docs(def, "value box");
+    let u = cx.mapping.boxed(def, ty);
+    let content = cx.ty(depth, u);
+    let default = cx.default(u);
+    let inside = doc(&Docs::default(), &format!("What is in the box: IDL `{}`.", cx.model.describe(ty)));
+    let field = Field { name: quote!(0), ty: content.clone(), is_part: cx.mapping.is_part(ty) };
+    let implementation = value_implementation(cx, depth, def, None, &[field]);
+    let wanted = cx.derives(depth, def, DERIVED);
+    quote! {
+        #docs
+        #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
+        #wanted
+        pub struct #item(#inside pub #content);
+
+        impl ::core::default::Default for #path {
+            fn default() -> Self {
+                Self(#default)
+            }
+        }
+
+        impl ::core::convert::From<#content> for #path {
+            fn from(__zorb_content: #content) -> Self {
+                Self(__zorb_content)
+            }
+        }
+
+        #implementation
+    }
+}
+
+/// Emits the implementation of a state for the codec.
+fn value_implementation(
+    cx: &Cx<'_>,
+    depth: usize,
+    def: &Def,
+    base: Option<DefId>,
+    fields: &[Field],
+) -> TokenStream {
+    let v1 = &cx.v1;
+    let path = cx.paths.item(depth, def.id);
+    let id = &def.repository_id;
+    let custom = cx.model.is_custom(def.id);
+    let truncatable = truncatable(cx.model, def.id);
+    let truncatable = (!truncatable.is_empty()).then(|| {
         quote! {
-            #docs
-            #[derive(
-                ::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug, ::core::default::Default,
-                ::core::cmp::PartialEq, ::core::cmp::Eq
-            )]
-            pub struct #item;
-
-            impl #v1::ValueForm for #path {
-                const REPOSITORY_ID: &'static ::core::primitive::str = #id;
-            }
+            const TRUNCATABLE: &'static [&'static ::core::primitive::str] = &[#(#truncatable),*];
         }
-    }
-
-    /// Emits the state of a concrete value type.
-    fn state(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
-        let names = &self.names[def.id];
-        let base = self.model.concrete_base(def.id);
-        let item = names.item.at(self.model.rust_span(def.span));
-        let docs = self.item_docs(def, "value type");
-        let inherited = base.map(|base| {
-            let (field, ty) = (&names.base, self.item(depth, base));
-            let docs =
-                doc(&Docs::default(), &format!("State of the base `{}`.", self.model.scoped_name(base)));
-            quote!(#docs pub #field: #ty,)
-        });
-        let fields: Vec<Field> = (value.state.iter().zip(&names.members))
-            .map(|(state, name)| self.state_field(depth, def.id, &state.member, name))
-            .collect();
-        let members = fields.iter().zip(&value.state).map(|(field, state)| {
-            let visibility = match state.visibility {
-                Visibility::Public => "State member",
-                Visibility::Private => "Private state member",
-            };
-            let member = &state.member;
-            let (docs, Field { name, ty, .. }) = (self.member_docs(visibility, member), field);
-            quote!(#docs pub #name: #ty,)
-        });
-        let wanted = self.derives(depth, def, DERIVED);
-        let derives = quote! {
-            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
-            #wanted
-        };
-        let declaration = match base.is_none() && fields.is_empty() {
-            true => quote!(#docs #derives pub struct #item;),
-            false => quote!(#docs #derives pub struct #item { #inherited #(#members)* }),
-        };
-        let of_base = base.map(|_| {
-            let field = &names.base;
-            quote!(#field: ::core::default::Default::default(),)
-        });
-        let defaults = fields.iter().zip(&value.state).map(|(Field { name, .. }, state)| {
-            let default = self.member_default(depth, self.member(def.id, &state.member), &state.member);
-            quote!(#name: #default,)
-        });
-        let path = self.item(depth, def.id);
-        let implementation = self.value_implementation(depth, def, base, &fields);
-        let conversions = self.state_conversions(depth, def);
+    });
+    let custom_mark = custom.then(|| {
+        quote!(
+            const CUSTOM: ::core::primitive::bool = true;
+        )
+    });
+    let base_parts = (!custom && base.is_some()).then(|| {
+        let bases = std::iter::successors(base, |base| cx.model.concrete_base(*base));
+        let mut bases: Vec<TokenStream> = bases.map(|base| cx.paths.item(depth, base)).collect();
+        bases.reverse();
         quote! {
-            #declaration
+            const BASE_PARTS: &'static [::core::primitive::u32] = &[#(<#bases as #v1::ValueType>::PARTS),*];
+        }
+    });
+    let (parts, encode, decode) = match custom {
+        true => (
+            quote!(1),
+            quote!(#v1::CustomMarshal::marshal(self, __zorb_e).map(|()| #v1::Flow::Next)),
+            quote!(#v1::CustomMarshal::unmarshal(self, __zorb_d).map(|()| #v1::Flow::Next)),
+        ),
+        false => parts(cx, depth, def, base, fields),
+    };
+    let casts = casts(cx, depth, def);
+    let flow = |error: TokenStream| quote!(::core::result::Result<#v1::Flow, #v1::#error>);
+    let (encoded, decoded) = (flow(quote!(EncodeError)), flow(quote!(DecodeError)));
+    quote! {
+        impl #v1::ValueType for #path {
+            const REPOSITORY_ID: &'static ::core::primitive::str = #id;
+            const PARTS: ::core::primitive::u32 = #parts;
+            #base_parts
+            const TYPE: ::core::option::Option<&'static #v1::TypeDesc> =
+                ::core::option::Option::Some(<#path as #v1::Typed>::DESC);
+            #truncatable
+            #custom_mark
 
-            impl ::core::default::Default for #path {
-                fn default() -> Self {
-                    Self { #of_base #(#defaults)* }
-                }
+            fn casts(__zorb_to: &mut #v1::Casts<'_>) {
+                #casts
             }
 
-            #implementation
-            #conversions
+            fn encode_part(
+                &self,
+                __zorb_part: ::core::primitive::u32,
+                __zorb_e: &mut #v1::Encoder,
+                __zorb_at: &mut #v1::Progress,
+            ) -> #encoded {
+                #encode
+            }
+
+            fn decode_part(
+                &mut self,
+                __zorb_part: ::core::primitive::u32,
+                __zorb_d: &mut #v1::Decoder<'_>,
+                __zorb_at: &mut #v1::Progress,
+            ) -> #decoded {
+                #decode
+            }
+        }
+
+        impl ::core::convert::From<#path> for ::core::option::Option<#v1::Value<#path>> {
+            fn from(__zorb_state: #path) -> Self {
+                ::core::option::Option::Some(#v1::Value::new(__zorb_state))
+            }
         }
     }
+}
 
-    fn state_field(&self, depth: usize, owner: DefId, member: &Member, name: &RustName) -> Field {
-        let name = name.at(self.model.rust_span(member.span));
-        let ty = self.ty(depth, self.member(owner, member));
-        Field { name: quote!(#name), ty, is_part: self.is_part(member.ty) }
+/// Returns the number of parts of a state, and the code that writes and reads each part. The parts of the
+/// base come first. Then each value is a part, and the members between values form one part each.
+fn parts(
+    cx: &Cx<'_>,
+    depth: usize,
+    def: &Def,
+    base: Option<DefId>,
+    fields: &[Field],
+) -> (TokenStream, TokenStream, TokenStream) {
+    let v1 = &cx.v1;
+    let mut parts: Vec<&[Field]> = Vec::new();
+    let mut rest = fields;
+    while let Some(first) = rest.first() {
+        let plain = rest.iter().take_while(|field| !field.is_part).count();
+        let (part, more) = rest.split_at(if first.is_part { 1 } else { plain });
+        parts.push(part);
+        rest = more;
     }
-
-    /// Returns whether the Rust type is a value, a type that can hold one, or a sequence of these.
-    fn is_part(&self, ty: TypeId) -> bool {
-        match self.model.stripped(ty) {
-            Type::Sequence { element, bound: None } => self.holds_value(*element),
-            _ => self.holds_value(ty),
-        }
-    }
-
-    /// Returns whether the Rust type is a handle to a value, or to a type that can hold one.
-    fn holds_value(&self, ty: TypeId) -> bool {
-        let is_abstract = match self.model.stripped(ty) {
-            Type::Named(def) => self.is_abstract(*def),
-            _ => false,
+    let count = Literal::usize_unsuffixed(parts.len());
+    let of_base = base.map(|base| {
+        let base = cx.paths.item(depth, base);
+        quote!(<#base as #v1::ValueType>::PARTS)
+    });
+    let field = &cx.paths.names[def.id].base;
+    // Parts of the base have the lowest numbers.
+    let whole = |of_base_part: fn(&TokenStream, &RustName) -> TokenStream, arms: Vec<TokenStream>| {
+        let part = match &of_base {
+            Some(of_base) => quote!(__zorb_part - #of_base),
+            None => quote!(__zorb_part),
         };
-        is_abstract || self.model.is_value(ty)
-    }
-
-    /// Emits a value box: a value whose state is a single item.
-    pub(super) fn value_box(&self, depth: usize, def: &Def, ty: TypeId) -> TokenStream {
-        let item = self.names[def.id].item.at(self.model.rust_span(def.span));
-        let path = self.item(depth, def.id);
-        let docs = self.item_docs(def, "value box");
-        let u = self.boxed(def, ty);
-        let content = self.ty(depth, u);
-        let default = self.default(u);
-        let inside =
-            doc(&Docs::default(), &format!("What is in the box: IDL `{}`.", self.model.describe(ty)));
-        let field = Field { name: quote!(0), ty: content.clone(), is_part: self.is_part(ty) };
-        let implementation = self.value_implementation(depth, def, None, &[field]);
-        let wanted = self.derives(depth, def, DERIVED);
-        quote! {
-            #docs
-            #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
-            #wanted
-            pub struct #item(#inside pub #content);
-
-            impl ::core::default::Default for #path {
-                fn default() -> Self {
-                    Self(#default)
+        let numbers = (0..arms.len().saturating_sub(1)).map(Literal::usize_unsuffixed);
+        let own = match arms.split_last() {
+            None => quote!(::core::result::Result::Ok(#v1::Flow::Next)),
+            Some((last, [])) => quote!(#last),
+            Some((last, arms)) => quote!(match #part { #(#numbers => { #arms })* _ => { #last } }),
+        };
+        match of_base.as_ref().map(|of_base| (of_base, of_base_part(v1, field))) {
+            None => own,
+            Some((_, base)) if arms.is_empty() => base,
+            Some((of_base, base)) => quote! {
+                if __zorb_part < #of_base {
+                    return #base;
                 }
-            }
-
-            impl ::core::convert::From<#content> for #path {
-                fn from(__zorb_content: #content) -> Self {
-                    Self(__zorb_content)
-                }
-            }
-
-            #implementation
+                #own
+            },
         }
-    }
-
-    /// Returns the type of the content of a box.
-    fn boxed(&self, def: &Def, ty: TypeId) -> Use {
-        self.place(ty, &def.annotations, &self.model.scoped_name(def.id))
-    }
-
-    /// Emits the implementation of a state for the codec.
-    fn value_implementation(
-        &self,
-        depth: usize,
-        def: &Def,
-        base: Option<DefId>,
-        fields: &[Field],
-    ) -> TokenStream {
-        let v1 = &self.v1;
-        let path = self.item(depth, def.id);
-        let id = &def.repository_id;
-        let custom = self.model.is_custom(def.id);
-        let truncatable = truncatable(self.model, def.id);
-        let truncatable = (!truncatable.is_empty()).then(|| {
+    };
+    let encode = parts.iter().map(|part| match part {
+        [Field { name, is_part: true, .. }] => {
+            quote!(#v1::ValuePart::encode_part(&self.#name, __zorb_e, __zorb_at))
+        }
+        fields => {
+            let names = fields.iter().map(|field| &field.name);
             quote! {
-                const TRUNCATABLE: &'static [&'static ::core::primitive::str] = &[#(#truncatable),*];
+                #(#v1::CdrEncode::encode(&self.#names, __zorb_e)?;)*
+                ::core::result::Result::Ok(#v1::Flow::Next)
             }
-        });
-        let custom_mark = custom.then(|| {
-            quote!(
-                const CUSTOM: ::core::primitive::bool = true;
-            )
-        });
-        let base_parts = (!custom && base.is_some()).then(|| {
-            let bases = std::iter::successors(base, |base| self.model.concrete_base(*base));
-            let mut bases: Vec<TokenStream> = bases.map(|base| self.item(depth, base)).collect();
-            bases.reverse();
+        }
+    });
+    let decode = parts.iter().map(|part| match part {
+        [Field { name, is_part: true, .. }] => {
+            quote!(#v1::ValuePart::decode_part(&mut self.#name, __zorb_d, __zorb_at))
+        }
+        fields => {
+            let (names, types): (Vec<_>, Vec<_>) =
+                fields.iter().map(|field| (&field.name, &field.ty)).unzip();
             quote! {
-                const BASE_PARTS: &'static [::core::primitive::u32] = &[#(<#bases as #v1::ValueType>::PARTS),*];
-            }
-        });
-        let (parts, encode, decode) = match custom {
-            true => (
-                quote!(1),
-                quote!(#v1::CustomMarshal::marshal(self, __zorb_e).map(|()| #v1::Flow::Next)),
-                quote!(#v1::CustomMarshal::unmarshal(self, __zorb_d).map(|()| #v1::Flow::Next)),
-            ),
-            false => self.parts(depth, def, base, fields),
-        };
-        let casts = self.casts(depth, def);
-        let flow = |error: TokenStream| quote!(::core::result::Result<#v1::Flow, #v1::#error>);
-        let (encoded, decoded) = (flow(quote!(EncodeError)), flow(quote!(DecodeError)));
-        quote! {
-            impl #v1::ValueType for #path {
-                const REPOSITORY_ID: &'static ::core::primitive::str = #id;
-                const PARTS: ::core::primitive::u32 = #parts;
-                #base_parts
-                const TYPE: ::core::option::Option<&'static #v1::TypeDesc> =
-                    ::core::option::Option::Some(<#path as #v1::Typed>::DESC);
-                #truncatable
-                #custom_mark
-
-                fn casts(__zorb_to: &mut #v1::Casts<'_>) {
-                    #casts
-                }
-
-                fn encode_part(
-                    &self,
-                    __zorb_part: ::core::primitive::u32,
-                    __zorb_e: &mut #v1::Encoder,
-                    __zorb_at: &mut #v1::Progress,
-                ) -> #encoded {
-                    #encode
-                }
-
-                fn decode_part(
-                    &mut self,
-                    __zorb_part: ::core::primitive::u32,
-                    __zorb_d: &mut #v1::Decoder<'_>,
-                    __zorb_at: &mut #v1::Progress,
-                ) -> #decoded {
-                    #decode
-                }
-            }
-
-            impl ::core::convert::From<#path> for ::core::option::Option<#v1::Value<#path>> {
-                fn from(__zorb_state: #path) -> Self {
-                    ::core::option::Option::Some(#v1::Value::new(__zorb_state))
-                }
+                #(self.#names = <#types as #v1::CdrDecode>::decode(__zorb_d)?;)*
+                ::core::result::Result::Ok(#v1::Flow::Next)
             }
         }
-    }
+    });
+    let encode = whole(
+        |v1, field| quote!(#v1::ValueType::encode_part(&self.#field, __zorb_part, __zorb_e, __zorb_at)),
+        encode.collect(),
+    );
+    let decode = whole(
+        |v1, field| quote!(#v1::ValueType::decode_part(&mut self.#field, __zorb_part, __zorb_d, __zorb_at)),
+        decode.collect(),
+    );
+    let count = match &of_base {
+        Some(of_base) => quote!(#of_base + #count),
+        None => quote!(#count),
+    };
+    (count, encode, decode)
+}
 
-    /// Returns the number of parts of a state, and the code that writes and reads each part. The parts of the
-    /// base come first. Then each value is a part, and the members between values form one part each.
-    fn parts(
-        &self,
-        depth: usize,
-        def: &Def,
-        base: Option<DefId>,
-        fields: &[Field],
-    ) -> (TokenStream, TokenStream, TokenStream) {
-        let v1 = &self.v1;
-        let mut parts: Vec<&[Field]> = Vec::new();
-        let mut rest = fields;
-        while let Some(first) = rest.first() {
-            let plain = rest.iter().take_while(|field| !field.is_part).count();
-            let (part, more) = rest.split_at(if first.is_part { 1 } else { plain });
-            parts.push(part);
-            rest = more;
-        }
-        let count = Literal::usize_unsuffixed(parts.len());
-        let of_base = base.map(|base| {
-            let base = self.item(depth, base);
-            quote!(<#base as #v1::ValueType>::PARTS)
-        });
-        let field = &self.names[def.id].base;
-        // Parts of the base have the lowest numbers.
-        let whole = |of_base_part: fn(&TokenStream, &RustName) -> TokenStream, arms: Vec<TokenStream>| {
-            let part = match &of_base {
-                Some(of_base) => quote!(__zorb_part - #of_base),
-                None => quote!(__zorb_part),
-            };
-            let numbers = (0..arms.len().saturating_sub(1)).map(Literal::usize_unsuffixed);
-            let own = match arms.split_last() {
-                None => quote!(::core::result::Result::Ok(#v1::Flow::Next)),
-                Some((last, [])) => quote!(#last),
-                Some((last, arms)) => quote!(match #part { #(#numbers => { #arms })* _ => { #last } }),
-            };
-            match of_base.as_ref().map(|of_base| (of_base, of_base_part(v1, field))) {
-                None => own,
-                Some((_, base)) if arms.is_empty() => base,
-                Some((of_base, base)) => quote! {
-                    if __zorb_part < #of_base {
-                        return #base;
-                    }
-                    #own
-                },
-            }
-        };
-        let encode = parts.iter().map(|part| match part {
-            [Field { name, is_part: true, .. }] => {
-                quote!(#v1::ValuePart::encode_part(&self.#name, __zorb_e, __zorb_at))
-            }
-            fields => {
-                let names = fields.iter().map(|field| &field.name);
-                quote! {
-                    #(#v1::CdrEncode::encode(&self.#names, __zorb_e)?;)*
-                    ::core::result::Result::Ok(#v1::Flow::Next)
-                }
-            }
-        });
-        let decode = parts.iter().map(|part| match part {
-            [Field { name, is_part: true, .. }] => {
-                quote!(#v1::ValuePart::decode_part(&mut self.#name, __zorb_d, __zorb_at))
-            }
-            fields => {
-                let (names, types): (Vec<_>, Vec<_>) =
-                    fields.iter().map(|field| (&field.name, &field.ty)).unzip();
-                quote! {
-                    #(self.#names = <#types as #v1::CdrDecode>::decode(__zorb_d)?;)*
-                    ::core::result::Result::Ok(#v1::Flow::Next)
-                }
-            }
-        });
-        let encode = whole(
-            |v1, field| quote!(#v1::ValueType::encode_part(&self.#field, __zorb_part, __zorb_e, __zorb_at)),
-            encode.collect(),
-        );
-        let decode = whole(
-            |v1, field| quote!(#v1::ValueType::decode_part(&mut self.#field, __zorb_part, __zorb_d, __zorb_at)),
-            decode.collect(),
-        );
-        let count = match &of_base {
-            Some(of_base) => quote!(#of_base + #count),
-            None => quote!(#count),
-        };
-        (count, encode, decode)
-    }
-
-    /// Emits the casts from a state to its bases and operations.
-    fn casts(&self, depth: usize, def: &Def) -> TokenStream {
-        let mut state = Vec::new();
-        let (mut at, mut fields) = (def.id, Vec::new());
-        while let Some(base) = self.model.concrete_base(at) {
-            fields.push(&self.names[at].base);
-            let path = self.item(depth, base);
-            state.push(quote! {
-                __zorb_to.offer::<#path>(|__zorb_v| {
-                    __zorb_v.downcast_ref::<Self>().map(|__zorb_v| &__zorb_v #(.#fields)*)
-                });
+/// Emits the casts from a state to its bases and operations.
+fn casts(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let mut state = Vec::new();
+    let (mut at, mut fields) = (def.id, Vec::new());
+    while let Some(base) = cx.model.concrete_base(at) {
+        fields.push(&cx.paths.names[at].base);
+        let path = cx.paths.item(depth, base);
+        state.push(quote! {
+            __zorb_to.offer::<#path>(|__zorb_v| {
+                __zorb_v.downcast_ref::<Self>().map(|__zorb_v| &__zorb_v #(.#fields)*)
             });
-            at = base;
-        }
-        let names =
-            self.value_bases(def.id).into_iter().filter(|base| self.model.is_abstract_value(*base)).map(
-                |base| {
-                    let path = self.item(depth, base);
-                    quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
-                },
-            );
-        let supported = self.abstract_bases(def.id).into_iter().map(|base| {
-            let path = self.supporters(depth, base);
-            quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
         });
-        let operations = self.offers(depth, def);
-        quote! {
-            __zorb_to.offer::<Self>(|__zorb_v| __zorb_v.downcast_ref());
-            #(#state)*
-            #(#names)*
-            #(#supported)*
-            #operations
+        at = base;
+    }
+    let names =
+        cx.mapping.value_bases(def.id).into_iter().filter(|base| cx.model.is_abstract_value(*base)).map(
+            |base| {
+                let path = cx.paths.item(depth, base);
+                quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
+            },
+        );
+    let supported = cx.mapping.abstract_bases(def.id).into_iter().map(|base| {
+        let path = cx.supporters(depth, base);
+        quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
+    });
+    let operations = value_ops::offers(cx, depth, def);
+    quote! {
+        __zorb_to.offer::<Self>(|__zorb_v| __zorb_v.downcast_ref());
+        #(#state)*
+        #(#names)*
+        #(#supported)*
+        #operations
+    }
+}
+
+/// Emits the conversions of handles to a value type into handles to its bases.
+fn extends(cx: &Cx<'_>, depth: usize, id: DefId) -> TokenStream {
+    let v1 = &cx.v1;
+    let path = cx.paths.item(depth, id);
+    let bases = cx.mapping.value_bases(id).into_iter().map(|base| cx.paths.item(depth, base));
+    let bases = bases.chain(cx.mapping.abstract_bases(id).into_iter().map(|base| cx.supporters(depth, base)));
+    quote!(#(impl #v1::Extends<#bases> for #path {})*)
+}
+
+/// Reports state without a default, because the state is created before it is decoded.
+pub(super) fn refuse_without_default(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) {
+    let mut refuse = |u: Use, span, what: &str| {
+        if cx.mapping.has_default(u) {
+            return;
         }
-    }
-
-    /// Returns all value types that a value type inherits from.
-    fn value_bases(&self, id: DefId) -> Vec<DefId> {
-        self.model.all_bases(id).into_iter().filter(|base| self.model.value(*base).is_some()).collect()
-    }
-
-    /// Emits the conversions of handles to a value type into handles to its bases.
-    fn extends(&self, depth: usize, id: DefId) -> TokenStream {
-        let v1 = &self.v1;
-        let path = self.item(depth, id);
-        let bases = self.value_bases(id).into_iter().map(|base| self.item(depth, base));
-        let bases = bases.chain(self.abstract_bases(id).into_iter().map(|base| self.supporters(depth, base)));
-        quote!(#(impl #v1::Extends<#bases> for #path {})*)
-    }
-
-    /// Reports state without a default, because the state is created before it is decoded.
-    pub(super) fn refuse_without_default(&self, problems: &mut Vec<Diagnostic>) {
-        let mut refuse = |u: Use, span, what: &str| {
-            if self.has_default(u) {
-                return;
-            }
-            let message = format!("{what} holds a reference that is never nil");
-            let error = Diagnostic::error("unsupported", span, message);
-            problems.push(
-                error.note("a state is made before it is read, with references that are nil until then"),
-            );
-        };
-        for def in self.model.defs().iter().filter(|def| self.external.emitted(def.id)) {
-            match &def.kind {
-                DefKind::Value(value) => {
-                    for state in &value.state {
-                        let what = format!("state member `{}`", state.member.name);
-                        refuse(self.member(def.id, &state.member), state.member.span, &what);
-                    }
+        let message = format!("{what} holds a reference that is never nil");
+        let error = Diagnostic::error("unsupported", span, message);
+        problems
+            .push(error.note("a state is made before it is read, with references that are nil until then"));
+    };
+    for def in cx.model.defs().iter().filter(|def| cx.paths.external.emitted(def.id)) {
+        match &def.kind {
+            DefKind::Value(value) => {
+                for state in &value.state {
+                    let what = format!("state member `{}`", state.member.name);
+                    refuse(cx.mapping.member(def.id, &state.member), state.member.span, &what);
                 }
-                DefKind::ValueBox(content) => {
-                    refuse(self.boxed(def, content.ty), def.span, &format!("value box `{}`", def.name));
-                }
-                _ => {}
             }
+            DefKind::ValueBox(content) => {
+                refuse(cx.mapping.boxed(def, content.ty), def.span, &format!("value box `{}`", def.name));
+            }
+            _ => {}
         }
     }
 }

@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use super::Cx;
 use super::docs::doc_after;
 use super::method::Method;
 use super::passing::Side;
+use super::{Cx, errors, method};
 use crate::model::{Def, DefId, DefKind, Value};
 
 impl Cx<'_> {
@@ -17,7 +17,7 @@ impl Cx<'_> {
                 self.methods.get(&id).is_some_and(|methods| !methods.is_empty())
                     || self.operation_bases(id).next().is_some()
             }
-            DefKind::Interface(_) => self.is_abstract(id),
+            DefKind::Interface(_) => self.mapping.is_abstract(id),
             _ => false,
         }
     }
@@ -27,177 +27,177 @@ impl Cx<'_> {
     fn operation_bases(&self, id: DefId) -> impl Iterator<Item = DefId> {
         self.model.direct_bases(id).filter(|base| self.has_operations(*base))
     }
+}
 
-    /// Returns the path of a trait of operations.
-    pub(super) fn operations_path(&self, depth: usize, id: DefId) -> TokenStream {
-        self.path(depth, id, &self.names[id].ops)
+/// Emits the trait of a value type's operations, if it has any.
+pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    if !cx.has_operations(def.id) {
+        return TokenStream::new();
     }
-
-    /// Emits the trait of a value type's operations, if it has any.
-    pub(super) fn operations(&self, depth: usize, def: &Def) -> TokenStream {
-        if !self.has_operations(def.id) {
-            return TokenStream::new();
-        }
-        let item = self.names[def.id].ops.at(self.model.rust_span(def.span));
-        let (what, scoped) = (def.kind.what(), self.model.scoped_name(def.id));
-        let docs = doc_after(
-            &format!("Operations of {what} `{scoped}`: what the author of a state implements."),
-            &def.docs,
-        );
-        let supers = self.operation_bases(def.id).map(|base| self.operations_path(depth, base));
-        let methods = self.methods[&def.id].iter().map(|method| {
-            let (docs, name) = (method.docs(), method.ident());
-            let parameters = self.parameters(depth, method, Side::Servant);
-            let output = self.output(depth, method);
-            let body = match self.has_default_body(method) {
-                true => self.default_operation(method),
-                false => quote_spanned!(name.span()=> ;),
-            };
-            // The whole signature has the span of the name, because rustc shows it for missing and wrong
-            // methods.
-            quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #output #body)
-        });
-        let declaration = quote! {
-            #docs
-            pub trait #item: #(#supers +)* ::core::marker::Send + ::core::marker::Sync {
-                #(#methods)*
-            }
+    let item = cx.paths.names[def.id].ops.at(cx.model.rust_span(def.span));
+    let (what, scoped) = (def.kind.what(), cx.model.scoped_name(def.id));
+    let docs = doc_after(
+        &format!("Operations of {what} `{scoped}`: what the author of a state implements."),
+        &def.docs,
+    );
+    let supers = cx.operation_bases(def.id).map(|base| cx.paths.operations_path(depth, base));
+    let methods = cx.methods[&def.id].iter().map(|method| {
+        let (docs, name) = (method.docs(), method.ident());
+        let parameters = cx.parameters(depth, method, Side::Servant);
+        let output = cx.output(depth, method);
+        let body = match cx.has_default_body(method) {
+            true => default_operation(cx, method),
+            false => quote_spanned!(name.span()=> ;),
         };
-        if self.is_abstract(def.id) {
-            // Its own hidden module has the probe.
-            return declaration;
+        // The whole signature has the span of the name, because rustc shows it for missing and wrong
+        // methods.
+        quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #output #body)
+    });
+    let declaration = quote! {
+        #docs
+        pub trait #item: #(#supers +)* ::core::marker::Send + ::core::marker::Sync {
+            #(#methods)*
         }
-        let (hidden, probe) = (self.hidden(def.id), self.probe(def.id));
-        quote! {
-            #declaration
+    };
+    if cx.mapping.is_abstract(def.id) {
+        // Its own hidden module has the probe.
+        return declaration;
+    }
+    let (hidden, probe) = (cx.paths.hidden(def.id), probe(cx, def.id));
+    quote! {
+        #declaration
 
-            #[doc(hidden)]
-            pub mod #hidden {
-                #probe
-            }
+        #[doc(hidden)]
+        pub mod #hidden {
+            #probe
         }
     }
+}
 
-    /// Emits the probe that determines whether a type implements the operations, in a module beside their
-    /// trait.
-    pub(super) fn probe(&self, id: DefId) -> TokenStream {
-        let v1 = &self.v1;
-        let item = &self.names[id].ops;
-        // Of two methods of one name, rustc selects the one that needs fewer borrows, if its bounds are met.
-        // Therefore the probe detects whether the author of a state implements the trait.
-        quote! {
-            #[derive(::core::fmt::Debug)]
-            pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
+/// Emits the probe that determines whether a type implements the operations, in a module beside their
+/// trait.
+pub(super) fn probe(cx: &Cx<'_>, id: DefId) -> TokenStream {
+    let v1 = &cx.v1;
+    let item = &cx.paths.names[id].ops;
+    // Of two methods of one name, rustc selects the one that needs fewer borrows, if its bounds are met.
+    // Therefore the probe detects whether the author of a state implements the trait.
+    quote! {
+        #[derive(::core::fmt::Debug)]
+        pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
 
-            pub trait Implemented {
-                fn offer(&self, __zorb_to: &mut #v1::Casts<'_>);
+        pub trait Implemented {
+            fn offer(&self, __zorb_to: &mut #v1::Casts<'_>);
+        }
+
+        impl<S: super::#item + 'static> Implemented for Probe<S> {
+            fn offer(&self, __zorb_to: &mut #v1::Casts<'_>) {
+                __zorb_to.offer::<dyn super::#item>(|__zorb_v| {
+                    let __zorb_v: &dyn super::#item = __zorb_v.downcast_ref::<S>()?;
+                    ::core::option::Option::Some(__zorb_v)
+                });
             }
+        }
 
-            impl<S: super::#item + 'static> Implemented for Probe<S> {
-                fn offer(&self, __zorb_to: &mut #v1::Casts<'_>) {
-                    __zorb_to.offer::<dyn super::#item>(|__zorb_v| {
-                        let __zorb_v: &dyn super::#item = __zorb_v.downcast_ref::<S>()?;
-                        ::core::option::Option::Some(__zorb_v)
-                    });
-                }
-            }
+        pub trait Missing {
+            fn offer(&self, _: &mut #v1::Casts<'_>) {}
+        }
 
-            pub trait Missing {
-                fn offer(&self, _: &mut #v1::Casts<'_>) {}
-            }
+        impl<S> Missing for &Probe<S> {}
+    }
+}
 
-            impl<S> Missing for &Probe<S> {}
+/// Returns the body of an operation that the author of a state need not implement.
+fn default_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
+    let arguments = method.arguments();
+    let missing = no_operation(cx, method);
+    quote! {
+        {
+            let _ = (#(#arguments,)*);
+            #missing
         }
     }
+}
 
-    /// Returns the body of an operation that the author of a state need not implement.
-    fn default_operation(&self, method: &Method) -> TokenStream {
-        let arguments = method.arguments();
-        let missing = self.no_operation(method);
+/// Returns the result of an operation that the author of a value has not implemented.
+pub(super) fn no_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
+    let v1 = &cx.v1;
+    let why = format!("this value does not implement `{}`", method.wire);
+    quote! {
+        ::core::result::Result::Err(::core::convert::From::from(
+            #v1::SystemException::new(
+                #v1::SystemExceptionKind::NoImplement,
+                #v1::MinorCode::NONE,
+                #v1::CompletionStatus::No,
+            )
+            .because(#why)
+        ))
+    }
+}
+
+/// Emits statements that offer the operations of a state that its author implements.
+pub(super) fn offers(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+    let mut lineage = cx.model.all_bases(def.id);
+    lineage.push(def.id);
+    let offers = lineage.into_iter().filter(|id| cx.has_operations(*id)).map(|id| {
+        let hidden = cx.paths.hidden_path(depth, id);
         quote! {
             {
-                let _ = (#(#arguments,)*);
-                #missing
+                use #hidden::*;
+                let __zorb_probe = &Probe::<Self>(::core::marker::PhantomData);
+                __zorb_probe.offer(__zorb_to);
             }
         }
-    }
+    });
+    quote!(#(#offers)*)
+}
 
-    /// Returns the result of an operation that the author of a value has not implemented.
-    pub(super) fn no_operation(&self, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        let why = format!("this value does not implement `{}`", method.wire);
-        quote! {
-            ::core::result::Result::Err(::core::convert::From::from(
-                #v1::SystemException::new(
-                    #v1::SystemExceptionKind::NoImplement,
-                    #v1::MinorCode::NONE,
-                    #v1::CompletionStatus::No,
-                )
-                .because(#why)
-            ))
-        }
+/// Emits the trait of a value type's factories, if it has any.
+pub(super) fn factory_trait(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
+    if value.factories.is_empty() {
+        return TokenStream::new();
     }
-
-    /// Emits statements that offer the operations of a state that its author implements.
-    pub(super) fn offers(&self, depth: usize, def: &Def) -> TokenStream {
-        let mut lineage = self.model.all_bases(def.id);
-        lineage.push(def.id);
-        let offers = lineage.into_iter().filter(|id| self.has_operations(*id)).map(|id| {
-            let hidden = self.hidden_path(depth, id);
-            quote! {
-                {
-                    use #hidden::*;
-                    let __zorb_probe = &Probe::<Self>(::core::marker::PhantomData);
-                    __zorb_probe.offer(__zorb_to);
-                }
-            }
-        });
-        quote!(#(#offers)*)
-    }
-
-    /// Emits the trait of a value type's factories, if it has any.
-    pub(super) fn factory_trait(&self, depth: usize, def: &Def, value: &Value) -> TokenStream {
-        if value.factories.is_empty() {
-            return TokenStream::new();
-        }
-        let item = self.names[def.id].init.at(self.model.rust_span(def.span));
-        let scoped = self.model.scoped_name(def.id);
-        let docs = doc_after(
-            &format!("Factories of value type `{scoped}`: what the author of its state implements."),
-            &def.docs,
-        );
-        let methods = self.factory_methods(def, value).into_iter().map(|method| {
-            let (docs, name) = (method.docs(), method.ident());
-            let parameters = self.parameters(depth, &method, Side::Servant);
-            let error = self.error_type(depth, &method);
-            quote_spanned! {name.span()=>
-                #docs
-                fn #name(#(#parameters),*) -> ::core::result::Result<Self, #error>;
-            }
-        });
-        quote! {
+    let item = cx.paths.names[def.id].init.at(cx.model.rust_span(def.span));
+    let scoped = cx.model.scoped_name(def.id);
+    let docs = doc_after(
+        &format!("Factories of value type `{scoped}`: what the author of its state implements."),
+        &def.docs,
+    );
+    let methods = factory_methods(cx, def, value).into_iter().map(|method| {
+        let (docs, name) = (method.docs(), method.ident());
+        let parameters = cx.parameters(depth, &method, Side::Servant);
+        let error = cx.error_type(depth, &method);
+        quote_spanned! {name.span()=>
             #docs
-            pub trait #item: ::core::marker::Sized {
-                #(#methods)*
-            }
+            fn #name(#(#parameters),*) -> ::core::result::Result<Self, #error>;
+        }
+    });
+    quote! {
+        #docs
+        pub trait #item: ::core::marker::Sized {
+            #(#methods)*
         }
     }
+}
 
-    /// Returns the factories of a value type, as operations without results.
-    pub(super) fn factory_methods(&self, def: &Def, value: &Value) -> Vec<Method> {
-        let names = &self.names[def.id].factories;
-        value.factories.iter().zip(names).map(|(factory, names)| self.factory(def, factory, names)).collect()
-    }
+/// Returns the factories of a value type, as operations without results.
+fn factory_methods(cx: &Cx<'_>, def: &Def, value: &Value) -> Vec<Method> {
+    let names = &cx.paths.names[def.id].factories;
+    value
+        .factories
+        .iter()
+        .zip(names)
+        .map(|(factory, names)| method::factory(cx, def, factory, names))
+        .collect()
+}
 
-    /// Emits the error types of operations and factories, and the structs of results, which are in the module
-    /// of a value type.
-    pub(super) fn operation_types(&self, depth: usize, def: &Def, value: &Value) -> Vec<TokenStream> {
-        let mut types = Vec::new();
-        for method in &self.methods[&def.id] {
-            types.push(self.error_enum(depth, method));
-            types.push(self.reply_struct(depth, method));
-        }
-        types.extend(self.factory_methods(def, value).iter().map(|method| self.error_enum(depth, method)));
-        types
+/// Emits the error types of operations and factories, and the structs of results, which are in the module
+/// of a value type.
+pub(super) fn operation_types(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> Vec<TokenStream> {
+    let mut types = Vec::new();
+    for method in &cx.methods[&def.id] {
+        types.push(errors::error_enum(cx, depth, method));
+        types.push(errors::reply_struct(cx, depth, method));
     }
+    types.extend(factory_methods(cx, def, value).iter().map(|method| errors::error_enum(cx, depth, method)));
+    types
 }

@@ -1,0 +1,338 @@
+//! The Rust form of IDL types: what a type maps to, without the Rust itself.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::Options;
+use super::passing::{Form, Passing};
+use super::types::{ArrayForm, MAX_INLINE, SeqForm, Use, matches_name};
+use crate::model::{
+    Annotations, Bounds, ConstValue, Def, DefId, DefKind, Flavour, Member, Model, Primitive, Type, TypeId,
+    ZeroCopyLayout,
+};
+use crate::work;
+
+/// The mapping of a model's types to Rust under the options of the user.
+pub(super) struct Mapping<'a> {
+    model: &'a Model,
+    options: &'a Options,
+    facts: Facts,
+}
+
+/// Cached facts about definitions. A struct may contain another one twice, which may contain a third one
+/// twice: without the cache, the work would double with each level.
+#[derive(Default)]
+struct Facts {
+    /// The size by which an array of it is measured.
+    sizes: Cache<u64>,
+    /// Whether its Rust type has a fixed layout.
+    fixed: Cache<bool>,
+    /// Whether its Rust type has a default.
+    defaults: Cache<bool>,
+}
+
+/// The cached answers to one question, by definition.
+#[derive(Default)]
+pub(super) struct Cache<T>(RefCell<HashMap<DefId, T>>);
+
+impl<T: Copy> Cache<T> {
+    /// Returns the answer, which is computed once.
+    pub(super) fn of(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
+        work::step();
+        let known = self.0.borrow().get(&id).copied();
+        known.unwrap_or_else(|| {
+            let answer = compute();
+            self.0.borrow_mut().insert(id, answer);
+            answer
+        })
+    }
+}
+
+impl<'a> Mapping<'a> {
+    pub(super) fn new(model: &'a Model, options: &'a Options) -> Self {
+        Mapping { model, options, facts: Facts::default() }
+    }
+
+    /// Returns whether the definition is an abstract interface.
+    pub(super) fn is_abstract(&self, id: DefId) -> bool {
+        self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
+    }
+
+    /// Returns the abstract interfaces that an interface derives from, or a value type supports.
+    pub(super) fn abstract_bases(&self, id: DefId) -> Vec<DefId> {
+        self.model.all_bases(id).into_iter().filter(|base| self.is_abstract(*base)).collect()
+    }
+
+    /// Returns whether the definition is a local interface.
+    pub(super) fn is_local(&self, id: DefId) -> bool {
+        self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Local)
+    }
+
+    /// Returns the traits that a struct, exception or union has by default.
+    pub(super) fn derived(&self, id: DefId) -> &'static [&'static str] {
+        match (self.model.is_hashable_def(id), self.def_has_default(id)) {
+            (true, true) => &["Clone", "Debug", "PartialEq", "Default", "Eq", "Hash"],
+            (true, false) => &["Clone", "Debug", "PartialEq", "Eq", "Hash"],
+            (false, true) => &["Clone", "Debug", "PartialEq", "Default"],
+            (false, false) => &["Clone", "Debug", "PartialEq"],
+        }
+    }
+
+    /// Returns how an `in` parameter of this type is passed.
+    pub(super) fn passing(&self, u: Use) -> Passing {
+        let plain = |form| Passing { form, bound: None };
+        match self.model.stripped(u.ty) {
+            Type::Primitive(_) | Type::Fixed { .. } => plain(Form::Value),
+            Type::String(bound) => Passing { form: Form::Str, bound: *bound },
+            Type::WString(bound) => Passing { form: Form::WStr, bound: *bound },
+            Type::Sequence { element, bound } => {
+                let form = if self.seq_form(*element) == SeqForm::Vec { Form::Slice } else { Form::Shared };
+                Passing { form, bound: *bound }
+            }
+            Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::Boxed),
+            Type::Array { .. } => plain(Form::Borrow),
+            Type::Object | Type::ValueBase => plain(Form::Reference),
+            Type::Any | Type::TypeCode | Type::Map { .. } => plain(Form::Borrow),
+            Type::Named(def) => match self.model.def(*def).kind {
+                DefKind::Enum(_) | DefKind::Native | DefKind::Bitset(_) | DefKind::Bitmask(_) => {
+                    plain(Form::Value)
+                }
+                DefKind::Interface(_) | DefKind::Value(_) | DefKind::ValueBox(_) => plain(Form::Reference),
+                _ => plain(Form::Borrow),
+            },
+        }
+    }
+
+    /// Returns whether the type is native: it has no encoding.
+    pub(super) fn is_native(&self, u: Use) -> bool {
+        match self.model.stripped(u.ty) {
+            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Native),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a client's method converts this parameter in its first line.
+    pub(super) fn converts(&self, u: Use, inout: bool) -> bool {
+        let Passing { form, bound } = self.passing(u);
+        match form {
+            Form::WStr => !inout,
+            Form::Shared | Form::Reference => !(inout && bound.is_some()),
+            _ => false,
+        }
+    }
+
+    /// Returns the use of a type for an item with these annotations and this scoped name.
+    pub(super) fn place(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
+        let listed = self.options.non_nil.iter().any(|pattern| matches_name(pattern, scoped));
+        let bounds = self.model.bounds(annotations, ty);
+        let range =
+            bounds.and_then(|Bounds { min, max }| Some((self.bound(ty, &min)?, self.bound(ty, &max)?)));
+        Use { range, ..Use::of(ty, listed || annotations.has("non_nil")) }
+    }
+
+    /// Returns the form of a sequence of this element.
+    pub(super) fn seq_form(&self, element: TypeId) -> SeqForm {
+        match self.model.stripped(element) {
+            _ if self.model.ranged_typedef(element).is_some() => SeqForm::Vec,
+            Type::Primitive(Primitive::Octet) => SeqForm::Bytes,
+            Type::Primitive(Primitive::Boolean | Primitive::WChar) => SeqForm::Vec,
+            Type::Primitive(_) => SeqForm::Seq,
+            Type::Named(def) if self.is_zero_copy(*def) => SeqForm::Seq,
+            _ => SeqForm::Vec,
+        }
+    }
+
+    /// Returns whether this is a struct with the annotation `@zero_copy`.
+    pub(super) fn is_zero_copy(&self, id: DefId) -> bool {
+        let def = self.model.def(id);
+        matches!(def.kind, DefKind::Struct(_)) && def.annotations.has("zero_copy")
+    }
+
+    /// Returns the layout of a plain struct whose elements can be viewed in the receive buffer, because its
+    /// memory layout is that of CDR.
+    pub(super) fn viewed(&self, id: DefId) -> Option<ZeroCopyLayout> {
+        let DefKind::Struct(_) = &self.model.def(id).kind else { return None };
+        let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed_member(member));
+        if fixed && !self.is_zero_copy(id) { self.model.equal_layout(id) } else { None }
+    }
+
+    /// Returns the form of the array that this type resolves to.
+    pub(super) fn array_form(&self, ty: TypeId) -> ArrayForm {
+        let Type::Array { element, dims } = self.model.stripped(ty) else { return ArrayForm::Inline };
+        if self.inline_size(*element, dims) <= MAX_INLINE {
+            return ArrayForm::Inline;
+        }
+        match self.seq_form(*element) {
+            SeqForm::Vec => ArrayForm::Boxed,
+            SeqForm::Bytes | SeqForm::Seq => ArrayForm::Shared,
+        }
+    }
+
+    /// Returns the total size of all elements.
+    fn inline_size(&self, element: TypeId, dims: &[u32]) -> u64 {
+        dims.iter().fold(self.size(element), |size, dim| size.saturating_mul(u64::from(*dim)))
+    }
+
+    /// Returns the size by which arrays are measured. It is the same on every target, and independent of the
+    /// codec. Basic types count their bytes in CDR. Strings, sequences, references and large arrays count 24,
+    /// and a union its largest member plus 8.
+    fn size(&self, ty: TypeId) -> u64 {
+        const HANDLE: u64 = 24;
+        match self.model.stripped(ty) {
+            Type::Primitive(primitive) => primitive.size() as u64,
+            Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE,
+            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE,
+            Type::Fixed { .. } => 16,
+            // The size of the elements is computed once. Otherwise nested arrays would double the work with
+            // each level.
+            Type::Array { element, dims } => match self.inline_size(*element, dims) {
+                size if size <= MAX_INLINE => size,
+                _ => HANDLE,
+            },
+            Type::Named(def) => self.facts.sizes.of(*def, || {
+                if self.is_zero_copy(*def) {
+                    return self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64);
+                }
+                // Lazy, because values may contain themselves.
+                let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
+                match &self.model.def(*def).kind {
+                    DefKind::Enum(_) => 4,
+                    DefKind::Struct(_) => sizes().fold(0, u64::saturating_add),
+                    DefKind::Union(_) => sizes().max().unwrap_or(0).saturating_add(8),
+                    DefKind::Bitset(_) | DefKind::Bitmask(_) => self.model.bits(*def).size() as u64,
+                    _ => HANDLE,
+                }
+            }),
+        }
+    }
+
+    /// Returns whether the Rust type implements `FixedLayout`.
+    fn is_fixed(&self, ty: TypeId) -> bool {
+        match self.model.stripped(ty) {
+            _ if self.model.ranged_typedef(ty).is_some() => false,
+            Type::Primitive(primitive) => *primitive != Primitive::WChar,
+            Type::Array { element, .. } => {
+                self.array_form(ty) == ArrayForm::Inline && self.is_fixed(*element)
+            }
+            Type::Named(def) => match &self.model.def(*def).kind {
+                DefKind::Enum(_) => true,
+                DefKind::Struct(_) if self.is_zero_copy(*def) => true,
+                DefKind::Struct(_) => self.facts.fixed.of(*def, || {
+                    let members = self.model.all_struct_members(*def);
+                    !members.is_empty() && members.iter().all(|member| self.is_fixed_member(member))
+                }),
+                DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Returns whether the Rust type of the member implements `FixedLayout`.
+    pub(super) fn is_fixed_member(&self, member: &Member) -> bool {
+        self.model.is_plain(member) && self.is_fixed(member.ty)
+    }
+
+    /// Returns whether the Rust type has a default. All types have one, except references that are never nil
+    /// and types that contain them.
+    pub(super) fn has_default(&self, u: Use) -> bool {
+        let (ty, non_nil) = self.strip(u);
+        match self.model.ty(ty) {
+            _ if u.optional => true,
+            _ if self.model.is_reference(ty) => !non_nil,
+            Type::Array { element, .. } => self.has_default(Use::of(*element, non_nil)),
+            Type::Named(def) => self.def_has_default(*def),
+            _ => true,
+        }
+    }
+
+    /// Returns whether the struct, exception or union has a default.
+    pub(super) fn def_has_default(&self, id: DefId) -> bool {
+        self.facts.defaults.of(id, || self.find_def_default(id))
+    }
+
+    fn find_def_default(&self, id: DefId) -> bool {
+        match &self.model.def(id).kind {
+            DefKind::Struct(s) | DefKind::Exception(s) => {
+                s.members.iter().all(|member| self.has_default(self.member(id, member)))
+                    && s.base.is_none_or(|base| self.def_has_default(base))
+            }
+            DefKind::Native => false,
+            DefKind::Union(u) => {
+                u.cases.first().is_none_or(|case| self.has_default(self.member(id, &case.member)))
+            }
+            _ => true,
+        }
+    }
+
+    /// Resolves all typedefs, and returns whether references in the type are never nil. For a sequence or
+    /// array, a typedef determines this for the elements. For a reference itself, its use determines it.
+    pub(super) fn strip(&self, u: Use) -> (TypeId, bool) {
+        let (mut ty, mut non_nil) = (u.ty, u.non_nil);
+        if self.model.is_reference(ty) {
+            return (self.model.strip(ty), non_nil);
+        }
+        while let Type::Named(id) = self.model.ty(ty) {
+            let Some(alias) = self.model.typedef(*id) else { break };
+            non_nil = self.alias(*id).non_nil;
+            ty = alias.ty;
+        }
+        (ty, non_nil)
+    }
+
+    /// Returns the type that a typedef names.
+    pub(super) fn alias(&self, id: DefId) -> Use {
+        let def = self.model.def(id);
+        let ty = self.model.typedef(id).map_or(TypeId(0), |alias| alias.ty);
+        self.place(ty, &def.annotations, &self.model.scoped_name(id))
+    }
+
+    /// Returns the type of a member.
+    pub(super) fn member(&self, id: DefId, member: &Member) -> Use {
+        let scoped = format!("{}::{}", self.model.scoped_name(id), member.name);
+        Use {
+            optional: member.annotations.is_optional(),
+            ..self.place(member.ty, &member.annotations, &scoped)
+        }
+    }
+
+    /// Returns a bound of a number of this type as an integer: the number itself, the digits of a decimal
+    /// number, or the bits of a floating-point number.
+    fn bound(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
+        match (value, self.model.stripped(ty)) {
+            (ConstValue::Integer(value), _) => Some(*value),
+            (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
+                Some((*value as f32).to_bits().into())
+            }
+            (ConstValue::Float(value), _) => Some(value.to_bits().into()),
+            _ => self.model.unscaled(ty, value),
+        }
+    }
+
+    /// Returns whether the Rust type is a value, a type that can hold one, or a sequence of these.
+    pub(super) fn is_part(&self, ty: TypeId) -> bool {
+        match self.model.stripped(ty) {
+            Type::Sequence { element, bound: None } => self.holds_value(*element),
+            _ => self.holds_value(ty),
+        }
+    }
+
+    /// Returns whether the Rust type is a handle to a value, or to a type that can hold one.
+    fn holds_value(&self, ty: TypeId) -> bool {
+        let is_abstract = match self.model.stripped(ty) {
+            Type::Named(def) => self.is_abstract(*def),
+            _ => false,
+        };
+        is_abstract || self.model.is_value(ty)
+    }
+
+    /// Returns the type of the content of a box.
+    pub(super) fn boxed(&self, def: &Def, ty: TypeId) -> Use {
+        self.place(ty, &def.annotations, &self.model.scoped_name(def.id))
+    }
+
+    /// Returns all value types that a value type inherits from.
+    pub(super) fn value_bases(&self, id: DefId) -> Vec<DefId> {
+        self.model.all_bases(id).into_iter().filter(|base| self.model.value(*base).is_some()).collect()
+    }
+}
