@@ -1,8 +1,9 @@
 //! The component model: event types, components, homes, port types and connectors; and imports. Its keywords
 //! are reserved only where one of these can start.
 
+use super::input::Input;
 use super::item::Place;
-use super::{Parse, Parser, Reported};
+use super::{Parse, Parser, Reported, value};
 use crate::ast::{
     Component, Head, Home, Ident, Import, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
 };
@@ -24,23 +25,6 @@ const PORTS: &[(&str, PortKind)] = &[
 ];
 
 impl Parser<'_> {
-    /// Returns the keyword that starts a definition of the component model here. In a file or module, every
-    /// other definition starts with a reserved keyword, so it does not matter whether the text also uses the
-    /// word as a name.
-    pub(super) fn at_ccm(&self) -> Option<&'static str> {
-        let word_at = |ahead| match self.kind_at(ahead) {
-            TokenKind::Ident { text, escaped: false } => STARTERS.iter().copied().find(|word| word == text),
-            _ => None,
-        };
-        let named = |ahead| matches!(self.kind_at(ahead), TokenKind::Ident { .. } | TokenKind::Keyword(_));
-        match (self.kind(), word_at(0)) {
-            (TokenKind::Keyword("abstract" | "custom"), _) => word_at(1).filter(|word| *word == "eventtype"),
-            (_, Some("import")) => Some("import"),
-            (_, Some(word)) if named(1) => Some(word),
-            _ => None,
-        }
-    }
-
     /// Parses a definition of the component model, starting at its keyword or the modifier before it.
     pub(super) fn ccm(&mut self, head: Head, word: &str, place: Place) -> Parse<Item> {
         match word {
@@ -55,48 +39,43 @@ impl Parser<'_> {
 
     /// Parses `import ::M;` or `import "IDL:M:1.0";`.
     fn import(&mut self, head: Head, place: Place) -> Parse<Item> {
-        let span = self.span();
-        self.advance();
-        let import = match self.kind() {
-            TokenKind::Text { .. } => Import::Text(self.string_arg("a scope")?),
-            _ => Import::Name(self.name("the name of a scope, or a repository id in quotes")?),
+        let span = self.input.span();
+        self.input.advance();
+        let import = match self.input.kind() {
+            TokenKind::Text { .. } => Import::Text(self.input.string_arg("a scope")?),
+            _ => Import::Name(self.input.name("the name of a scope, or a repository id in quotes")?),
         };
         self.semicolon("this import")?;
         if place != Place::File {
             let error = Diagnostic::error("syntax", span, "`import` cannot stand inside a module");
-            self.report(error.help("move it to the start of the file"));
+            self.input.report(error.help("move it to the start of the file"));
         }
         Ok(Item { head, kind: ItemKind::Import(import) })
     }
 
-    /// Consumes a word that is a keyword only here.
-    fn take_word(&mut self, word: &str) -> bool {
-        let found = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word);
-        if found {
-            self.advance();
-        }
-        found
-    }
-
     fn base(&mut self, what: &str) -> Parse<Option<Name>> {
-        if self.take_punct(Punct::Colon) { self.name(what).map(Some) } else { Ok(None) }
+        if self.input.take_punct(Punct::Colon) { self.input.name(what).map(Some) } else { Ok(None) }
     }
 
     fn supports(&mut self) -> Parse<Vec<Name>> {
-        if self.take_keyword("supports") { self.names("a supported interface") } else { Ok(Vec::new()) }
+        if self.input.take_keyword("supports") {
+            self.input.names("a supported interface")
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     fn component(&mut self, mut head: Head) -> Parse<Item> {
-        self.advance();
-        let name = self.new_ident("the name of the component")?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the component")?;
         self.components.insert("CCMObject");
-        if self.take_punct(Punct::Semicolon) {
+        if self.input.take_punct(Punct::Semicolon) {
             return Ok(Item { head, kind: ItemKind::ForwardComponent(name) });
         }
         let base = self.base("the base component")?;
         let supports = self.supports()?;
-        if !self.at_punct(Punct::BraceOpen) {
-            return self.expected(match (&base, supports.is_empty()) {
+        if !self.input.at_punct(Punct::BraceOpen) {
+            return self.input.expected(match (&base, supports.is_empty()) {
                 (None, true) => "`:`, `supports`, `{` or `;`",
                 (Some(_), true) => "`supports` or `{`",
                 _ => "`,` or `{`",
@@ -107,50 +86,50 @@ impl Parser<'_> {
     }
 
     fn connector(&mut self, mut head: Head) -> Parse<Item> {
-        self.advance();
-        let name = self.new_ident("the name of the connector")?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the connector")?;
         self.components.insert("CCMObject");
         let base = self.base("the base connector")?;
-        if !self.at_punct(Punct::BraceOpen) {
-            return self.expected(if base.is_none() { "`:` or `{`" } else { "`{`" });
+        if !self.input.at_punct(Punct::BraceOpen) {
+            return self.input.expected(if base.is_none() { "`:` or `{`" } else { "`{`" });
         }
         let items = self.scope(Place::PortType, &mut head, &name.text, "connector")?;
         Ok(Item { head, kind: ItemKind::Connector { name, base, items } })
     }
 
     fn port_type(&mut self, mut head: Head) -> Parse<Item> {
-        self.advance();
-        let name = self.new_ident("the name of the port type")?;
-        if self.take_punct(Punct::Semicolon) {
+        self.input.advance();
+        let name = self.input.new_ident("the name of the port type")?;
+        if self.input.take_punct(Punct::Semicolon) {
             return Ok(Item { head, kind: ItemKind::ForwardPortType(name) });
         }
-        if !self.at_punct(Punct::BraceOpen) {
-            return self.expected("`{` or `;`");
+        if !self.input.at_punct(Punct::BraceOpen) {
+            return self.input.expected("`{` or `;`");
         }
-        let errors = self.out.errors();
+        let errors = self.input.out.errors();
         let items = self.scope(Place::PortType, &mut head, &name.text, "port type")?;
-        if items.is_empty() && self.out.errors() == errors {
+        if items.is_empty() && self.input.out.errors() == errors {
             let message = format!("port type `{}` contains no port", name.text);
-            self.report(Diagnostic::error("empty", name.span, message));
+            self.input.report(Diagnostic::error("empty", name.span, message));
         }
         Ok(Item { head, kind: ItemKind::PortType { name, items } })
     }
 
     fn home(&mut self, mut head: Head) -> Parse<Item> {
-        self.advance();
-        let name = self.new_ident("the name of the home")?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the home")?;
         let base = self.base("the base home")?;
         let supports = self.supports()?;
-        if !self.take_word("manages") {
-            return self.expected(match (&base, supports.is_empty()) {
+        if !self.input.take_word("manages") {
+            return self.input.expected(match (&base, supports.is_empty()) {
                 (None, true) => "`:`, `supports` or `manages`",
                 (Some(_), true) => "`supports` or `manages`",
                 _ => "`,` or `manages`",
             });
         }
-        let manages = self.name("the component that the home manages")?;
-        let primary_key = match self.take_word("primarykey") {
-            true => Some(self.name("the value type that is the primary key")?),
+        let manages = self.input.name("the component that the home manages")?;
+        let primary_key = match self.input.take_word("primarykey") {
+            true => Some(self.input.name("the value type that is the primary key")?),
             false => None,
         };
         self.components.extend(["CCMHome", "CreateFailure"]);
@@ -165,8 +144,8 @@ impl Parser<'_> {
                 "RemoveFailure",
             ]),
         }
-        if !self.at_punct(Punct::BraceOpen) {
-            return self.expected(if primary_key.is_none() { "`primarykey` or `{`" } else { "`{`" });
+        if !self.input.at_punct(Punct::BraceOpen) {
+            return self.input.expected(if primary_key.is_none() { "`primarykey` or `{`" } else { "`{`" });
         }
         let items = self.scope(Place::Home, &mut head, &name.text, "home")?;
         let home = Home { name, base, supports, manages, primary_key, items };
@@ -176,13 +155,13 @@ impl Parser<'_> {
     /// Parses an element that is allowed in a home in addition to those of an interface; `None`, without
     /// consuming a token, for anything else.
     pub(super) fn home_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
-        let finder = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == "finder")
-            && *self.kind_at(1) != TokenKind::Punct(Punct::Scope);
+        let finder = matches!(self.input.kind(), TokenKind::Ident { text, escaped: false } if text == "finder")
+            && *self.input.kind_at(1) != TokenKind::Punct(Punct::Scope);
         if finder {
             self.components.insert("FinderFailure");
             return Ok(Some((ItemKind::Finder(self.factory()?), "this finder")));
         }
-        match self.at_factory() {
+        match value::at_factory(&self.input) {
             true => Ok(Some((ItemKind::Factory(self.factory()?), "this factory"))),
             false => Ok(None),
         }
@@ -190,47 +169,64 @@ impl Parser<'_> {
 
     /// Parses a port or attribute, with its `;`.
     pub(super) fn port(&mut self, head: Head, place: Place) -> Parse<Item> {
-        if matches!(self.kind(), TokenKind::Keyword("readonly" | "attribute")) {
+        if matches!(self.input.kind(), TokenKind::Keyword("readonly" | "attribute")) {
             let attribute = self.attribute()?;
             self.semicolon("this attribute")?;
             return Ok(Item { head, kind: ItemKind::Attribute(attribute) });
         }
-        let found = match self.kind() {
+        let found = match self.input.kind() {
             TokenKind::Ident { text, escaped: false } => PORTS.iter().find(|(word, _)| word == text),
             _ => None,
         };
         let Some((word, mut kind)) = found.copied() else {
-            return self.expected("a port or an attribute");
+            return self.input.expected("a port or an attribute");
         };
         let is_event = matches!(kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes);
         if is_event && place == Place::PortType {
             let message = format!("`{word}` cannot stand in a port type or connector");
-            let error = Diagnostic::error("syntax", self.span(), message);
-            self.report(error.note("events are ports of components; here stand `provides`, `uses`, ports of other port types, and attributes"));
+            let error = Diagnostic::error("syntax", self.input.span(), message);
+            self.input.report(error.note("events are ports of components; here stand `provides`, `uses`, ports of other port types, and attributes"));
             return Err(Reported);
         }
-        self.advance();
+        self.input.advance();
         // `uses multiple r;` uses an interface named `multiple`.
         if kind == PortKind::Uses
-            && *self.kind_at(2) != TokenKind::Punct(Punct::Semicolon)
-            && self.take_word("multiple")
+            && *self.input.kind_at(2) != TokenKind::Punct(Punct::Semicolon)
+            && self.input.take_word("multiple")
         {
             kind = PortKind::UsesMultiple;
         }
-        let span = self.span();
+        let span = self.input.span();
         let is_facet = matches!(kind, PortKind::Provides | PortKind::Uses | PortKind::UsesMultiple);
-        let ty = if is_facet && self.take_keyword("Object") {
+        let ty = if is_facet && self.input.take_keyword("Object") {
             TypeSpec { kind: TypeKind::Object, span }
         } else {
-            let name = self.name(match is_facet {
+            let name = self.input.name(match is_facet {
                 true => "an interface",
                 false if is_event => "an event type",
                 false => "a port type",
             })?;
             TypeSpec { span: name.span, kind: TypeKind::Name(name) }
         };
-        let name: Ident = self.new_ident("the name of the port")?;
+        let name: Ident = self.input.new_ident("the name of the port")?;
         self.semicolon("this port")?;
         Ok(Item { head, kind: ItemKind::Port(Port { kind, ty, name }) })
+    }
+}
+
+/// Returns the keyword that starts a definition of the component model here. In a file or module, every
+/// other definition starts with a reserved keyword, so it does not matter whether the text also uses the
+/// word as a name.
+pub(super) fn at_ccm(input: &Input<'_>) -> Option<&'static str> {
+    let word_at = |ahead| match input.kind_at(ahead) {
+        TokenKind::Ident { text, escaped: false } => STARTERS.iter().copied().find(|word| word == text),
+        _ => None,
+    };
+    let named = |ahead| matches!(input.kind_at(ahead), TokenKind::Ident { .. } | TokenKind::Keyword(_));
+    match (input.kind(), word_at(0)) {
+        (TokenKind::Keyword("abstract" | "custom"), _) => word_at(1).filter(|word| *word == "eventtype"),
+        (_, Some("import")) => Some("import"),
+        (_, Some(word)) if named(1) => Some(word),
+        _ => None,
     }
 }

@@ -65,37 +65,37 @@ impl Parser<'_> {
     }
 
     fn operator(&mut self, level: &[(Punct, Binary)]) -> Option<Binary> {
-        let (punct, operator) = *level.iter().find(|(punct, _)| self.at_punct(*punct))?;
+        let (punct, operator) = *level.iter().find(|(punct, _)| self.input.at_punct(*punct))?;
         if punct == Punct::Greater {
-            let adjacent = self.kind_at(1) == &TokenKind::Punct(punct)
-                && self.tokens.get(self.at + 1).is_some_and(|next| next.joined);
+            let adjacent = self.input.kind_at(1) == &TokenKind::Punct(punct)
+                && self.input.tokens.get(self.input.at + 1).is_some_and(|next| next.joined);
             if self.in_angle || !adjacent {
                 return None;
             }
-            self.advance();
+            self.input.advance();
         }
-        self.advance();
+        self.input.advance();
         Some(operator)
     }
 
     fn unary(&mut self, what: &str) -> Parse<Expr> {
-        let start = self.span();
-        let operator = match self.kind() {
+        let start = self.input.span();
+        let operator = match self.input.kind() {
             TokenKind::Punct(Punct::Plus) => Unary::Plus,
             TokenKind::Punct(Punct::Minus) => Unary::Minus,
             TokenKind::Punct(Punct::Tilde) => Unary::Complement,
             TokenKind::Punct(Punct::ParenOpen) => return self.parenthesised(),
             _ => return self.primary(what),
         };
-        self.advance();
+        self.input.advance();
         // Each operator of a sequence counts as a nesting level.
         let operand = self.nested(|parser| parser.unary("an operand"))?;
         Ok(Expr { span: start.to(operand.span), kind: ExprKind::Unary(operator, Box::new(operand)) })
     }
 
     fn primary(&mut self, what: &str) -> Parse<Expr> {
-        let span = self.span();
-        let kind = match self.kind() {
+        let span = self.input.span();
+        let kind = match self.input.kind() {
             TokenKind::Integer(value) => ExprKind::Integer(*value),
             TokenKind::Float(text) => ExprKind::Float(text.clone()),
             TokenKind::Char { code, wide } => ExprKind::Char { code: *code, wide: *wide },
@@ -105,47 +105,47 @@ impl Parser<'_> {
             TokenKind::Fixed(digits) => ExprKind::Fixed(digits.clone()),
             TokenKind::Text { .. } => return self.strings(),
             TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope) => {
-                let name = self.name("a constant")?;
+                let name = self.input.name("a constant")?;
                 return Ok(Expr { span: name.span, kind: ExprKind::Name(name) });
             }
             TokenKind::Punct(Punct::ParenOpen) => return self.parenthesised(),
-            _ => return self.expected(what),
+            _ => return self.input.expected(what),
         };
-        self.advance();
+        self.input.advance();
         Ok(Expr { kind, span })
     }
 
     fn parenthesised(&mut self) -> Parse<Expr> {
-        let start = self.span();
-        self.advance();
+        let start = self.input.span();
+        self.input.advance();
         let outer = std::mem::replace(&mut self.in_angle, false);
         let inner = self.expr("an expression");
         self.in_angle = outer;
         let inner = inner?;
-        self.expect_punct(Punct::ParenClose)?;
-        Ok(Expr { span: start.to(self.last_span()), ..inner })
+        self.input.expect_punct(Punct::ParenClose)?;
+        Ok(Expr { span: start.to(self.input.last_span()), ..inner })
     }
 
     /// Parses adjacent string literals and joins them.
     fn strings(&mut self) -> Parse<Expr> {
-        let start = self.span();
+        let start = self.input.span();
         let mut joined = String::new();
         let mut all = None;
-        while let TokenKind::Text { text, wide } = self.kind() {
+        while let TokenKind::Text { text, wide } = self.input.kind() {
             joined.push_str(text);
             let (wide, first) = (*wide, *all.get_or_insert(*wide));
             if wide != first {
                 let error = Diagnostic::error(
                     "type-mismatch",
-                    self.span(),
+                    self.input.span(),
                     "narrow and wide string literals cannot be joined",
                 );
-                self.report(error.and(start, "the first literal"));
+                self.input.report(error.and(start, "the first literal"));
                 all = Some(Wideness::ByType);
             }
-            self.advance();
+            self.input.advance();
         }
         let wide = all.unwrap_or(Wideness::Narrow);
-        Ok(Expr { kind: ExprKind::Text { text: joined, wide }, span: start.to(self.last_span()) })
+        Ok(Expr { kind: ExprKind::Text { text: joined, wide }, span: start.to(self.input.last_span()) })
     }
 }

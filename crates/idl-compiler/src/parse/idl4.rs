@@ -1,6 +1,7 @@
 //! Additions of IDL 4: bitsets, bitmasks, maps and declarations of annotations. Their keywords are ordinary
 //! names where they do not start one of these.
 
+use super::input::Input;
 use super::item::Place;
 use super::{Parse, Parser, Reported};
 use crate::ast::{
@@ -13,74 +14,68 @@ impl Parser<'_> {
     /// Parses a definition that IDL 4 adds, if one starts here, without the `;` after it. Also returns its
     /// description for messages.
     pub(super) fn idl4_item(&mut self) -> Option<Parse<(ItemKind, &'static str)>> {
-        match self.kind() {
+        match self.input.kind() {
             TokenKind::Punct(Punct::At) => {
-                self.advance();
+                self.input.advance();
                 Some(self.annotation_def().map(|def| (ItemKind::AnnotationDef(def), "this annotation")))
             }
-            TokenKind::Ident { .. } if self.at_definition("bitset", true) => {
+            TokenKind::Ident { .. } if at_definition(&self.input, "bitset", true) => {
                 Some(self.bitset().map(|bitset| (ItemKind::Bitset(bitset), "this bitset")))
             }
-            TokenKind::Ident { .. } if self.at_definition("bitmask", false) => {
+            TokenKind::Ident { .. } if at_definition(&self.input, "bitmask", false) => {
                 Some(self.bitmask().map(|bitmask| (ItemKind::Bitmask(bitmask), "this bitmask")))
             }
             _ => None,
         }
     }
 
-    /// Returns whether this keyword of IDL 4, a name and the start of a body follow: `bitset B {`,
-    /// `bitset B : A {`.
-    fn at_definition(&self, word: &str, derives: bool) -> bool {
-        let starts_body = match self.kind_at(2) {
-            TokenKind::Punct(Punct::BraceOpen) => true,
-            TokenKind::Punct(Punct::Colon) => derives,
-            _ => false,
-        };
-        self.at_new_word(word) && matches!(self.kind_at(1), TokenKind::Ident { .. }) && starts_body
-    }
-
     fn bitset(&mut self) -> Parse<Bitset> {
-        self.advance();
-        let name = self.new_ident("the name of the bitset")?;
-        let base = if self.take_punct(Punct::Colon) { Some(self.name("the base bitset")?) } else { None };
-        let open = self.expect_punct(Punct::BraceOpen)?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the bitset")?;
+        let base = if self.input.take_punct(Punct::Colon) {
+            Some(self.input.name("the base bitset")?)
+        } else {
+            None
+        };
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
         let mut fields = Vec::new();
-        while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            let before = self.at;
+        while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+            let before = self.input.at;
             match self.with_angle(false, Self::bit_field) {
                 Ok(field) => fields.push(field),
-                Err(Reported) if self.gave_up => return Err(Reported),
+                Err(Reported) if self.input.gave_up => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
-        self.close(open)?;
+        self.input.close(open)?;
         Ok(Bitset { name, base, fields })
     }
 
     /// Parses `bitfield<3> a, b;`, `bitfield<12, short> c;` or `bitfield<4>;`.
     fn bit_field(&mut self) -> Parse<BitField> {
         let head = self.head()?;
-        let span = self.span();
-        match self.kind() {
-            TokenKind::Ident { text, escaped: false } if text == "bitfield" => self.advance(),
-            _ => return self.expected("`bitfield`"),
+        let span = self.input.span();
+        match self.input.kind() {
+            TokenKind::Ident { text, escaped: false } if text == "bitfield" => self.input.advance(),
+            _ => return self.input.expected("`bitfield`"),
         }
-        self.expect_punct(Punct::Less)?;
+        self.input.expect_punct(Punct::Less)?;
         let (width, ty) = self.with_angle(true, |parser| {
             let width = parser.expr("the number of bits")?;
-            let ty = match parser.take_punct(Punct::Comma) {
+            let ty = match parser.input.take_punct(Punct::Comma) {
                 true => Some(parser.simple_type("the type of the field")?),
                 false => None,
             };
             Ok((width, ty))
         })?;
-        self.expect_punct(Punct::Greater)?;
+        self.input.expect_punct(Punct::Greater)?;
         let mut names = Vec::new();
-        if matches!(self.kind(), TokenKind::Ident { .. } | TokenKind::Keyword(_)) {
-            names.push(self.new_ident("the name of the field")?);
+        if matches!(self.input.kind(), TokenKind::Ident { .. } | TokenKind::Keyword(_)) {
+            names.push(self.input.new_ident("the name of the field")?);
             // The grammar separates names by blanks, but existing texts use commas.
-            while self.take_punct(Punct::Comma) || matches!(self.kind(), TokenKind::Ident { .. }) {
-                names.push(self.new_ident("the name of a field")?);
+            while self.input.take_punct(Punct::Comma) || matches!(self.input.kind(), TokenKind::Ident { .. })
+            {
+                names.push(self.input.new_ident("the name of a field")?);
             }
         }
         self.semicolon("this field")?;
@@ -88,38 +83,39 @@ impl Parser<'_> {
     }
 
     fn bitmask(&mut self) -> Parse<Bitmask> {
-        self.advance();
-        let name = self.new_ident("the name of the bitmask")?;
-        let open = self.expect_punct(Punct::BraceOpen)?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the bitmask")?;
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
         let mut flags = Vec::new();
-        if self.at_punct(Punct::BraceClose) {
+        if self.input.at_punct(Punct::BraceClose) {
             let message = format!("bitmask `{}` has no flags", name.text);
-            self.report(Diagnostic::error("empty", name.span, message));
+            self.input.report(Diagnostic::error("empty", name.span, message));
         } else {
             loop {
                 let head = self.head()?;
-                flags.push(Enumerator { head, name: self.new_ident("a flag")? });
-                if !self.take_punct(Punct::Comma) {
+                flags.push(Enumerator { head, name: self.input.new_ident("a flag")? });
+                if !self.input.take_punct(Punct::Comma) {
                     break;
                 }
-                if self.at_punct(Punct::BraceClose) {
-                    let error = Diagnostic::error("syntax", self.last_span(), "a comma after the last flag");
-                    self.report(error.help("remove it"));
+                if self.input.at_punct(Punct::BraceClose) {
+                    let error =
+                        Diagnostic::error("syntax", self.input.last_span(), "a comma after the last flag");
+                    self.input.report(error.help("remove it"));
                     break;
                 }
             }
         }
-        self.close(open)?;
+        self.input.close(open)?;
         Ok(Bitmask { name, flags })
     }
 
     /// Parses `map<K, V>` or `map<K, V, N>`. The keyword is the current token.
     pub(super) fn map(&mut self) -> Parse<TypeKind> {
-        self.advance();
-        self.expect_punct(Punct::Less)?;
+        self.input.advance();
+        self.input.expect_punct(Punct::Less)?;
         let outer = std::mem::replace(&mut self.in_angle, true);
         let key = self.nested_element("a map", "the type of the keys");
-        let key = key.and_then(|key| self.expect_punct(Punct::Comma).map(|_| key));
+        let key = key.and_then(|key| self.input.expect_punct(Punct::Comma).map(|_| key));
         let value = match &key {
             Ok(_) => self.nested_element("a map", "the type of the values"),
             Err(Reported) => Err(Reported),
@@ -127,19 +123,19 @@ impl Parser<'_> {
         let value = value.and_then(|value| Ok((value, self.comma_bound()?)));
         self.in_angle = outer;
         let (key, (value, bound)) = (key?, value?);
-        self.expect_punct(Punct::Greater)?;
+        self.input.expect_punct(Punct::Greater)?;
         Ok(TypeKind::Map { key, value, bound })
     }
 
     /// Parses `@annotation name { ... }`, starting after the `@`.
     fn annotation_def(&mut self) -> Parse<AnnotationDef> {
-        self.advance();
-        let name = self.new_ident("the name of the annotation")?;
-        let open = self.expect_punct(Punct::BraceOpen)?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the annotation")?;
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
         let (mut members, mut items) = (Vec::new(), Vec::new());
-        while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            let before = self.at;
-            let result = match self.kind() {
+        while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+            let before = self.input.at;
+            let result = match self.input.kind() {
                 TokenKind::Keyword("enum" | "const" | "typedef") => {
                     self.nested(|parser| parser.module_or_item(Place::File)).map(|item| items.push(item))
                 }
@@ -147,23 +143,34 @@ impl Parser<'_> {
             };
             match result {
                 Ok(()) => {}
-                Err(Reported) if self.gave_up => return Err(Reported),
+                Err(Reported) if self.input.gave_up => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
-        self.close(open)?;
+        self.input.close(open)?;
         Ok(AnnotationDef { name, members, items })
     }
 
     /// Parses `long value default 5;`.
     fn annotation_member(&mut self) -> Parse<AnnotationMember> {
         let ty = self.simple_type("the type of a member")?;
-        let name = self.new_ident("the name of the member")?;
-        let default = match self.take_keyword("default") {
+        let name = self.input.new_ident("the name of the member")?;
+        let default = match self.input.take_keyword("default") {
             true => Some(self.expr("the default value")?),
             false => None,
         };
         self.semicolon("this member")?;
         Ok(AnnotationMember { ty, name, default })
     }
+}
+
+/// Returns whether this keyword of IDL 4, a name and the start of a body follow: `bitset B {`,
+/// `bitset B : A {`.
+fn at_definition(input: &Input<'_>, word: &str, derives: bool) -> bool {
+    let starts_body = match input.kind_at(2) {
+        TokenKind::Punct(Punct::BraceOpen) => true,
+        TokenKind::Punct(Punct::Colon) => derives,
+        _ => false,
+    };
+    input.at_new_word(word) && matches!(input.kind_at(1), TokenKind::Ident { .. }) && starts_body
 }

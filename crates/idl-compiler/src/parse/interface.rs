@@ -1,5 +1,6 @@
 //! Interfaces, operations and attributes.
 
+use super::input::Input;
 use super::item::Place;
 use super::{Parse, Parser, Reported};
 use crate::ast::{Attribute, Head, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
@@ -8,28 +9,26 @@ use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Returns whether `abstract` or `local` precedes `interface` here.
-    pub(super) fn at_flavoured_interface(&self) -> bool {
-        matches!(self.kind(), TokenKind::Keyword("abstract" | "local"))
-            && *self.kind_at(1) == TokenKind::Keyword("interface")
-    }
-
     /// Parses an interface or its forward declaration.
     pub(super) fn interface(&mut self, mut head: Head) -> Parse<Item> {
         let flavour = match () {
-            () if self.take_keyword("abstract") => Flavour::Abstract,
-            () if self.take_keyword("local") => Flavour::Local,
+            () if self.input.take_keyword("abstract") => Flavour::Abstract,
+            () if self.input.take_keyword("local") => Flavour::Local,
             () => Flavour::Plain,
         };
-        self.advance();
-        let name = self.new_ident("the name of the interface")?;
-        if self.take_punct(Punct::Semicolon) {
+        self.input.advance();
+        let name = self.input.new_ident("the name of the interface")?;
+        if self.input.take_punct(Punct::Semicolon) {
             return Ok(Item { head, kind: ItemKind::ForwardInterface { flavour, name } });
         }
-        let bases = if self.take_punct(Punct::Colon) { self.names("a base interface")? } else { Vec::new() };
-        if !self.at_punct(Punct::BraceOpen) {
+        let bases = if self.input.take_punct(Punct::Colon) {
+            self.input.names("a base interface")?
+        } else {
+            Vec::new()
+        };
+        if !self.input.at_punct(Punct::BraceOpen) {
             let wanted = if bases.is_empty() { "`:`, `{` or `;`" } else { "`,` or `{`" };
-            return self.expected(wanted);
+            return self.input.expected(wanted);
         }
         let items = self.scope(Place::Interface, &mut head, &name.text, "interface")?;
         Ok(Item { head, kind: ItemKind::Interface { flavour, name, bases, items } })
@@ -37,13 +36,13 @@ impl Parser<'_> {
 
     /// Parses `native Name`.
     pub(super) fn native(&mut self) -> Parse<ItemKind> {
-        self.advance();
-        Ok(ItemKind::Native(self.new_ident("the name of the native type")?))
+        self.input.advance();
+        Ok(ItemKind::Native(self.input.new_ident("the name of the native type")?))
     }
 
     /// Parses an operation or attribute.
     pub(super) fn export(&mut self) -> Parse<(ItemKind, &'static str)> {
-        match self.kind() {
+        match self.input.kind() {
             TokenKind::Keyword("readonly" | "attribute") => {
                 Ok((ItemKind::Attribute(self.attribute()?), "this attribute"))
             }
@@ -52,39 +51,39 @@ impl Parser<'_> {
     }
 
     pub(super) fn attribute(&mut self) -> Parse<Attribute> {
-        let readonly = self.take_keyword("readonly");
-        if !self.take_keyword("attribute") {
-            return self.expected("`attribute`");
+        let readonly = self.input.take_keyword("readonly");
+        if !self.input.take_keyword("attribute") {
+            return self.input.expected("`attribute`");
         }
         let ty = self.param_type("the type of the attribute")?;
-        let mut names = vec![self.new_ident("the name of the attribute")?];
-        while self.take_punct(Punct::Comma) {
-            names.push(self.new_ident("the name of an attribute")?);
+        let mut names = vec![self.input.new_ident("the name of the attribute")?];
+        while self.input.take_punct(Punct::Comma) {
+            names.push(self.input.new_ident("the name of an attribute")?);
         }
         let (mut get_raises, mut set_raises) = (None, None);
-        if self.at_keyword("raises") {
+        if self.input.at_keyword("raises") {
             let raises = self.raises()?;
             if !readonly {
                 let message = "`raises` of an attribute that is not readonly does not say whether reading or writing raises";
                 let error = Diagnostic::error("attribute-raises", raises.span, message);
-                self.report(error.help("write `getraises (...)` and `setraises (...)`"));
+                self.input.report(error.help("write `getraises (...)` and `setraises (...)`"));
             }
             get_raises = Some(raises);
         }
-        if self.at_new_word("getraises") {
+        if self.input.at_new_word("getraises") {
             let raises = self.raises()?;
             if readonly {
                 let error =
                     Diagnostic::error("attribute-raises", raises.span, "`getraises` on a readonly attribute");
-                self.report(error.help("write `raises (...)`"));
+                self.input.report(error.help("write `raises (...)`"));
             }
             get_raises.get_or_insert(raises);
         }
-        if self.at_new_word("setraises") {
+        if self.input.at_new_word("setraises") {
             let raises = self.raises()?;
             if readonly {
                 let message = "`setraises` on a readonly attribute, which is never set";
-                self.report(Diagnostic::error("attribute-raises", raises.span, message));
+                self.input.report(Diagnostic::error("attribute-raises", raises.span, message));
             }
             set_raises = Some(raises);
         }
@@ -95,7 +94,7 @@ impl Parser<'_> {
                 span,
                 "several attributes cannot share a raises clause",
             );
-            self.report(
+            self.input.report(
                 error.and(second.span, "the second attribute").help("declare each attribute on its own"),
             );
         }
@@ -103,70 +102,73 @@ impl Parser<'_> {
     }
 
     fn operation(&mut self) -> Parse<Operation> {
-        let oneway = self.take_keyword("oneway").then(|| self.last_span());
-        let span = self.span();
-        let result = if self.take_keyword("void") {
+        let oneway = self.input.take_keyword("oneway").then(|| self.input.last_span());
+        let span = self.input.span();
+        let result = if self.input.take_keyword("void") {
             TypeSpec { kind: TypeKind::Void, span }
         } else {
             let what = if oneway.is_some() { "`void`" } else { "a definition, an operation or an attribute" };
             self.param_type(what)?
         };
-        if self.at_punct(Punct::ParenOpen) {
-            let error =
-                Diagnostic::error("syntax", self.span(), "this operation has no name or no result type");
-            self.report(error.help("write `void` before the name if it returns nothing"));
+        if self.input.at_punct(Punct::ParenOpen) {
+            let error = Diagnostic::error(
+                "syntax",
+                self.input.span(),
+                "this operation has no name or no result type",
+            );
+            self.input.report(error.help("write `void` before the name if it returns nothing"));
             return Err(Reported);
         }
-        let name = self.new_ident("the name of the operation")?;
-        self.expect_punct(Punct::ParenOpen)?;
+        let name = self.input.new_ident("the name of the operation")?;
+        self.input.expect_punct(Punct::ParenOpen)?;
         let mut params = Vec::new();
-        if !self.at_punct(Punct::ParenClose) {
+        if !self.input.at_punct(Punct::ParenClose) {
             loop {
                 params.push(self.param()?);
-                if !self.take_punct(Punct::Comma) {
+                if !self.input.take_punct(Punct::Comma) {
                     break;
                 }
             }
         }
-        if !self.take_punct(Punct::ParenClose) {
-            return self.expected("`,` or `)` after a parameter");
+        if !self.input.take_punct(Punct::ParenClose) {
+            return self.input.expected("`,` or `)` after a parameter");
         }
-        let raises = if self.at_keyword("raises") { Some(self.raises()?) } else { None };
-        let context = if self.at_keyword("context") { self.context()? } else { Vec::new() };
+        let raises = if self.input.at_keyword("raises") { Some(self.raises()?) } else { None };
+        let context = if self.input.at_keyword("context") { self.context()? } else { Vec::new() };
         Ok(Operation { oneway, result, name, params, raises, context })
     }
 
     /// Parses `context ("name", "name.*")`.
     fn context(&mut self) -> Parse<Vec<StringArg>> {
-        self.advance();
-        self.expect_punct(Punct::ParenOpen)?;
-        let mut patterns = vec![self.string_arg("the name of a property in quotes")?];
-        while self.take_punct(Punct::Comma) {
-            patterns.push(self.string_arg("the name of a property in quotes")?);
+        self.input.advance();
+        self.input.expect_punct(Punct::ParenOpen)?;
+        let mut patterns = vec![self.input.string_arg("the name of a property in quotes")?];
+        while self.input.take_punct(Punct::Comma) {
+            patterns.push(self.input.string_arg("the name of a property in quotes")?);
         }
-        self.expect_punct(Punct::ParenClose)?;
+        self.input.expect_punct(Punct::ParenClose)?;
         Ok(patterns)
     }
 
     pub(super) fn param(&mut self) -> Parse<Param> {
         let head = self.head()?;
-        let direction_span = self.span();
-        let direction = match self.kind() {
+        let direction_span = self.input.span();
+        let direction = match self.input.kind() {
             TokenKind::Keyword("in") => Direction::In,
             TokenKind::Keyword("out") => Direction::Out,
             TokenKind::Keyword("inout") => Direction::InOut,
-            _ => return self.expected("`in`, `out` or `inout`"),
+            _ => return self.input.expected("`in`, `out` or `inout`"),
         };
-        self.advance();
+        self.input.advance();
         let ty = self.param_type("the type of the parameter")?;
-        let name = self.new_ident("the name of the parameter")?;
-        if self.at_punct(Punct::BracketOpen) {
+        let name = self.input.new_ident("the name of the parameter")?;
+        if self.input.at_punct(Punct::BracketOpen) {
             let error = Diagnostic::error(
                 "anonymous-type",
-                self.span(),
+                self.input.span(),
                 "a parameter cannot be declared as an array",
             );
-            self.report(error.help("name the array type with a typedef and use the name"));
+            self.input.report(error.help("name the array type with a typedef and use the name"));
             return Err(Reported);
         }
         Ok(Param { head, direction, direction_span, ty, name })
@@ -174,11 +176,11 @@ impl Parser<'_> {
 
     /// Parses the keyword, then names in parentheses.
     pub(super) fn raises(&mut self) -> Parse<Raises> {
-        let span = self.span();
-        self.advance();
-        self.expect_punct(Punct::ParenOpen)?;
-        let names = self.names("an exception")?;
-        self.expect_punct(Punct::ParenClose)?;
+        let span = self.input.span();
+        self.input.advance();
+        self.input.expect_punct(Punct::ParenOpen)?;
+        let names = self.input.names("an exception")?;
+        self.input.expect_punct(Punct::ParenClose)?;
         Ok(Raises { names, span })
     }
 
@@ -205,7 +207,13 @@ impl Parser<'_> {
             }
             _ => "declare it before and use the name",
         };
-        self.report(error.help(help));
+        self.input.report(error.help(help));
         Ok(TypeSpec { kind: TypeKind::Bad, span: ty.span })
     }
+}
+
+/// Returns whether `abstract` or `local` precedes `interface` here.
+pub(super) fn at_flavoured_interface(input: &Input<'_>) -> bool {
+    matches!(input.kind(), TokenKind::Keyword("abstract" | "local"))
+        && *input.kind_at(1) == TokenKind::Keyword("interface")
 }

@@ -1,10 +1,10 @@
 //! Definitions in a file, a module, an interface or a value type.
 
-use super::{Parse, Parser, Reported, STARTERS, ccm};
-use crate::ast::{Head, Item, ItemKind, StringArg, TypeKind};
+use super::input::STARTERS;
+use super::{Parse, Parser, Reported, ccm, interface, template, value};
+use crate::ast::{Head, Item, ItemKind, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::Docs;
-use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::{Punct, TokenKind};
 
@@ -27,27 +27,30 @@ impl Parser<'_> {
     pub(super) fn items(&mut self, place: Place, docs: &mut Docs) -> Vec<Item> {
         let mut items = Vec::new();
         loop {
-            docs.lines.extend(self.inner_docs());
+            docs.lines.extend(self.input.inner_docs());
             items.extend(
                 self.pragmas().map(|pragma| Item { head: Head::default(), kind: ItemKind::Pragma(pragma) }),
             );
-            match self.kind() {
+            match self.input.kind() {
                 TokenKind::End => return items,
                 TokenKind::Punct(Punct::BraceClose) if place != Place::File => return items,
                 TokenKind::Punct(Punct::BraceClose) => {
-                    let error = Diagnostic::error("syntax", self.span(), "this `}` closes nothing");
-                    self.report(error);
-                    self.advance();
-                    self.take_punct(Punct::Semicolon);
+                    let error = Diagnostic::error("syntax", self.input.span(), "this `}` closes nothing");
+                    self.input.report(error);
+                    self.input.advance();
+                    self.input.take_punct(Punct::Semicolon);
                 }
                 TokenKind::Punct(Punct::Semicolon) => {
-                    let error =
-                        Diagnostic::error("syntax", self.span(), "a `;` without a definition before it");
-                    self.report(error.help("remove it"));
-                    self.advance();
+                    let error = Diagnostic::error(
+                        "syntax",
+                        self.input.span(),
+                        "a `;` without a definition before it",
+                    );
+                    self.input.report(error.help("remove it"));
+                    self.input.advance();
                 }
                 _ => {
-                    let before = self.at;
+                    let before = self.input.at;
                     match self.module_or_item(place) {
                         Ok(item) => items.push(item),
                         Err(Reported) => self.recover_from(before),
@@ -61,8 +64,8 @@ impl Parser<'_> {
     pub(super) fn module_or_item(&mut self, place: Place) -> Parse<Item> {
         let head = self.head()?;
         match place {
-            Place::File | Place::Module if self.at_keyword("module") => self.module(head),
-            Place::File | Place::Module if self.at_alias() => self.alias(head),
+            Place::File | Place::Module if self.input.at_keyword("module") => self.module(head),
+            Place::File | Place::Module if template::at_alias(&self.input) => self.alias(head),
             _ => self.item(head, place),
         }
     }
@@ -77,13 +80,13 @@ impl Parser<'_> {
             return Ok(Item { head, kind });
         }
         let inside = matches!(place, Place::Interface | Place::Value | Place::Home);
-        if !inside && let Some(word) = self.at_ccm() {
+        if !inside && let Some(word) = ccm::at_ccm(&self.input) {
             return self.ccm(head, word, place);
         }
-        let (kind, what) = match *self.kind() {
+        let (kind, what) = match *self.input.kind() {
             TokenKind::Keyword("interface") if !inside => return self.interface(head),
-            _ if !inside && self.at_flavoured_interface() => return self.interface(head),
-            _ if !inside && self.at_value() => return self.value(head, false),
+            _ if !inside && interface::at_flavoured_interface(&self.input) => return self.interface(head),
+            _ if !inside && value::at_value(&self.input) => return self.value(head, false),
             TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom" | "local")
                 if inside =>
             {
@@ -92,22 +95,26 @@ impl Parser<'_> {
                     Place::Home => "a home",
                     _ => "an interface",
                 };
-                let message = format!("{} cannot stand inside {around}", self.kind().describe());
-                let error = Diagnostic::error("syntax", self.span(), message);
-                self.report(error);
+                let message = format!("{} cannot stand inside {around}", self.input.kind().describe());
+                let error = Diagnostic::error("syntax", self.input.span(), message);
+                self.input.report(error);
                 return Err(Reported);
             }
             TokenKind::Keyword("local") => {
-                self.advance();
-                return self.expected("`interface` after `local`");
+                self.input.advance();
+                return self.input.expected("`interface` after `local`");
             }
             TokenKind::Keyword("native") => (self.native()?, "this native type"),
             TokenKind::Keyword("typedef") => (self.typedef()?, "this typedef"),
             TokenKind::Keyword("const") => (self.constant()?, "this constant"),
             TokenKind::Keyword("exception") => (self.exception()?, "this exception"),
             TokenKind::Keyword("struct" | "union" | "enum") => (self.constructed()?, "this type"),
-            TokenKind::Ident { .. } if self.at_new_word("typeid") => (self.type_id()?, "this repository id"),
-            TokenKind::Ident { .. } if self.at_new_word("typeprefix") => (self.type_prefix()?, "this prefix"),
+            TokenKind::Ident { .. } if self.input.at_new_word("typeid") => {
+                (self.type_id()?, "this repository id")
+            }
+            TokenKind::Ident { .. } if self.input.at_new_word("typeprefix") => {
+                (self.type_prefix()?, "this prefix")
+            }
             _ if place == Place::Value => match self.value_element()? {
                 Some(element) => element,
                 None => self.export()?,
@@ -125,29 +132,29 @@ impl Parser<'_> {
 
     /// Reports that no definition starts like this, possibly because of a misspelt keyword.
     fn no_definition<T>(&mut self) -> Parse<T> {
-        if let TokenKind::Ident { text, escaped: false } = self.kind()
+        if let TokenKind::Ident { text, escaped: false } = self.input.kind()
             && let Some(word) = closest(text, STARTERS.iter().chain(ccm::STARTERS).copied())
         {
             let message = format!("expected a definition, found `{text}`");
-            let error = Diagnostic::error("syntax", self.span(), message);
+            let error = Diagnostic::error("syntax", self.input.span(), message);
             let help = format!("did you mean `{word}`?");
-            self.unexpected(error.help(help));
+            self.input.unexpected(error.help(help));
             return Err(Reported);
         }
-        self.expected("a definition")
+        self.input.expected("a definition")
     }
 
     fn module(&mut self, mut head: Head) -> Parse<Item> {
-        self.advance();
-        if self.at_template() {
+        self.input.advance();
+        if template::at_template(&self.input) {
             return self.template(head);
         }
-        let name = self.new_ident("the name of the module")?;
-        let errors = self.out.errors();
+        let name = self.input.new_ident("the name of the module")?;
+        let errors = self.input.out.errors();
         let items = self.scope(Place::Module, &mut head, &name.text, "module")?;
-        if items.is_empty() && self.out.errors() == errors {
+        if items.is_empty() && self.input.out.errors() == errors {
             let message = format!("module `{}` contains no definition", name.text);
-            self.report(Diagnostic::error("empty", name.span, message));
+            self.input.report(Diagnostic::error("empty", name.span, message));
         }
         Ok(Item { head, kind: ItemKind::Module { name, items } })
     }
@@ -160,89 +167,69 @@ impl Parser<'_> {
         name: &str,
         what: &str,
     ) -> Parse<Vec<Item>> {
-        let open = self.expect_punct(Punct::BraceOpen)?;
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
         let items = self.nested(|parser| Ok(parser.items(place, &mut head.docs)))?;
-        self.close(open)?;
+        self.input.close(open)?;
         self.semicolon(&format!("the body of {what} `{name}`"))?;
         Ok(items)
     }
 
-    /// Parses the `}` for a `{`.
-    pub(super) fn close(&mut self, open: Span) -> Parse<()> {
-        if self.take_punct(Punct::BraceClose) {
-            return Ok(());
-        }
-        let message = format!("expected `}}`, found {}", self.kind().describe());
-        let error = Diagnostic::error("syntax", self.span(), message);
-        self.unexpected(error.and(open, "to close this `{`"));
-        Err(Reported)
-    }
-
     fn typedef(&mut self) -> Parse<ItemKind> {
-        self.advance();
+        self.input.advance();
         let ty = self.type_spec("a type")?;
         let declarators = self.declarators()?;
         Ok(ItemKind::Typedef { ty, declarators })
     }
 
     fn constant(&mut self) -> Parse<ItemKind> {
-        self.advance();
+        self.input.advance();
         let ty = self.simple_type("the type of the constant")?;
-        let name = self.new_ident("the name of the constant")?;
-        self.expect_punct(Punct::Equal)?;
+        let name = self.input.new_ident("the name of the constant")?;
+        self.input.expect_punct(Punct::Equal)?;
         let value = self.expr("the value of the constant")?;
         Ok(ItemKind::Const { ty, name, value })
     }
 
     fn exception(&mut self) -> Parse<ItemKind> {
-        self.advance();
-        let name = self.new_ident("the name of the exception")?;
-        let open = self.expect_punct(Punct::BraceOpen)?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the exception")?;
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
         let members = self.members()?;
-        self.close(open)?;
+        self.input.close(open)?;
         Ok(ItemKind::Exception { name, members })
     }
 
     /// Parses a `struct`, `union` or `enum` that is not part of another declaration, or a forward
     /// declaration.
     fn constructed(&mut self) -> Parse<ItemKind> {
-        if matches!(self.kind_at(2), TokenKind::Punct(Punct::Semicolon)) && !self.at_keyword("enum") {
-            let is_struct = self.at_keyword("struct");
-            self.advance();
-            let name = self.new_ident("the name of the type")?;
+        if matches!(self.input.kind_at(2), TokenKind::Punct(Punct::Semicolon))
+            && !self.input.at_keyword("enum")
+        {
+            let is_struct = self.input.at_keyword("struct");
+            self.input.advance();
+            let name = self.input.new_ident("the name of the type")?;
             return Ok(if is_struct { ItemKind::ForwardStruct(name) } else { ItemKind::ForwardUnion(name) });
         }
         let ty = self.type_spec("a type")?;
         debug_assert!(!matches!(ty.kind, TypeKind::Name(_)), "starts with a keyword");
-        if matches!(self.kind(), TokenKind::Ident { .. }) {
-            let error = Diagnostic::error("syntax", self.span(), "a name after the body of a type");
+        if matches!(self.input.kind(), TokenKind::Ident { .. }) {
+            let error = Diagnostic::error("syntax", self.input.span(), "a name after the body of a type");
             let error = error.help("to name the type again, write `typedef` before it");
-            self.report(error);
+            self.input.report(error);
             return Err(Reported);
         }
         Ok(ItemKind::Type(ty))
     }
 
     fn type_id(&mut self) -> Parse<ItemKind> {
-        self.advance();
-        let name = self.name("the name of a definition")?;
-        Ok(ItemKind::TypeId { name, id: self.string_arg("the repository id in quotes")? })
+        self.input.advance();
+        let name = self.input.name("the name of a definition")?;
+        Ok(ItemKind::TypeId { name, id: self.input.string_arg("the repository id in quotes")? })
     }
 
     fn type_prefix(&mut self) -> Parse<ItemKind> {
-        self.advance();
-        let name = self.name("the name of a scope")?;
-        Ok(ItemKind::TypePrefix { name, prefix: self.string_arg("the prefix in quotes")? })
-    }
-
-    pub(super) fn string_arg(&mut self, what: &str) -> Parse<StringArg> {
-        match self.kind() {
-            TokenKind::Text { text, .. } => {
-                let arg = StringArg { text: text.clone(), span: self.span() };
-                self.advance();
-                Ok(arg)
-            }
-            _ => self.expected(what),
-        }
+        self.input.advance();
+        let name = self.input.name("the name of a scope")?;
+        Ok(ItemKind::TypePrefix { name, prefix: self.input.string_arg("the prefix in quotes")? })
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::input::Input;
 use super::{Parse, Parser};
 use crate::ast::{Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
@@ -46,7 +47,7 @@ impl Parser<'_> {
     /// reported and left out.
     pub(super) fn pragmas(&mut self) -> impl Iterator<Item = Pragma> {
         std::iter::from_fn(|| {
-            let is_next = self.pragmas.front().is_some_and(|pragma| pragma.before <= self.at);
+            let is_next = self.pragmas.front().is_some_and(|pragma| pragma.before <= self.input.at);
             let pragma = if is_next { self.pragmas.pop_front() } else { None };
             pragma.map(|pragma| self.apart(pragma.tokens))
         })
@@ -55,64 +56,64 @@ impl Parser<'_> {
 
     /// Returns whether a pragma directly precedes the current token.
     pub(super) fn is_behind_pragma(&self) -> bool {
-        self.pragmas.binary_search_by_key(&self.at, |pragma| pragma.before).is_ok()
+        self.pragmas.binary_search_by_key(&self.input.at, |pragma| pragma.before).is_ok()
     }
 
     /// Parses a pragma from its own tokens.
     fn apart(&mut self, tokens: Vec<Token>) -> Option<Pragma> {
-        let (outer, at) = (std::mem::replace(&mut self.tokens, tokens), std::mem::replace(&mut self.at, 0));
-        let pragma = self.pragma();
-        (self.tokens, self.at) = (outer, at);
+        let (outer, at) =
+            (std::mem::replace(&mut self.input.tokens, tokens), std::mem::replace(&mut self.input.at, 0));
+        let pragma = pragma(&mut self.input);
+        (self.input.tokens, self.input.at) = (outer, at);
         pragma
     }
+}
 
-    /// Parses from `#pragma` to the end of its line.
-    fn pragma(&mut self) -> Option<Pragma> {
-        let start = self.span();
-        self.advance();
-        let pragma = self.pragma_body().ok()?;
-        if self.at_punct(Punct::Semicolon) && *self.kind_at(1) == TokenKind::PragmaEnd {
-            let warning =
-                Diagnostic::warning("bad-pragma", self.span(), "a `;` behind a pragma means nothing");
-            self.report(warning.and(start, "of this pragma").help("remove it: a pragma ends with its line"));
-            self.advance();
-        }
-        if *self.kind() != TokenKind::PragmaEnd {
-            let message = format!("expected the end of the line, found {}", self.kind().describe());
-            let error = Diagnostic::error("bad-pragma", self.span(), message);
-            self.report(error.and(start, "of this pragma"));
-        }
-        Some(pragma)
+/// Parses from `#pragma` to the end of its line.
+fn pragma(input: &mut Input<'_>) -> Option<Pragma> {
+    let start = input.span();
+    input.advance();
+    let pragma = pragma_body(input).ok()?;
+    if input.at_punct(Punct::Semicolon) && *input.kind_at(1) == TokenKind::PragmaEnd {
+        let warning = Diagnostic::warning("bad-pragma", input.span(), "a `;` behind a pragma means nothing");
+        input.report(warning.and(start, "of this pragma").help("remove it: a pragma ends with its line"));
+        input.advance();
     }
+    if *input.kind() != TokenKind::PragmaEnd {
+        let message = format!("expected the end of the line, found {}", input.kind().describe());
+        let error = Diagnostic::error("bad-pragma", input.span(), message);
+        input.report(error.and(start, "of this pragma"));
+    }
+    Some(pragma)
+}
 
-    fn pragma_body(&mut self) -> Parse<Pragma> {
-        let word = self.ident("`prefix`, `ID` or `version`")?.text;
-        match word.as_str() {
-            "prefix" => self.string_arg("the prefix in quotes").map(Pragma::Prefix),
-            "ID" => {
-                let name = self.name("the name of a definition")?;
-                Ok(Pragma::Id { name, id: self.string_arg("the repository id in quotes")? })
-            }
-            _ => {
-                let name = self.name("the name of a definition")?;
-                let start = self.span();
-                let mut version = String::new();
-                loop {
-                    match self.kind() {
-                        TokenKind::Float(text) => version.push_str(text),
-                        TokenKind::Integer(value) => version.push_str(&value.to_string()),
-                        _ => break,
-                    }
-                    self.advance();
+fn pragma_body(input: &mut Input<'_>) -> Parse<Pragma> {
+    let word = input.ident("`prefix`, `ID` or `version`")?.text;
+    match word.as_str() {
+        "prefix" => input.string_arg("the prefix in quotes").map(Pragma::Prefix),
+        "ID" => {
+            let name = input.name("the name of a definition")?;
+            Ok(Pragma::Id { name, id: input.string_arg("the repository id in quotes")? })
+        }
+        _ => {
+            let name = input.name("the name of a definition")?;
+            let start = input.span();
+            let mut version = String::new();
+            loop {
+                match input.kind() {
+                    TokenKind::Float(text) => version.push_str(text),
+                    TokenKind::Integer(value) => version.push_str(&value.to_string()),
+                    _ => break,
                 }
-                if version.is_empty() {
-                    return self.expected("a version, `major.minor`");
-                }
-                Ok(Pragma::Version {
-                    name,
-                    version: StringArg { text: version, span: start.to(self.last_span()) },
-                })
+                input.advance();
             }
+            if version.is_empty() {
+                return input.expected("a version, `major.minor`");
+            }
+            Ok(Pragma::Version {
+                name,
+                version: StringArg { text: version, span: start.to(input.last_span()) },
+            })
         }
     }
 }

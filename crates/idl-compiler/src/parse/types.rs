@@ -1,5 +1,6 @@
 //! Types.
 
+use super::input::Input;
 use super::{Parse, Parser, Reported};
 use crate::ast::{
     Case, Declarator, Enumerator, Expr, Head, Ident, Member, MemberKind, TypeKind, TypeSpec, Union,
@@ -16,55 +17,56 @@ impl Parser<'_> {
     /// Parses any type, including constructed types declared in place.
     pub(super) fn type_spec(&mut self, what: &str) -> Parse<TypeSpec> {
         self.nested(|parser| {
-            let start = parser.span();
-            let kind = match parser.kind() {
+            let start = parser.input.span();
+            let kind = match parser.input.kind() {
                 TokenKind::Keyword("struct") => parser.structure()?,
                 TokenKind::Keyword("union") => parser.union()?,
                 TokenKind::Keyword("enum") => parser.enumeration()?,
                 _ => return parser.simple_type(what),
             };
-            Ok(TypeSpec { kind, span: start.to(parser.last_span()) })
+            Ok(TypeSpec { kind, span: start.to(parser.input.last_span()) })
         })
     }
 
     /// Parses a type that declares nothing.
     pub(super) fn simple_type(&mut self, what: &str) -> Parse<TypeSpec> {
-        let start = self.span();
+        let start = self.input.span();
         // These types nest. The other types have a function of their own to keep the stack frame small.
-        let kind = match *self.kind() {
+        let kind = match *self.input.kind() {
             TokenKind::Keyword("sequence") => self.sequence(),
             TokenKind::Ident { .. }
-                if self.at_new_word("map") && self.kind_at(1) == &TokenKind::Punct(Punct::Less) =>
+                if self.input.at_new_word("map")
+                    && self.input.kind_at(1) == &TokenKind::Punct(Punct::Less) =>
             {
                 self.map()
             }
             _ => self.plain_type(what),
         };
-        Ok(TypeSpec { kind: kind?, span: start.to(self.last_span()) })
+        Ok(TypeSpec { kind: kind?, span: start.to(self.input.last_span()) })
     }
 
     /// Parses a type that does not contain other types.
     fn plain_type(&mut self, what: &str) -> Parse<TypeKind> {
-        let start = self.span();
-        Ok(match *self.kind() {
+        let start = self.input.span();
+        Ok(match *self.input.kind() {
             TokenKind::Keyword("string") => {
-                self.advance();
+                self.input.advance();
                 TypeKind::String(self.bound("a bound")?)
             }
             TokenKind::Keyword("wstring") => {
-                self.advance();
+                self.input.advance();
                 TypeKind::WString(self.bound("a bound")?)
             }
             TokenKind::Keyword("Object") => {
-                self.advance();
+                self.input.advance();
                 TypeKind::Object
             }
             TokenKind::Keyword("any") => {
-                self.advance();
+                self.input.advance();
                 TypeKind::Any
             }
             TokenKind::Keyword("ValueBase") => {
-                self.advance();
+                self.input.advance();
                 TypeKind::ValueBase
             }
             TokenKind::Keyword("fixed") => self.fixed()?,
@@ -74,27 +76,29 @@ impl Parser<'_> {
                     start,
                     "`void` is not a type; it stands only before an operation",
                 );
-                self.report(error);
-                self.advance();
+                self.input.report(error);
+                self.input.advance();
                 TypeKind::Bad
             }
             TokenKind::Keyword(_) => match self.primitive()? {
                 Some(primitive) => TypeKind::Primitive(primitive),
-                None => return self.expected(what),
+                None => return self.input.expected(what),
             },
-            TokenKind::Ident { .. } if self.new_primitive().is_some() => {
-                let primitive = self.new_primitive();
-                self.advance();
+            TokenKind::Ident { .. } if new_primitive(&self.input).is_some() => {
+                let primitive = new_primitive(&self.input);
+                self.input.advance();
                 primitive.map_or(TypeKind::Bad, TypeKind::Primitive)
             }
-            TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope) => TypeKind::Name(self.name(what)?),
-            _ => return self.expected(what),
+            TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope) => {
+                TypeKind::Name(self.input.name(what)?)
+            }
+            _ => return self.input.expected(what),
         })
     }
 
     /// Parses a basic type; `None`, without consuming a token, if there is none.
     fn primitive(&mut self) -> Parse<Option<Primitive>> {
-        let TokenKind::Keyword(word) = *self.kind() else { return Ok(None) };
+        let TokenKind::Keyword(word) = *self.input.kind() else { return Ok(None) };
         let primitive = match word {
             "boolean" => Primitive::Boolean,
             "octet" => Primitive::Octet,
@@ -104,66 +108,41 @@ impl Parser<'_> {
             "float" => Primitive::Float,
             "double" => Primitive::Double,
             "long" => {
-                self.advance();
+                self.input.advance();
                 return Ok(Some(match () {
-                    () if self.take_keyword("long") => Primitive::LongLong,
-                    () if self.take_keyword("double") => Primitive::LongDouble,
+                    () if self.input.take_keyword("long") => Primitive::LongLong,
+                    () if self.input.take_keyword("double") => Primitive::LongDouble,
                     () => Primitive::Long,
                 }));
             }
             "unsigned" => {
-                self.advance();
+                self.input.advance();
                 return match () {
-                    () if self.take_keyword("short") => Ok(Some(Primitive::UShort)),
-                    () if self.take_keyword("long") && self.take_keyword("long") => {
+                    () if self.input.take_keyword("short") => Ok(Some(Primitive::UShort)),
+                    () if self.input.take_keyword("long") && self.input.take_keyword("long") => {
                         Ok(Some(Primitive::ULongLong))
                     }
-                    () if matches!(self.last_kind(), TokenKind::Keyword("long")) => {
+                    () if matches!(self.input.last_kind(), TokenKind::Keyword("long")) => {
                         Ok(Some(Primitive::ULong))
                     }
-                    () => self.expected("`short` or `long` after `unsigned`"),
+                    () => self.input.expected("`short` or `long` after `unsigned`"),
                 };
             }
             _ => return Ok(None),
         };
-        self.advance();
+        self.input.advance();
         Ok(Some(primitive))
     }
 
-    fn last_kind(&self) -> &TokenKind {
-        self.tokens.get(self.at.saturating_sub(1)).map_or(&TokenKind::End, |token| &token.kind)
-    }
-
-    /// Returns whether a type that starts with a keyword of IDL 4 follows.
-    pub(super) fn at_idl4_type(&self) -> bool {
-        let is_map = self.at_new_word("map") && self.kind_at(1) == &TokenKind::Punct(Punct::Less);
-        is_map || self.new_primitive().is_some()
-    }
-
-    /// Returns the integer type of IDL 4 at the current token.
-    fn new_primitive(&self) -> Option<Primitive> {
-        Some(match self.new_word()? {
-            "int8" => Primitive::Int8,
-            "uint8" => Primitive::UInt8,
-            "int16" => Primitive::Short,
-            "uint16" => Primitive::UShort,
-            "int32" => Primitive::Long,
-            "uint32" => Primitive::ULong,
-            "int64" => Primitive::LongLong,
-            "uint64" => Primitive::ULongLong,
-            _ => return None,
-        })
-    }
-
     fn sequence(&mut self) -> Parse<TypeKind> {
-        self.advance();
-        let open = self.expect_punct(Punct::Less)?;
+        self.input.advance();
+        let open = self.input.expect_punct(Punct::Less)?;
         let outer = std::mem::replace(&mut self.in_angle, true);
         let element = self.nested_element("a sequence", "the type of the elements");
         let bound = element.and_then(|element| Ok((element, self.comma_bound()?)));
         self.in_angle = outer;
         let (element, bound) = bound?;
-        self.close_angle(open, bound.is_some())?;
+        self.input.close_angle(open, bound.is_some())?;
         Ok(TypeKind::Sequence { element, bound })
     }
 
@@ -176,84 +155,77 @@ impl Parser<'_> {
     }
 
     pub(super) fn comma_bound(&mut self) -> Parse<Option<Expr>> {
-        if self.take_punct(Punct::Comma) { self.expr("a bound").map(Some) } else { Ok(None) }
-    }
-
-    pub(super) fn close_angle(&mut self, open: Span, bound: bool) -> Parse<()> {
-        if self.take_punct(Punct::Greater) {
-            return Ok(());
-        }
-        let wanted = if bound { "`>`" } else { "`,` or `>`" };
-        let message = format!("expected {wanted}, found {}", self.kind().describe());
-        let error = Diagnostic::error("syntax", self.span(), message);
-        self.unexpected(error.and(open, "to close this `<`"));
-        Err(Reported)
+        if self.input.take_punct(Punct::Comma) { self.expr("a bound").map(Some) } else { Ok(None) }
     }
 
     pub(super) fn element_type(&mut self, container: &str, what: &str) -> Parse<TypeSpec> {
-        match self.kind() {
+        match self.input.kind() {
             TokenKind::Keyword("struct" | "union" | "enum") => self.declared_inside(container),
             _ => self.simple_type(what),
         }
     }
 
     fn declared_inside<T>(&mut self, container: &str) -> Parse<T> {
-        let message = format!("{} cannot be declared inside {container} type", self.kind().describe());
-        let error = Diagnostic::error("syntax", self.span(), message);
-        self.report(error.help("declare it before and use the name"));
+        let message = format!("{} cannot be declared inside {container} type", self.input.kind().describe());
+        let error = Diagnostic::error("syntax", self.input.span(), message);
+        self.input.report(error.help("declare it before and use the name"));
         Err(Reported)
     }
 
     /// Parses `fixed<digits, scale>`, or `fixed` alone.
     fn fixed(&mut self) -> Parse<TypeKind> {
-        self.advance();
-        if !self.take_punct(Punct::Less) {
+        self.input.advance();
+        if !self.input.take_punct(Punct::Less) {
             return Ok(TypeKind::Fixed(None));
         }
         let parts = self.with_angle(true, |parser| {
             let digits = parser.expr("the number of digits")?;
-            parser.expect_punct(Punct::Comma)?;
+            parser.input.expect_punct(Punct::Comma)?;
             Ok((digits, parser.expr("the number of digits behind the point")?))
         })?;
-        self.expect_punct(Punct::Greater)?;
+        self.input.expect_punct(Punct::Greater)?;
         Ok(TypeKind::Fixed(Some(Box::new(parts))))
     }
 
     /// Parses `<n>`, if present.
     fn bound(&mut self, what: &str) -> Parse<Option<Expr>> {
-        if !self.take_punct(Punct::Less) {
+        if !self.input.take_punct(Punct::Less) {
             return Ok(None);
         }
         let bound = self.with_angle(true, |parser| parser.expr(what))?;
-        self.expect_punct(Punct::Greater)?;
+        self.input.expect_punct(Punct::Greater)?;
         Ok(Some(bound))
     }
 
     pub(super) fn declarators(&mut self) -> Parse<Vec<Declarator>> {
         let mut declarators = vec![self.declarator()?];
-        while self.take_punct(Punct::Comma) {
+        while self.input.take_punct(Punct::Comma) {
             declarators.push(self.declarator()?);
         }
         Ok(declarators)
     }
 
     fn declarator(&mut self) -> Parse<Declarator> {
-        let name = self.new_ident("a name")?;
+        let name = self.input.new_ident("a name")?;
         let mut dims = Vec::new();
-        while self.take_punct(Punct::BracketOpen) {
+        while self.input.take_punct(Punct::BracketOpen) {
             dims.push(self.with_angle(false, |parser| parser.expr("the size of the array"))?);
-            self.expect_punct(Punct::BracketClose)?;
+            self.input.expect_punct(Punct::BracketClose)?;
         }
         Ok(Declarator { name, dims })
     }
 
     fn structure(&mut self) -> Parse<TypeKind> {
-        self.advance();
-        let name = self.new_ident("the name of the struct")?;
-        let base = if self.take_punct(Punct::Colon) { Some(self.name("the base struct")?) } else { None };
-        let open = self.expect_punct(Punct::BraceOpen)?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the struct")?;
+        let base = if self.input.take_punct(Punct::Colon) {
+            Some(self.input.name("the base struct")?)
+        } else {
+            None
+        };
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
         let members = self.with_angle(false, Self::members)?;
-        self.close(open)?;
+        self.input.close(open)?;
         Ok(TypeKind::Struct { name, base, members })
     }
 
@@ -265,13 +237,13 @@ impl Parser<'_> {
                 self.pragmas()
                     .map(|pragma| Member { head: Head::default(), kind: MemberKind::Pragma(pragma) }),
             );
-            if matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+            if matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
                 return Ok(members);
             }
-            let before = self.at;
+            let before = self.input.at;
             match self.member() {
                 Ok(member) => members.push(member),
-                Err(Reported) if self.gave_up => return Err(Reported),
+                Err(Reported) if self.input.gave_up => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
@@ -286,39 +258,42 @@ impl Parser<'_> {
     }
 
     fn enumeration(&mut self) -> Parse<TypeKind> {
-        self.advance();
-        let name = self.new_ident("the name of the enum")?;
-        let open = self.expect_punct(Punct::BraceOpen)?;
+        self.input.advance();
+        let name = self.input.new_ident("the name of the enum")?;
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
         let mut enumerators = Vec::new();
-        if self.at_punct(Punct::BraceClose) {
+        if self.input.at_punct(Punct::BraceClose) {
             let message = format!("enum `{}` has no enumerators", name.text);
-            self.report(Diagnostic::error("empty", name.span, message));
+            self.input.report(Diagnostic::error("empty", name.span, message));
         } else {
             loop {
                 let head = self.head()?;
-                enumerators.push(Enumerator { head, name: self.new_ident("an enumerator")? });
-                if !self.take_punct(Punct::Comma) {
+                enumerators.push(Enumerator { head, name: self.input.new_ident("an enumerator")? });
+                if !self.input.take_punct(Punct::Comma) {
                     break;
                 }
-                if self.at_punct(Punct::BraceClose) {
-                    let error =
-                        Diagnostic::error("syntax", self.last_span(), "a comma after the last enumerator");
-                    self.report(error.help("remove it"));
+                if self.input.at_punct(Punct::BraceClose) {
+                    let error = Diagnostic::error(
+                        "syntax",
+                        self.input.last_span(),
+                        "a comma after the last enumerator",
+                    );
+                    self.input.report(error.help("remove it"));
                     break;
                 }
             }
         }
-        self.close(open)?;
+        self.input.close(open)?;
         Ok(TypeKind::Enum { name, enumerators })
     }
 
     fn union(&mut self) -> Parse<TypeKind> {
         let (name, head, discriminator) = self.switch()?;
-        let open = self.expect_punct(Punct::BraceOpen)?;
-        let errors = self.out.errors();
+        let open = self.input.expect_punct(Punct::BraceOpen)?;
+        let errors = self.input.out.errors();
         let cases = self.cases()?;
-        self.close(open)?;
-        if cases.is_empty() && self.out.errors() == errors {
+        self.input.close(open)?;
+        if cases.is_empty() && self.input.out.errors() == errors {
             self.no_members(&name);
         }
         Ok(TypeKind::Union(Box::new(Union { name, head, discriminator, cases })))
@@ -326,34 +301,34 @@ impl Parser<'_> {
 
     fn no_members(&mut self, name: &Ident) {
         let message = format!("union `{}` has no members", name.text);
-        self.report(Diagnostic::error("empty", name.span, message));
+        self.input.report(Diagnostic::error("empty", name.span, message));
     }
 
     /// Parses from `union` up to its body: the name, and the discriminator with its annotations.
     fn switch(&mut self) -> Parse<(Ident, Head, TypeSpec)> {
-        self.advance();
-        let name = self.new_ident("the name of the union")?;
-        if !self.take_keyword("switch") {
-            return self.expected("`switch`");
+        self.input.advance();
+        let name = self.input.new_ident("the name of the union")?;
+        if !self.input.take_keyword("switch") {
+            return self.input.expected("`switch`");
         }
-        self.expect_punct(Punct::ParenOpen)?;
+        self.input.expect_punct(Punct::ParenOpen)?;
         let head = self.head()?;
         let discriminator = self.type_spec("the type of the discriminator")?;
-        self.expect_punct(Punct::ParenClose)?;
+        self.input.expect_punct(Punct::ParenClose)?;
         Ok((name, head, discriminator))
     }
 
     /// Parses cases up to the `}`, which is not consumed. A malformed case is reported and left out.
     fn cases(&mut self) -> Parse<Vec<Case>> {
         let mut cases = Vec::new();
-        while !matches!(self.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            let before = self.at;
+        while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+            let before = self.input.at;
             let outer = std::mem::replace(&mut self.in_angle, false);
             let case = self.case();
             self.in_angle = outer;
             match case {
                 Ok(case) => cases.push(case),
-                Err(Reported) if self.gave_up => return Err(Reported),
+                Err(Reported) if self.input.gave_up => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
@@ -373,19 +348,19 @@ impl Parser<'_> {
         let before = self.head()?;
         let mut labels = Vec::new();
         loop {
-            let start = self.span();
-            if self.take_keyword("case") {
+            let start = self.input.span();
+            if self.input.take_keyword("case") {
                 let value = self.expr("the value of the label")?;
-                labels.push((Some(value), start.to(self.last_span())));
-            } else if self.take_keyword("default") {
+                labels.push((Some(value), start.to(self.input.last_span())));
+            } else if self.input.take_keyword("default") {
                 labels.push((None, start));
             } else {
                 break;
             }
-            self.expect_punct(Punct::Colon)?;
+            self.input.expect_punct(Punct::Colon)?;
         }
         if labels.is_empty() {
-            return self.expected("`case` or `default`");
+            return self.input.expected("`case` or `default`");
         }
         let mut head = self.head()?;
         head.docs.lines.splice(0..0, before.docs.lines);
@@ -396,12 +371,33 @@ impl Parser<'_> {
     /// Parses the name after the type, and the end of the member.
     fn member_of_case(&mut self) -> Parse<Declarator> {
         let declarator = self.declarator()?;
-        if self.at_punct(Punct::Comma) {
-            let error = Diagnostic::error("syntax", self.span(), "a case of a union has one member");
-            self.report(error.help("give each member labels of its own"));
+        if self.input.at_punct(Punct::Comma) {
+            let error = Diagnostic::error("syntax", self.input.span(), "a case of a union has one member");
+            self.input.report(error.help("give each member labels of its own"));
             return Err(Reported);
         }
         self.semicolon("this member")?;
         Ok(declarator)
     }
+}
+
+/// Returns whether a type that starts with a keyword of IDL 4 follows.
+pub(super) fn at_idl4_type(input: &Input<'_>) -> bool {
+    let is_map = input.at_new_word("map") && input.kind_at(1) == &TokenKind::Punct(Punct::Less);
+    is_map || new_primitive(input).is_some()
+}
+
+/// Returns the integer type of IDL 4 at the current token.
+fn new_primitive(input: &Input<'_>) -> Option<Primitive> {
+    Some(match input.new_word()? {
+        "int8" => Primitive::Int8,
+        "uint8" => Primitive::UInt8,
+        "int16" => Primitive::Short,
+        "uint16" => Primitive::UShort,
+        "int32" => Primitive::Long,
+        "uint32" => Primitive::ULong,
+        "int64" => Primitive::LongLong,
+        "uint64" => Primitive::ULongLong,
+        _ => return None,
+    })
 }

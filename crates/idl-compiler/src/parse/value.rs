@@ -1,5 +1,6 @@
 //! Value types: their bodies, forward declarations and boxes.
 
+use super::input::Input;
 use super::item::Place;
 use super::{Parse, Parser, Reported};
 use crate::ast::{Factory, Head, Ident, Item, ItemKind, Param, State, Value};
@@ -9,52 +10,48 @@ use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Returns whether a value type starts here: `valuetype`, or `abstract` or `custom` before it.
-    pub(super) fn at_value(&self) -> bool {
-        self.at_keyword("valuetype")
-            || matches!(self.kind(), TokenKind::Keyword("abstract" | "custom"))
-                && matches!(self.kind_at(1), TokenKind::Keyword("valuetype"))
-    }
-
     /// Parses a value type, its forward declaration, or a value box, starting at its modifier. The keyword
     /// after that, `valuetype` or `eventtype`, is consumed without a check.
     pub(super) fn value(&mut self, mut head: Head, is_event: bool) -> Parse<Item> {
-        let modifier_span = self.span();
-        let modifier = match self.kind() {
+        let modifier_span = self.input.span();
+        let modifier = match self.input.kind() {
             TokenKind::Keyword("abstract") => ValueModifier::Abstract,
             TokenKind::Keyword("custom") => ValueModifier::Custom,
             _ => ValueModifier::Plain,
         };
         let modifier_span = (modifier != ValueModifier::Plain).then_some(modifier_span);
         if modifier_span.is_some() {
-            self.advance();
+            self.input.advance();
         }
-        self.advance();
+        self.input.advance();
         if is_event {
             self.components.extend(["EventBase", "EventConsumerBase"]);
         }
         let what = if is_event { "event type" } else { "value type" };
-        let name = self.new_ident(&format!("the name of the {what}"))?;
-        if self.take_punct(Punct::Semicolon) {
+        let name = self.input.new_ident(&format!("the name of the {what}"))?;
+        if self.input.take_punct(Punct::Semicolon) {
             let is_abstract = modifier == ValueModifier::Abstract;
             return Ok(Item { head, kind: ItemKind::ValueForward { is_abstract, is_event, name } });
         }
-        let inherits = matches!(self.kind(), TokenKind::Punct(Punct::Colon | Punct::BraceOpen))
-            || self.at_keyword("supports");
+        let inherits = matches!(self.input.kind(), TokenKind::Punct(Punct::Colon | Punct::BraceOpen))
+            || self.input.at_keyword("supports");
         if !inherits && !is_event {
             return self.value_box(head, name, modifier_span);
         }
         let mut truncatable = None;
-        let bases = if self.take_punct(Punct::Colon) {
-            truncatable = self.take_keyword("truncatable").then(|| self.last_span());
+        let bases = if self.input.take_punct(Punct::Colon) {
+            truncatable = self.input.take_keyword("truncatable").then(|| self.input.last_span());
             self.value_bases()?
         } else {
             Vec::new()
         };
-        let supports =
-            if self.take_keyword("supports") { self.names("a supported interface")? } else { Vec::new() };
-        if !self.at_punct(Punct::BraceOpen) {
-            return self.expected(match (bases.is_empty(), supports.is_empty()) {
+        let supports = if self.input.take_keyword("supports") {
+            self.input.names("a supported interface")?
+        } else {
+            Vec::new()
+        };
+        if !self.input.at_punct(Punct::BraceOpen) {
+            return self.input.expected(match (bases.is_empty(), supports.is_empty()) {
                 (true, true) => "`:`, `supports`, `{` or `;`",
                 (false, true) => "`,`, `supports` or `{`",
                 (_, false) => "`,` or `{`",
@@ -67,20 +64,20 @@ impl Parser<'_> {
 
     /// Parses the bases of a value type. `truncatable` is only allowed before all of them.
     fn value_bases(&mut self) -> Parse<Vec<crate::ast::Name>> {
-        let mut bases = vec![self.name("a base value type")?];
-        while self.take_punct(Punct::Comma) {
-            if self.take_keyword("truncatable") {
-                let span = self.last_span();
+        let mut bases = vec![self.input.name("a base value type")?];
+        while self.input.take_punct(Punct::Comma) {
+            if self.input.take_keyword("truncatable") {
+                let span = self.input.last_span();
                 let error = Diagnostic::error(
                     "truncatable",
                     span,
                     "`truncatable` before a base that is not the first",
                 );
-                self.report(error.note(
+                self.input.report(error.note(
                     "only the base with state can be what is left of a value, and that is the first one",
                 ));
             }
-            bases.push(self.name("a base value type")?);
+            bases.push(self.input.name("a base value type")?);
         }
         Ok(bases)
     }
@@ -90,15 +87,15 @@ impl Parser<'_> {
         let ty = self.type_spec("`:`, `supports`, `{`, `;` or the type in a value box")?;
         if let Some(span) = modifier {
             let message = format!("value box `{}` cannot be abstract or custom", name.text);
-            self.report(Diagnostic::error("syntax", span, message).help("remove the word"));
+            self.input.report(Diagnostic::error("syntax", span, message).help("remove the word"));
         }
-        if self.at_punct(Punct::BracketOpen) {
+        if self.input.at_punct(Punct::BracketOpen) {
             let error = Diagnostic::error(
                 "anonymous-type",
-                self.span(),
+                self.input.span(),
                 "a value box cannot be declared as an array",
             );
-            self.report(error.help("name the array type with a typedef and use the name"));
+            self.input.report(error.help("name the array type with a typedef and use the name"));
             return Err(Reported);
         }
         self.semicolon("this value box")?;
@@ -108,38 +105,31 @@ impl Parser<'_> {
     /// Parses an element that is allowed in a value type in addition to those of an interface; `None`,
     /// without consuming a token, for anything else.
     pub(super) fn value_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
-        Ok(match self.kind() {
+        Ok(match self.input.kind() {
             TokenKind::Keyword("public" | "private") => {
                 Some((ItemKind::State(self.state()?), "this state member"))
             }
-            _ if self.at_factory() => Some((ItemKind::Factory(self.factory()?), "this factory")),
+            _ if at_factory(&self.input) => Some((ItemKind::Factory(self.factory()?), "this factory")),
             _ => None,
         })
     }
 
-    /// Returns whether a factory starts here. `factory` is a keyword only here, and even here it can be a
-    /// scope: `factory::T`.
-    pub(super) fn at_factory(&self) -> bool {
-        matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == "factory")
-            && *self.kind_at(1) != TokenKind::Punct(Punct::Scope)
-    }
-
     fn state(&mut self) -> Parse<State> {
-        let (visibility, word) = match self.at_keyword("public") {
+        let (visibility, word) = match self.input.at_keyword("public") {
             true => (Visibility::Public, "public"),
             false => (Visibility::Private, "private"),
         };
-        let start = self.span();
-        self.advance();
-        let is_void = self.at_keyword("void");
+        let start = self.input.span();
+        self.input.advance();
+        let is_void = self.input.at_keyword("void");
         let ty = if is_void { None } else { Some(self.type_spec("the type of the state member")?) };
-        let is_operation = *self.kind_at(1) == TokenKind::Punct(Punct::ParenOpen);
+        let is_operation = *self.input.kind_at(1) == TokenKind::Punct(Punct::ParenOpen);
         match ty {
             Some(ty) if !is_operation => Ok(State { visibility, ty, declarators: self.declarators()? }),
             _ => {
                 let error = Diagnostic::error("syntax", start, format!("`{word}` before an operation"));
                 let error = error.note("only state has a visibility; operations are all public");
-                self.report(error.help("remove the word"));
+                self.input.report(error.help("remove the word"));
                 Err(Reported)
             }
         }
@@ -147,32 +137,46 @@ impl Parser<'_> {
 
     /// Parses a factory or finder, starting at its keyword.
     pub(super) fn factory(&mut self) -> Parse<Factory> {
-        self.advance();
-        let word = match self.tokens.get(self.at.saturating_sub(1)).map(|token| &token.kind) {
+        self.input.advance();
+        let word = match self.input.tokens.get(self.input.at.saturating_sub(1)).map(|token| &token.kind) {
             Some(TokenKind::Ident { text, .. }) if text == "finder" => "finder",
             _ => "factory",
         };
-        let name = self.new_ident(&format!("the name of the {word}"))?;
-        self.expect_punct(Punct::ParenOpen)?;
+        let name = self.input.new_ident(&format!("the name of the {word}"))?;
+        self.input.expect_punct(Punct::ParenOpen)?;
         let mut params: Vec<Param> = Vec::new();
-        if !self.at_punct(Punct::ParenClose) {
+        if !self.input.at_punct(Punct::ParenClose) {
             loop {
                 params.push(self.param()?);
-                if !self.take_punct(Punct::Comma) {
+                if !self.input.take_punct(Punct::Comma) {
                     break;
                 }
             }
         }
-        if !self.take_punct(Punct::ParenClose) {
-            return self.expected("`,` or `)` after a parameter");
+        if !self.input.take_punct(Punct::ParenClose) {
+            return self.input.expected("`,` or `)` after a parameter");
         }
         for param in params.iter().filter(|param| param.direction != Direction::In) {
             let message = format!("parameter `{}` of a {word} is not `in`", param.name.text);
             let error = Diagnostic::error("syntax", param.direction_span, message);
             let does = if word == "finder" { "what it finds" } else { "the value that it makes" };
-            self.report(error.note(format!("a {word} gives back {does}, and nothing else")));
+            self.input.report(error.note(format!("a {word} gives back {does}, and nothing else")));
         }
-        let raises = if self.at_keyword("raises") { Some(self.raises()?) } else { None };
+        let raises = if self.input.at_keyword("raises") { Some(self.raises()?) } else { None };
         Ok(Factory { name, params, raises })
     }
+}
+
+/// Returns whether a value type starts here: `valuetype`, or `abstract` or `custom` before it.
+pub(super) fn at_value(input: &Input<'_>) -> bool {
+    input.at_keyword("valuetype")
+        || matches!(input.kind(), TokenKind::Keyword("abstract" | "custom"))
+            && matches!(input.kind_at(1), TokenKind::Keyword("valuetype"))
+}
+
+/// Returns whether a factory starts here. `factory` is a keyword only here, and even here it can be a
+/// scope: `factory::T`.
+pub(super) fn at_factory(input: &Input<'_>) -> bool {
+    matches!(input.kind(), TokenKind::Ident { text, escaped: false } if text == "factory")
+        && *input.kind_at(1) != TokenKind::Punct(Punct::Scope)
 }

@@ -1,0 +1,369 @@
+//! The tokens of a text at the current position, and the errors about them.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::{Parse, Reported};
+use crate::ast::{Ident, Name, StringArg};
+use crate::diagnostic::{Collector, Diagnostic, Severity};
+use crate::lex::clean_comment;
+use crate::model::Docs;
+use crate::source::Span;
+use crate::suggest::closest;
+use crate::token::{KEYWORDS, Punct, Token, TokenKind, keyword};
+
+/// Keywords that start a definition or a part of one, and so end the preceding declaration.
+pub(super) const STARTERS: &[&str] = &[
+    "module",
+    "interface",
+    "struct",
+    "union",
+    "enum",
+    "typedef",
+    "const",
+    "exception",
+    "valuetype",
+    "abstract",
+    "custom",
+    "public",
+    "private",
+    "local",
+    "native",
+    "oneway",
+    "readonly",
+    "attribute",
+    "void",
+    "case",
+    "default",
+];
+
+/// Minimum length of an identifier to be considered a misspelt keyword when the error occurs after it.
+const MIN_MISSPELT: usize = 4;
+
+/// The tokens, and the position in them.
+pub(super) struct Input<'o> {
+    /// Never empty. Ends with [`TokenKind::End`], which is never consumed.
+    pub(super) tokens: Vec<Token>,
+    pub(super) at: usize,
+    /// Keywords of newer language versions that this text uses as names (`port`, `map`). After the
+    /// declaration they are only names.
+    pub(super) declared: HashSet<String>,
+    strict_names: bool,
+    /// The text nests too deep. One error was reported, and no further ones are.
+    pub(super) gave_up: bool,
+    /// As in [`Parsed`](super::Parsed).
+    pub(super) named_components: BTreeSet<String>,
+    pub(super) out: &'o mut Collector,
+}
+
+impl<'o> Input<'o> {
+    pub(super) fn new(tokens: Vec<Token>, strict_names: bool, out: &'o mut Collector) -> Self {
+        let (declared, named_components) = (HashSet::new(), BTreeSet::new());
+        Input { tokens, at: 0, declared, strict_names, gave_up: false, named_components, out }
+    }
+}
+
+impl Input<'_> {
+    pub(super) fn kind(&self) -> &TokenKind {
+        self.kind_at(0)
+    }
+
+    pub(super) fn kind_at(&self, ahead: usize) -> &TokenKind {
+        self.tokens.get(self.at + ahead).map_or(&TokenKind::End, |token| &token.kind)
+    }
+
+    pub(super) fn span(&self) -> Span {
+        self.token_span(self.at)
+    }
+
+    /// Returns the span of the last consumed token.
+    pub(super) fn last_span(&self) -> Span {
+        self.token_span(self.at.saturating_sub(1))
+    }
+
+    fn token_span(&self, at: usize) -> Span {
+        self.tokens.get(at).or(self.tokens.last()).map_or(Span::START, |token| token.span)
+    }
+
+    pub(super) fn advance(&mut self) {
+        if *self.kind() != TokenKind::End {
+            self.at += 1;
+        }
+    }
+
+    pub(super) fn at_punct(&self, punct: Punct) -> bool {
+        *self.kind() == TokenKind::Punct(punct)
+    }
+
+    pub(super) fn take_punct(&mut self, punct: Punct) -> bool {
+        let found = self.at_punct(punct);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub(super) fn at_keyword(&self, word: &str) -> bool {
+        matches!(self.kind(), TokenKind::Keyword(keyword) if *keyword == word)
+    }
+
+    pub(super) fn take_keyword(&mut self, word: &str) -> bool {
+        let found = self.at_keyword(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Returns whether the current token is this keyword of a newer language version, unless the text uses it
+    /// as a name.
+    pub(super) fn at_new_word(&self, word: &str) -> bool {
+        self.new_word().is_some_and(|found| found == word)
+    }
+
+    pub(super) fn new_word(&self) -> Option<&str> {
+        match self.kind() {
+            TokenKind::Ident { text, escaped: false } if !self.declared.contains(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Reports that the current token is not the expected one.
+    pub(super) fn expected<T>(&mut self, wanted: &str) -> Parse<T> {
+        let message = format!("expected {wanted}, found {}", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        let words: Vec<&str> = wanted.split('`').skip(1).step_by(2).collect();
+        self.unexpected(self.suggesting(error, &words));
+        Err(Reported)
+    }
+
+    /// Adds a suggestion to the error: one of these keywords if it resembles the current token, or any
+    /// keyword that resembles one of the preceding words.
+    pub(super) fn suggesting(&self, error: Diagnostic, words: &[&str]) -> Diagnostic {
+        let near = match self.kind() {
+            // A single letter would resemble every punctuation mark.
+            TokenKind::Ident { text, escaped: false } if text.len() > 1 => {
+                let words = words.iter().filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
+                closest(text, words.copied())
+            }
+            _ => None,
+        };
+        match near {
+            Some(word) => error.help(format!("did you mean `{word}`?")),
+            None => self.blaming_word_before(error),
+        }
+    }
+
+    /// Adds the location of a misspelt keyword before the current token, if there is one (`sruct S {`,
+    /// `unsinged long x`).
+    fn blaming_word_before(&self, error: Diagnostic) -> Diagnostic {
+        for back in 1..=2 {
+            let at = self.at.checked_sub(back).and_then(|at| self.tokens.get(at));
+            let Some(Token { kind: TokenKind::Ident { text, escaped: false }, span, .. }) = at else { break };
+            // Short words resemble too many others.
+            let is_long = text.len() >= MIN_MISSPELT && !self.declared.contains(text);
+            if let Some(word) = closest(text, KEYWORDS.iter().copied()).filter(|_| is_long) {
+                return error.and(*span, format!("did you mean `{word}`?"));
+            }
+        }
+        error
+    }
+
+    pub(super) fn report(&mut self, error: Diagnostic) {
+        if !self.gave_up {
+            self.out.push(error);
+        }
+    }
+
+    /// Reports that the current token does not fit here, unless an error directly before it was already
+    /// reported. An unexpected end of the text is reported once, however many scopes are open.
+    pub(super) fn unexpected(&mut self, error: Diagnostic) {
+        let known = *self.kind() == TokenKind::BadLiteral
+            || self.tokens.get(self.at).is_some_and(|token| token.after_stray);
+        if !known {
+            self.report(error);
+        }
+        self.gave_up |= *self.kind() == TokenKind::End;
+    }
+
+    pub(super) fn expect_punct(&mut self, punct: Punct) -> Parse<Span> {
+        if self.take_punct(punct) {
+            Ok(self.last_span())
+        } else {
+            self.expected(&format!("`{}`", punct.text()))
+        }
+    }
+
+    pub(super) fn at_starter(&self) -> bool {
+        matches!(self.kind(), TokenKind::Keyword(word) if STARTERS.contains(word))
+    }
+
+    /// Parses an identifier that is being declared. It should not differ from a keyword in case only; uses
+    /// need not be escaped.
+    pub(super) fn new_ident(&mut self, what: &str) -> Parse<Ident> {
+        let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
+        let ident = self.ident(what)?;
+        // `factory` is a keyword of the OMG text; this parser treats it as one only where a factory can be
+        // declared.
+        let factory = || ident.text.eq_ignore_ascii_case("factory").then_some("factory");
+        if let (false, Some(keyword)) = (escaped, keyword(&ident.text).or_else(factory)) {
+            let text = &ident.text;
+            let message = format!("`{text}` collides with the keyword `{keyword}`");
+            let mut found = Diagnostic::error("keyword-collision", ident.span, message);
+            if !self.strict_names {
+                found.severity = Severity::Warning;
+            }
+            let found = found.note("a name must differ from every keyword in more than case");
+            self.report(
+                found.help(format!("choose another name, or escape it: `_{text}` is named `{text}`")),
+            );
+        }
+        self.declared.insert(ident.text.clone());
+        Ok(ident)
+    }
+
+    pub(super) fn ident(&mut self, what: &str) -> Parse<Ident> {
+        match self.kind() {
+            TokenKind::Ident { text, .. } => {
+                let ident = Ident { text: text.clone(), span: self.span() };
+                self.advance();
+                Ok(ident)
+            }
+            TokenKind::Keyword(word) => {
+                let message = format!("expected {what}, found the keyword `{word}`");
+                let error = Diagnostic::error("syntax", self.span(), message);
+                let help = format!("a leading underscore makes it a name: `_{word}` is named `{word}`");
+                let blaming = self.blaming_word_before(error.clone());
+                self.report(if blaming == error { error.help(help) } else { blaming });
+                Err(Reported)
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    /// Parses a scoped name: `A::B` or `::A`.
+    pub(super) fn name(&mut self, what: &str) -> Parse<Name> {
+        let start = self.span();
+        let absolute = self.take_punct(Punct::Scope);
+        let mut parts = vec![self.ident(what)?];
+        while self.take_punct(Punct::Scope) {
+            parts.push(self.ident("a name after `::`")?);
+        }
+        if let [first, second, ..] = parts.as_slice()
+            && first.text == "Components"
+        {
+            self.named_components.insert(second.text.clone());
+        }
+        Ok(Name { absolute, parts, span: start.to(self.last_span()) })
+    }
+
+    /// Parses a list of names, `A, B::C`, in parentheses or after a colon.
+    pub(super) fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
+        let mut names = vec![self.name(what)?];
+        while self.take_punct(Punct::Comma) {
+            names.push(self.name(what)?);
+        }
+        Ok(names)
+    }
+
+    /// Returns the number of unclosed `{` since a token.
+    pub(super) fn open_braces(&self, start: usize) -> usize {
+        let since = self.tokens.get(start..self.at).unwrap_or_default();
+        since.iter().fold(0, |open: usize, token| match token.kind {
+            TokenKind::Punct(Punct::BraceOpen) => open + 1,
+            TokenKind::Punct(Punct::BraceClose) => open.saturating_sub(1),
+            _ => open,
+        })
+    }
+
+    /// Returns the lines of `//!` comments before the current token.
+    pub(super) fn inner_docs(&self) -> Vec<String> {
+        let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
+        comments.map_or(Vec::new(), |comments| {
+            comments.inner.iter().flat_map(|text| clean_comment(text)).collect()
+        })
+    }
+
+    /// Returns the documentation before the current token.
+    pub(super) fn docs(&self) -> Docs {
+        let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
+        let lines = comments
+            .map_or(Vec::new(), |comments| comments.outer.iter().flat_map(|text| clean_doc(text)).collect());
+        Docs { lines }
+    }
+
+    /// Consumes a word that is a keyword only here.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// Parses `name` or `M::name`. A `::` after a blank belongs to the next type: `@optional ::M::T member`.
+    pub(super) fn annotation_name(&mut self) -> Parse<String> {
+        let mut name = if self.take_punct(Punct::Scope) { "::".to_owned() } else { String::new() };
+        name.push_str(&self.ident("the name of an annotation")?.text);
+        while self.at_punct(Punct::Scope) && self.tokens.get(self.at).is_some_and(|scope| scope.joined) {
+            self.advance();
+            name.push_str("::");
+            name.push_str(&self.ident("a name after `::`")?.text);
+        }
+        Ok(name)
+    }
+
+    pub(super) fn arg_name(&mut self) -> Parse<crate::ast::Ident> {
+        let span = self.span();
+        let name = match *self.kind() {
+            TokenKind::Keyword(word) => {
+                self.advance();
+                crate::ast::Ident { text: word.to_owned(), span }
+            }
+            _ => self.ident("the name of an argument")?,
+        };
+        self.advance();
+        Ok(name)
+    }
+
+    /// Parses the `}` for a `{`.
+    pub(super) fn close(&mut self, open: Span) -> Parse<()> {
+        if self.take_punct(Punct::BraceClose) {
+            return Ok(());
+        }
+        let message = format!("expected `}}`, found {}", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.unexpected(error.and(open, "to close this `{`"));
+        Err(Reported)
+    }
+
+    pub(super) fn string_arg(&mut self, what: &str) -> Parse<StringArg> {
+        match self.kind() {
+            TokenKind::Text { text, .. } => {
+                let arg = StringArg { text: text.clone(), span: self.span() };
+                self.advance();
+                Ok(arg)
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    pub(super) fn last_kind(&self) -> &TokenKind {
+        self.tokens.get(self.at.saturating_sub(1)).map_or(&TokenKind::End, |token| &token.kind)
+    }
+
+    pub(super) fn close_angle(&mut self, open: Span, bound: bool) -> Parse<()> {
+        if self.take_punct(Punct::Greater) {
+            return Ok(());
+        }
+        let wanted = if bound { "`>`" } else { "`,` or `>`" };
+        let message = format!("expected {wanted}, found {}", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.unexpected(error.and(open, "to close this `<`"));
+        Err(Reported)
+    }
+}
+
+/// Returns the lines of one comment. An empty `///` line stays, because it separates paragraphs.
+fn clean_doc(text: &str) -> Vec<String> {
+    if text.trim().is_empty() { vec![String::new()] } else { clean_comment(text) }
+}
