@@ -15,18 +15,17 @@
 //! [`crate::Compiler::strict_names`] restores both. It restores a third rule as well, about names that differ
 //! only in case from keywords, which the parser checks.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
-use crate::diagnostic::{Collector, Diagnostic};
+use crate::diagnostic::Collector;
 use crate::model::{
     Annotations, Const, Construct, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type,
     TypeId, Typedef, Union,
 };
 use crate::parse::Parsed;
-use crate::source::{Sources, Span};
+use crate::source::Sources;
 use crate::work;
 
 mod acted;
@@ -52,17 +51,16 @@ mod port;
 mod real;
 mod repository_id;
 mod scope;
+mod symbols;
 mod template;
 mod types;
 mod union;
 mod value;
 
-use component::Implied;
 use known::Place;
-use lineage::Lineage;
 use repository_id::{EarlyPrefixes, IdState};
-use scope::{Entity, Scope, ScopeId};
-use template::Templates;
+use scope::{Entity, ScopeId};
+use symbols::{Progress, State, Symbols};
 
 /// Conditions of the resolution.
 pub(crate) struct Conditions {
@@ -83,92 +81,36 @@ pub(crate) fn resolve(
     out: &mut Collector,
 ) -> Model {
     let model = Model::new(sources, parsed.docs);
-    let (states, scopes) = (Vec::new(), vec![Scope::file()]);
     let later = lookup::declarations(&parsed.items);
     let mut resolver = Resolver {
-        model,
-        states,
-        scopes,
-        conditions,
-        later,
-        early_prefixes: EarlyPrefixes::default(),
+        symbols: Symbols::new(model, conditions, later, out),
         told: HashSet::new(),
-        lineages: RefCell::default(),
         annotation_types: HashMap::new(),
         annotation_places: Vec::new(),
         recursion_possible: false,
-        implied: Implied::default(),
-        assumed: Vec::new(),
-        templates: Templates::default(),
-        context: None,
-        out,
     };
     resolver.items(parsed.items, ScopeId::FILE);
     resolver.finish();
-    resolver.note_assumed();
-    resolver.model
+    resolver.symbols.note_assumed();
+    resolver.symbols.model
 }
 
 struct Resolver<'o> {
-    model: Model,
-    /// One entry for each definition of the model.
-    states: Vec<State>,
-    scopes: Vec<Scope>,
-    conditions: Conditions,
-    /// Undeclared names that a missing file may declare.
-    assumed: Vec<String>,
-    /// Locations where names of the whole text are declared.
-    later: HashMap<String, Span>,
-    /// `typeprefix` of scopes that did not exist yet.
-    early_prefixes: EarlyPrefixes,
+    symbols: Symbols<'o>,
     /// Annotations for which the changed encoding was already reported.
     told: HashSet<&'static str>,
-    /// The inherited scopes of each scope, cached for the current definition.
-    lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
     /// Declared annotations, by scope and lower-case name.
     annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
     /// The keys of `annotation_types`, in the order of their declarations.
     annotation_places: Vec<(ScopeId, String)>,
     /// Some sequence has elements of a type that was incomplete at that point.
     recursion_possible: bool,
-    /// Definitions that the component model adds.
-    implied: Implied,
-    templates: Templates,
-    /// The instance of a template module whose body is being resolved, or the definition that is checked at
-    /// the end.
-    context: Option<DefId>,
-    out: &'o mut Collector,
-}
-
-/// Resolver state of a definition that is not part of the model.
-struct State {
-    progress: Progress,
-    /// Nesting depth of the definition: members of members, typedefs of typedefs, bases of bases.
-    depth: usize,
-    scope: Option<ScopeId>,
-    id: IdState,
-    /// Definitions directly inside, including those that are only declared or whose name was taken.
-    inside: Vec<DefId>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    /// Declared forward at this location, not yet defined.
-    Forward(Span),
-    /// Its body is being resolved.
-    Open,
-    Complete,
 }
 
 impl Resolver<'_> {
-    fn report(&mut self, diagnostic: Diagnostic) {
-        if let Some(diagnostic) = self.in_instance(diagnostic) {
-            self.out.push(diagnostic);
-        }
-    }
-
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
-        let is_module = self.scope(scope).owner.is_none_or(|owner| self.is_module(owner));
+        let is_module =
+            self.symbols.scope(scope).owner.is_none_or(|owner| is_module(&self.symbols.model, owner));
         for Item { head, kind } in items {
             match kind {
                 // Modules are handled here because they nest, and the stack frame of the other definitions is
@@ -179,7 +121,7 @@ impl Resolver<'_> {
                 kind => self.item(Item { head, kind }, scope),
             }
             if is_module {
-                self.lineages.get_mut().clear();
+                self.symbols.lineages.get_mut().clear();
             }
         }
     }
@@ -214,7 +156,7 @@ impl Resolver<'_> {
             ItemKind::ForwardStruct(name) => self.forward(&name, DefKind::Struct(Struct::default()), scope),
             ItemKind::ForwardUnion(name) => {
                 // Until the union is defined, the discriminator is a placeholder that is never read.
-                let discriminator = self.intern(Type::Object);
+                let discriminator = self.symbols.intern(Type::Object);
                 let (cases, nested) = (Vec::new(), Vec::new());
                 let union = Union {
                     discriminator,
@@ -234,13 +176,15 @@ impl Resolver<'_> {
             ItemKind::Exception { name, members } => self.exception(head, &name, members, scope),
             ItemKind::Operation(operation) => self.operation(head, operation, scope),
             ItemKind::Attribute(attribute) => self.attribute(head, attribute, scope),
-            ItemKind::TypeId { name, id } => self.type_id(&name, &id, scope),
-            ItemKind::TypePrefix { name, prefix } => self.type_prefix(&name, &prefix, scope),
-            ItemKind::Pragma(pragma) => self.pragma(&pragma, scope),
+            ItemKind::TypeId { name, id } => repository_id::type_id(&mut self.symbols, &name, &id, scope),
+            ItemKind::TypePrefix { name, prefix } => {
+                repository_id::type_prefix(&mut self.symbols, &name, &prefix, scope)
+            }
+            ItemKind::Pragma(pragma) => repository_id::pragma(&mut self.symbols, &pragma, scope),
             ItemKind::Native(name) => {
                 let id = self.new_def(&head, &name, DefKind::Native, scope);
-                if self.declare(scope, &name, Entity::Def(id), "native type") {
-                    self.add_child(id, scope);
+                if self.symbols.declare(scope, &name, Entity::Def(id), "native type") {
+                    self.symbols.add_child(id, scope);
                 }
             }
             ItemKind::Value(value) => self.value(head, *value, scope),
@@ -253,7 +197,7 @@ impl Resolver<'_> {
             ItemKind::Bitset(bitset) => self.bitset(head, bitset, scope),
             ItemKind::Bitmask(bitmask) => self.bitmask(head, bitmask, scope),
             ItemKind::AnnotationDef(def) => self.annotation_def(&head, def, scope),
-            ItemKind::Import(import) => self.import(import),
+            ItemKind::Import(import) => import::import(&mut self.symbols, import),
             ItemKind::Component(component) => self.component(head, component, scope),
             ItemKind::ForwardComponent(name) => {
                 let body = Interface { construct: Construct::Component, ..Interface::default() };
@@ -264,7 +208,7 @@ impl Resolver<'_> {
             ItemKind::Template(template) => self.template(head, template, scope),
             ItemKind::Instance(instance) => self.instance(head, *instance, scope),
             ItemKind::PortType { name, items } => self.port_type(&name, items, scope),
-            ItemKind::ForwardPortType(name) => self.forward_port_type(&name, scope),
+            ItemKind::ForwardPortType(name) => port::forward_port_type(&mut self.symbols, &name, scope),
             // The parser creates these only in components, port types, connectors and homes, which handle
             // them.
             ItemKind::Port(_) | ItemKind::Finder(_) => {}
@@ -272,8 +216,10 @@ impl Resolver<'_> {
     }
 
     fn module(&mut self, head: Head, name: &Ident, items: Vec<Item>, scope: ScopeId) {
-        let open = match self.declared(scope, &name.text) {
-            Some(Entity::Def(def)) if self.is_module(def) && self.model.def(def).name == name.text => {
+        let open = match self.symbols.declared(scope, &name.text) {
+            Some(Entity::Def(def))
+                if is_module(&self.symbols.model, def) && self.symbols.model.def(def).name == name.text =>
+            {
                 Some(def)
             }
             _ => None,
@@ -285,91 +231,87 @@ impl Resolver<'_> {
             }
             None => {
                 let id = self.new_def(&head, name, DefKind::Module(Module::default()), scope);
-                if !self.declare(scope, name, Entity::Def(id), "module") {
+                if !self.symbols.declare(scope, name, Entity::Def(id), "module") {
                     return self.poison_body(id, items, scope);
                 }
-                self.add_child(id, scope);
-                self.open_scope(id, scope);
+                self.symbols.add_child(id, scope);
+                self.symbols.open_scope(id, scope);
                 id
             }
         };
-        let Some(inner) = self.states[id.index()].scope else { return };
+        let Some(inner) = self.symbols.states[id.index()].scope else { return };
         // Names in an instance of a template module are looked up in the scope of the template. A further
         // opening uses its own enclosing scope.
-        let parent = self.scope_mut(inner).parent.replace(scope);
+        let parent = self.symbols.scope_mut(inner).parent.replace(scope);
         self.items(items, inner);
-        self.scope_mut(inner).parent = parent;
-        self.states[id.index()].progress = Progress::Complete;
-    }
-
-    fn is_module(&self, def: DefId) -> bool {
-        matches!(self.model.def(def).kind, DefKind::Module(_))
+        self.symbols.scope_mut(inner).parent = parent;
+        self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
     /// Handles a further opening of a module.
     fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
         let annotations = self.annotations(head, scope, Place::Module);
-        if let Some(def) = self.model.defs.get_mut(id.index()) {
+        if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
             if !def.docs.is_empty() && !head.docs.is_empty() {
                 def.docs.lines.push(String::new());
             }
             def.docs.lines.extend(head.docs.lines.iter().cloned());
             def.annotations.0.extend(annotations.0);
         }
-        self.reenter_prefix(id, name, scope);
+        repository_id::reenter_prefix(&mut self.symbols, id, name, scope);
     }
 
     /// Resolves the body of a scope whose name could not be declared, to report the errors inside.
     fn poison_body(&mut self, id: DefId, items: Vec<Item>, scope: ScopeId) {
-        let inner = self.open_scope(id, scope);
+        let inner = self.symbols.open_scope(id, scope);
         self.items(items, inner);
     }
 
     /// Handles a forward declaration. It may be repeated, before and after the definition.
     fn forward(&mut self, name: &Ident, kind: DefKind, scope: ScopeId) {
-        if let Some(Entity::Def(id)) = self.declared(scope, &name.text) {
-            let def = self.model.def(id);
+        if let Some(Entity::Def(id)) = self.symbols.declared(scope, &name.text) {
+            let def = self.symbols.model.def(id);
             if std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text {
-                self.check_same_flavour(id, name, &kind);
-                return self.check_forward_prefix(id, name, scope);
+                flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
+                return repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
             }
         }
         let what = kind.what();
         let id = self.new_def(&Head::default(), name, kind, scope);
-        if self.declare(scope, name, Entity::Def(id), what) {
-            self.states[id.index()].progress = Progress::Forward(name.span);
+        if self.symbols.declare(scope, name, Entity::Def(id), what) {
+            self.symbols.states[id.index()].progress = Progress::Forward(name.span);
         }
     }
 
     /// Starts the body of a struct, union or interface: a new definition, or the one declared forward. `None`
     /// if the name is taken.
     fn begin(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
-        if let Some(Entity::Def(id)) = self.declared(scope, &name.text) {
-            let def = self.model.def(id);
+        if let Some(Entity::Def(id)) = self.symbols.declared(scope, &name.text) {
+            let def = self.symbols.model.def(id);
             let same =
                 std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text;
-            if same && matches!(self.states[id.index()].progress, Progress::Forward(_)) {
-                self.check_same_flavour(id, name, &kind);
-                self.check_forward_prefix(id, name, scope);
+            if same && matches!(self.symbols.states[id.index()].progress, Progress::Forward(_)) {
+                flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
+                repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
                 let annotations = self.annotations(head, scope, Place::of(&kind));
-                if let Some(def) = self.model.defs.get_mut(id.index()) {
+                if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
                     (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
                     def.kind = kind;
                 }
-                self.move_declaration(scope, name);
-                self.states[id.index()].progress = Progress::Open;
-                self.open_scope(id, scope);
-                self.add_child(id, scope);
+                self.symbols.move_declaration(scope, name);
+                self.symbols.states[id.index()].progress = Progress::Open;
+                self.symbols.open_scope(id, scope);
+                self.symbols.add_child(id, scope);
                 return (id, true);
             }
         }
         let what = kind.what();
         let id = self.new_def(head, name, kind, scope);
-        self.states[id.index()].progress = Progress::Open;
-        let declared = self.declare(scope, name, Entity::Def(id), what);
-        self.open_scope(id, scope);
+        self.symbols.states[id.index()].progress = Progress::Open;
+        let declared = self.symbols.declare(scope, name, Entity::Def(id), what);
+        self.symbols.open_scope(id, scope);
         if declared {
-            self.add_child(id, scope);
+            self.symbols.add_child(id, scope);
         }
         (id, declared)
     }
@@ -377,16 +319,16 @@ impl Resolver<'_> {
     fn typedef(&mut self, head: Head, ty: TypeSpec, declarators: Vec<Declarator>, scope: ScopeId) {
         let base = self.type_spec(ty, scope);
         for declarator in declarators {
-            let array = base.and_then(|base| self.array(base, &declarator.dims, scope));
+            let array = base.and_then(|base| types::array(&mut self.symbols, base, &declarator.dims, scope));
             let Some(ty) = array else {
-                self.declare(scope, &declarator.name, Entity::Bad, "typedef");
+                self.symbols.declare(scope, &declarator.name, Entity::Bad, "typedef");
                 continue;
             };
             let id = self.new_def(&head, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
-            self.act_on_def(&head, id, ty, scope);
-            self.set_depth(id);
-            if self.declare(scope, &declarator.name, Entity::Def(id), "typedef") {
-                self.add_child(id, scope);
+            acted::act_on_def(&mut self.symbols, &head, id, ty, scope);
+            self.symbols.set_depth(id);
+            if self.symbols.declare(scope, &declarator.name, Entity::Def(id), "typedef") {
+                self.symbols.add_child(id, scope);
             }
         }
     }
@@ -401,89 +343,47 @@ impl Resolver<'_> {
     ) {
         let value_span = value.span;
         let value = match ty.kind {
-            TypeKind::Fixed(None) => self.unbounded_fixed(value, scope),
+            TypeKind::Fixed(None) => fixed::unbounded_fixed(&mut self.symbols, value, scope),
             _ => self
                 .constant_type(ty, scope)
-                .and_then(|ty| Some((ty, self.constant_value(value, ty, scope)?))),
+                .and_then(|ty| Some((ty, constant::constant_value(&mut self.symbols, value, ty, scope)?))),
         };
         let Some((ty, value)) = value else {
-            self.declare(scope, name, Entity::Bad, "constant");
+            self.symbols.declare(scope, name, Entity::Bad, "constant");
             return;
         };
-        self.check_in_bounds(ty, &value, value_span);
+        acted::check_in_bounds(&mut self.symbols, ty, &value, value_span);
         let id = self.new_def(&head, name, DefKind::Const(Const { ty, value }), scope);
-        if self.declare(scope, name, Entity::Def(id), "constant") {
-            self.add_child(id, scope);
+        if self.symbols.declare(scope, name, Entity::Def(id), "constant") {
+            self.symbols.add_child(id, scope);
         }
     }
 
     /// Adds a definition to the arena. It is not yet declared in a scope nor listed under its parent.
     fn new_def(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
-        let id = DefId(u32::try_from(self.model.defs.len()).unwrap_or(u32::MAX));
+        let id = DefId(u32::try_from(self.symbols.model.defs.len()).unwrap_or(u32::MAX));
         let annotations = self.annotations(head, scope, Place::of(&kind));
-        self.model.defs.push(Def {
+        self.symbols.model.defs.push(Def {
             id,
             name: name.text.clone(),
-            parent: self.scope(scope).owner,
+            parent: self.symbols.scope(scope).owner,
             repository_id: String::new(),
             docs: head.docs.clone(),
             annotations,
             span: name.span,
             kind,
         });
-        let prefix = self.prefix(scope, name.span);
-        if let Some(parent) = self.scope(scope).owner {
-            self.states[parent.index()].inside.push(id);
+        let prefix = repository_id::prefix(&self.symbols, scope, name.span);
+        if let Some(parent) = self.symbols.scope(scope).owner {
+            self.symbols.states[parent.index()].inside.push(id);
         }
-        self.states.push(State {
+        self.symbols.states.push(State {
             progress: Progress::Complete,
             depth: 0,
             scope: None,
             id: IdState::new(prefix),
             inside: Vec::new(),
         });
-        id
-    }
-
-    /// Lists a definition under its parent, in source order.
-    fn add_child(&mut self, id: DefId, scope: ScopeId) {
-        debug_assert_eq!(self.model.def(id).parent, self.scope(scope).owner, "declared in this scope");
-        if let Some(siblings) = self.siblings(id) {
-            siblings.push(id);
-        }
-    }
-
-    /// Lists a definition that is not the last of its scope under its parent, in source order.
-    fn insert_child(&mut self, id: DefId) {
-        let mut siblings = self.siblings(id).map(std::mem::take).unwrap_or_default();
-        let span = self.model.def(id).span;
-        let after = siblings.iter().position(|sibling| self.model.def(*sibling).span > span);
-        siblings.insert(after.unwrap_or(siblings.len()), id);
-        if let Some(place) = self.siblings(id) {
-            *place = siblings;
-        }
-    }
-
-    /// Returns the definitions directly in the scope that contains a definition.
-    fn siblings(&mut self, id: DefId) -> Option<&mut Vec<DefId>> {
-        let Some(parent) = self.model.def(id).parent else { return Some(&mut self.model.roots) };
-        match &mut self.model.defs[parent.index()].kind {
-            DefKind::Module(module) => Some(&mut module.members),
-            DefKind::Interface(interface) => Some(&mut interface.members),
-            DefKind::Value(value) => Some(&mut value.members),
-            DefKind::Struct(body) | DefKind::Exception(body) => Some(&mut body.nested),
-            DefKind::Union(union) => Some(&mut union.nested),
-            _ => None,
-        }
-    }
-
-    fn intern(&mut self, ty: Type) -> TypeId {
-        if let Some(id) = self.model.interned.get(&ty) {
-            return *id;
-        }
-        let id = TypeId(u32::try_from(self.model.types.len()).unwrap_or(u32::MAX));
-        self.model.types.push(ty.clone());
-        self.model.interned.insert(ty, id);
         id
     }
 
@@ -497,8 +397,12 @@ impl Resolver<'_> {
             TypeKind::Enum { name, enumerators } => self.enumeration(head, &name, enumerators, scope),
             _ => None,
         }?;
-        Some(self.intern(Type::Named(id)))
+        Some(self.symbols.intern(Type::Named(id)))
     }
+}
+
+fn is_module(model: &Model, def: DefId) -> bool {
+    matches!(model.def(def).kind, DefKind::Module(_))
 }
 
 impl DefKind {

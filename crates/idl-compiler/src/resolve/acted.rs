@@ -1,164 +1,187 @@
 //! Annotations whose value has the annotated type: `@default`, `@range`, `@min`, `@max`.
 
-use super::Resolver;
+use super::constant;
 use super::scope::ScopeId;
+use super::symbols::Symbols;
 use crate::ast::{Expr, ExprKind, Head};
 use crate::diagnostic::Diagnostic;
-use crate::model::{AnnotationValue, Annotations, Bounds, ConstValue, DefId, DefKind, Type, TypeId};
+use crate::model::{AnnotationValue, Annotations, Bounds, ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::source::Span;
 
 /// Names of the annotations that set bounds.
 const BOUNDS: &[&str] = &["range", "min", "max"];
 
-impl Resolver<'_> {
-    /// Evaluates the annotations' values in this type, and checks them.
-    pub(super) fn act_on(&mut self, head: &Head, annotations: &mut Annotations, ty: TypeId, scope: ScopeId) {
-        if !annotations.has("default") && !annotations.has_range() {
-            return;
+/// Evaluates the annotations' values in this type, and checks them.
+pub(super) fn act_on(
+    symbols: &mut Symbols<'_>,
+    head: &Head,
+    annotations: &mut Annotations,
+    ty: TypeId,
+    scope: ScopeId,
+) {
+    if !annotations.has("default") && !annotations.has_range() {
+        return;
+    }
+    type_values(symbols, head, annotations, ty, scope);
+    let Some(bounds) = check_bounds(symbols, annotations, ty) else { return };
+    if let (Some(default), Some(value)) = (annotations.get("default"), annotations.default_value()) {
+        check_between(symbols, &bounds, ty, value, "the default", default.span);
+    }
+}
+
+/// Evaluates and checks the values of a definition's annotations.
+pub(super) fn act_on_def(symbols: &mut Symbols<'_>, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
+    let mut annotations = std::mem::take(&mut symbols.model.defs[id.index()].annotations);
+    act_on(symbols, head, &mut annotations, ty, scope);
+    symbols.model.defs[id.index()].annotations = annotations;
+}
+
+/// Checks that a constant is within the bounds of its type, if it has any.
+pub(super) fn check_in_bounds(symbols: &mut Symbols<'_>, ty: TypeId, value: &ConstValue, span: Span) {
+    if let Some(bounds) = bounds_of_type(&symbols.model, ty) {
+        check_between(symbols, &bounds, ty, value, "the constant", span);
+    }
+}
+
+/// Returns the bounds that a typedef sets.
+fn bounds_of_type(model: &Model, ty: TypeId) -> Option<Bounds> {
+    let typedef = model.ranged_typedef(ty)?;
+    model.bounds(&model.def(typedef).annotations, ty)
+}
+
+/// Evaluates the values, in the annotated type.
+fn type_values(
+    symbols: &mut Symbols<'_>,
+    head: &Head,
+    annotations: &mut Annotations,
+    ty: TypeId,
+    scope: ScopeId,
+) {
+    for (written, annotation) in head.annotations.iter().zip(&mut annotations.0) {
+        let bounds = BOUNDS.contains(&annotation.name.as_str());
+        if !bounds && annotation.name != "default" || annotation.args.is_empty() {
+            continue;
         }
-        self.type_values(head, annotations, ty, scope);
-        let Some(bounds) = self.check_bounds(annotations, ty) else { return };
-        if let (Some(default), Some(value)) = (annotations.get("default"), annotations.default_value()) {
-            self.check_between(&bounds, ty, value, "the default", default.span);
-        }
-    }
-
-    /// Evaluates and checks the values of a definition's annotations.
-    pub(super) fn act_on_def(&mut self, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
-        let mut annotations = std::mem::take(&mut self.model.defs[id.index()].annotations);
-        self.act_on(head, &mut annotations, ty, scope);
-        self.model.defs[id.index()].annotations = annotations;
-    }
-
-    /// Checks that a constant is within the bounds of its type, if it has any.
-    pub(super) fn check_in_bounds(&mut self, ty: TypeId, value: &ConstValue, span: Span) {
-        if let Some(bounds) = self.bounds_of_type(ty) {
-            self.check_between(&bounds, ty, value, "the constant", span);
-        }
-    }
-
-    /// Returns the bounds that a typedef sets.
-    fn bounds_of_type(&self, ty: TypeId) -> Option<Bounds> {
-        let typedef = self.model.ranged_typedef(ty)?;
-        self.model.bounds(&self.model.def(typedef).annotations, ty)
-    }
-
-    /// Evaluates the values, in the annotated type.
-    fn type_values(&mut self, head: &Head, annotations: &mut Annotations, ty: TypeId, scope: ScopeId) {
-        for (written, annotation) in head.annotations.iter().zip(&mut annotations.0) {
-            let bounds = BOUNDS.contains(&annotation.name.as_str());
-            if !bounds && annotation.name != "default" || annotation.args.is_empty() {
-                continue;
-            }
-            let fits = self.model.extremes(ty).is_some() || !bounds && self.has_constants(ty);
-            if !fits {
-                let described = self.model.describe(ty);
-                let message = format!("`@{}` on a value of type `{described}`", annotation.name);
-                let error = Diagnostic::error("bad-annotation", annotation.span, message);
-                let error = match bounds {
-                    false => error.note("numbers, characters, booleans, strings and enums have defaults"),
-                    true => error.note("integers, `float`, `double` and `fixed` have bounds"),
-                };
-                let element = match self.model.stripped(ty) {
-                    Type::Sequence { element, .. } | Type::Array { element, .. } => Some(*element),
-                    _ => None,
-                };
-                let numbers = bounds && element.is_some_and(|element| self.model.extremes(element).is_some());
-                self.report(match numbers {
-                    true => error.help(format!(
-                        "declare a type for the elements: `@{} ... typedef {} Name;`",
-                        annotation.name,
-                        self.model.describe(element.unwrap_or(ty))
-                    )),
-                    false => error,
-                });
-                annotation.args.clear();
-                continue;
-            }
-            let args = std::mem::take(&mut annotation.args);
-            for mut arg in args {
-                let value: Option<&Expr> =
-                    written.args.iter().map(|(_, value)| value).find(|value| value.span == arg.span);
-                let value = value.map(|value| self.number_of(value, ty));
-                let value = value.and_then(|value| self.constant_value(&value, ty, scope));
-                if let Some(value) = value {
-                    arg.value = AnnotationValue::Const(value);
-                    annotation.args.push(arg);
-                }
-            }
-        }
-    }
-
-    /// Converts literals to the type. In an annotation they have no type of their own: `@max(1)` is valid for
-    /// a `double`, `@max(1.5)` for a `fixed`.
-    fn number_of(&self, expr: &Expr, ty: TypeId) -> Expr {
-        let kind = match (&expr.kind, self.model.stripped(ty)) {
-            (ExprKind::Unary(operator, operand), _) => {
-                ExprKind::Unary(*operator, Box::new(self.number_of(operand, ty)))
-            }
-            (ExprKind::Integer(value), Type::Primitive(primitive)) if primitive.is_float() => {
-                ExprKind::Float(format!("{value}.0"))
-            }
-            (ExprKind::Integer(value), Type::Fixed { .. }) => ExprKind::Fixed(value.to_string()),
-            (ExprKind::Float(text), Type::Fixed { .. }) if !text.contains(['e', 'E']) => {
-                ExprKind::Fixed(text.clone())
-            }
-            (kind, _) => kind.clone(),
-        };
-        Expr { kind, span: expr.span }
-    }
-
-    /// Returns whether constants can have the type.
-    fn has_constants(&self, ty: TypeId) -> bool {
-        match self.model.stripped(ty) {
-            Type::Primitive(_) | Type::String(_) | Type::WString(_) | Type::Fixed { .. } => true,
-            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Enum(_)),
-            _ => false,
-        }
-    }
-
-    /// Returns the bounds of an item with these annotations and this type, if they are valid.
-    fn check_bounds(&mut self, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
-        let own: Vec<_> = annotations.0.iter().filter(|a| BOUNDS.contains(&a.name.as_str())).collect();
-        let Some(first) = own.first() else { return self.bounds_of_type(ty) };
-        if let Some(outer) = self.model.ranged_typedef(ty) {
-            let outer = self.model.def(outer);
-            let message = format!("`@{}` on a value of type `{}`, which has bounds", first.name, outer.name);
-            let error = Diagnostic::error("bad-annotation", first.span, message);
-            self.report(error.and(outer.span, "declared here").help("use the type behind it"));
-            return None;
-        }
-        for (index, later) in own.iter().enumerate().skip(1) {
-            let clash = |earlier: &&&crate::model::Annotation| {
-                earlier.name == later.name || earlier.name == "range" || later.name == "range"
+        let fits = symbols.model.extremes(ty).is_some() || !bounds && has_constants(&symbols.model, ty);
+        if !fits {
+            let described = symbols.model.describe(ty);
+            let message = format!("`@{}` on a value of type `{described}`", annotation.name);
+            let error = Diagnostic::error("bad-annotation", annotation.span, message);
+            let error = match bounds {
+                false => error.note("numbers, characters, booleans, strings and enums have defaults"),
+                true => error.note("integers, `float`, `double` and `fixed` have bounds"),
             };
-            if let Some(earlier) = own.iter().take(index).find(clash) {
-                let message = format!("`@{}` beside `@{}`", later.name, earlier.name);
-                let error = Diagnostic::error("bad-annotation", later.span, message);
-                self.report(error.and(earlier.span, "this says the same bound"));
-                return None;
+            let element = match symbols.model.stripped(ty) {
+                Type::Sequence { element, .. } | Type::Array { element, .. } => Some(*element),
+                _ => None,
+            };
+            let numbers = bounds && element.is_some_and(|element| symbols.model.extremes(element).is_some());
+            symbols.report(match numbers {
+                true => error.help(format!(
+                    "declare a type for the elements: `@{} ... typedef {} Name;`",
+                    annotation.name,
+                    symbols.model.describe(element.unwrap_or(ty))
+                )),
+                false => error,
+            });
+            annotation.args.clear();
+            continue;
+        }
+        let args = std::mem::take(&mut annotation.args);
+        for mut arg in args {
+            let value: Option<&Expr> =
+                written.args.iter().map(|(_, value)| value).find(|value| value.span == arg.span);
+            let value = value.map(|value| number_of(&symbols.model, value, ty));
+            let value = value.and_then(|value| constant::constant_value(symbols, &value, ty, scope));
+            if let Some(value) = value {
+                arg.value = AnnotationValue::Const(value);
+                annotation.args.push(arg);
             }
         }
-        if own.iter().any(|annotation| annotation.args.is_empty()) {
-            return None;
-        }
-        let bounds = self.model.bounds(annotations, ty)?;
-        if !self.model.at_least(ty, &bounds.max, &bounds.min) {
-            let (min, max) = (self.show(&bounds.min), self.show(&bounds.max));
-            let message = format!("no number is from {min} to {max}");
-            self.report(Diagnostic::error("bad-annotation", first.span, message));
-            return None;
-        }
-        Some(bounds)
     }
+}
 
-    fn check_between(&mut self, bounds: &Bounds, ty: TypeId, value: &ConstValue, what: &str, span: Span) {
-        if self.model.at_least(ty, value, &bounds.min) && self.model.at_least(ty, &bounds.max, value) {
-            return;
+/// Converts literals to the type. In an annotation they have no type of their own: `@max(1)` is valid for
+/// a `double`, `@max(1.5)` for a `fixed`.
+fn number_of(model: &Model, expr: &Expr, ty: TypeId) -> Expr {
+    let kind = match (&expr.kind, model.stripped(ty)) {
+        (ExprKind::Unary(operator, operand), _) => {
+            ExprKind::Unary(*operator, Box::new(number_of(model, operand, ty)))
         }
-        let (value, min, max) = (self.show(value), self.show(&bounds.min), self.show(&bounds.max));
-        let message = format!("{what} {value} is out of bounds");
-        let error = Diagnostic::error("bad-annotation", span, message);
-        self.report(error.note(format!("the least is {min}, the greatest {max}")));
+        (ExprKind::Integer(value), Type::Primitive(primitive)) if primitive.is_float() => {
+            ExprKind::Float(format!("{value}.0"))
+        }
+        (ExprKind::Integer(value), Type::Fixed { .. }) => ExprKind::Fixed(value.to_string()),
+        (ExprKind::Float(text), Type::Fixed { .. }) if !text.contains(['e', 'E']) => {
+            ExprKind::Fixed(text.clone())
+        }
+        (kind, _) => kind.clone(),
+    };
+    Expr { kind, span: expr.span }
+}
+
+/// Returns whether constants can have the type.
+fn has_constants(model: &Model, ty: TypeId) -> bool {
+    match model.stripped(ty) {
+        Type::Primitive(_) | Type::String(_) | Type::WString(_) | Type::Fixed { .. } => true,
+        Type::Named(def) => matches!(model.def(*def).kind, DefKind::Enum(_)),
+        _ => false,
     }
+}
+
+/// Returns the bounds of an item with these annotations and this type, if they are valid.
+fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
+    let own: Vec<_> = annotations.0.iter().filter(|a| BOUNDS.contains(&a.name.as_str())).collect();
+    let Some(first) = own.first() else { return bounds_of_type(&symbols.model, ty) };
+    if let Some(outer) = symbols.model.ranged_typedef(ty) {
+        let outer = symbols.model.def(outer);
+        let message = format!("`@{}` on a value of type `{}`, which has bounds", first.name, outer.name);
+        let error = Diagnostic::error("bad-annotation", first.span, message);
+        symbols.report(error.and(outer.span, "declared here").help("use the type behind it"));
+        return None;
+    }
+    for (index, later) in own.iter().enumerate().skip(1) {
+        let clash = |earlier: &&&crate::model::Annotation| {
+            earlier.name == later.name || earlier.name == "range" || later.name == "range"
+        };
+        if let Some(earlier) = own.iter().take(index).find(clash) {
+            let message = format!("`@{}` beside `@{}`", later.name, earlier.name);
+            let error = Diagnostic::error("bad-annotation", later.span, message);
+            symbols.report(error.and(earlier.span, "this says the same bound"));
+            return None;
+        }
+    }
+    if own.iter().any(|annotation| annotation.args.is_empty()) {
+        return None;
+    }
+    let bounds = symbols.model.bounds(annotations, ty)?;
+    if !symbols.model.at_least(ty, &bounds.max, &bounds.min) {
+        let (min, max) =
+            (constant::show(&symbols.model, &bounds.min), constant::show(&symbols.model, &bounds.max));
+        let message = format!("no number is from {min} to {max}");
+        symbols.report(Diagnostic::error("bad-annotation", first.span, message));
+        return None;
+    }
+    Some(bounds)
+}
+
+fn check_between(
+    symbols: &mut Symbols<'_>,
+    bounds: &Bounds,
+    ty: TypeId,
+    value: &ConstValue,
+    what: &str,
+    span: Span,
+) {
+    if symbols.model.at_least(ty, value, &bounds.min) && symbols.model.at_least(ty, &bounds.max, value) {
+        return;
+    }
+    let (value, min, max) = (
+        constant::show(&symbols.model, value),
+        constant::show(&symbols.model, &bounds.min),
+        constant::show(&symbols.model, &bounds.max),
+    );
+    let message = format!("{what} {value} is out of bounds");
+    let error = Diagnostic::error("bad-annotation", span, message);
+    symbols.report(error.note(format!("the least is {min}, the greatest {max}")));
 }

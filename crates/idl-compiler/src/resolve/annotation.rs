@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::Resolver;
 use super::known::Place;
 use super::scope::ScopeId;
+use super::symbols::Symbols;
+use super::{Resolver, bits};
 use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotation, Annotations, DefId, DefKind, Direction, Enumerator, Flavour, Param, Primitive, Type, TypeId,
-    ZeroCopyProblem,
+    Annotation, Annotations, DefId, DefKind, Direction, Enumerator, Flavour, Model, Param, Primitive, Type,
+    TypeId, ZeroCopyProblem,
 };
 use crate::source::Span;
 
@@ -24,218 +25,208 @@ impl Resolver<'_> {
         };
         Annotations(head.annotations.iter().map(checked).collect())
     }
+}
 
-    /// Checks `@non_nil`: a reference, or each reference in a sequence or array, is never nil. `ty` is `None`
-    /// if its error was already reported.
-    pub(super) fn check_non_nil(&mut self, annotations: &Annotations, ty: Option<TypeId>) {
-        let (Some(annotation), Some(ty)) = (annotations.get("non_nil"), ty) else { return };
-        let mut innermost = ty;
-        while let Type::Sequence { element, .. } | Type::Array { element, .. } =
-            self.model.stripped(innermost)
-        {
-            innermost = *element;
-        }
-        if !self.model.is_reference(innermost) {
-            let message = format!("`@non_nil` on a value of type `{}`", self.model.describe(ty));
-            let error = Diagnostic::error("bad-annotation", annotation.span, message);
-            self.report(error.note("only object references can be nil"));
-        }
+/// Checks `@non_nil`: a reference, or each reference in a sequence or array, is never nil. `ty` is `None`
+/// if its error was already reported.
+pub(super) fn check_non_nil(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: Option<TypeId>) {
+    let (Some(annotation), Some(ty)) = (annotations.get("non_nil"), ty) else { return };
+    let mut innermost = ty;
+    while let Type::Sequence { element, .. } | Type::Array { element, .. } = symbols.model.stripped(innermost)
+    {
+        innermost = *element;
     }
-
-    /// Checks `@stream` on parameters: the elements of the last argument are received incrementally.
-    pub(super) fn check_streams(&mut self, params: &[Param]) {
-        let last = params.iter().rposition(|param| param.direction != Direction::Out);
-        for (index, param) in params.iter().enumerate() {
-            let Some(annotation) = param.annotations.get("stream") else { continue };
-            let streams = match self.model.stripped(param.ty) {
-                Type::Sequence { element, bound: None } => self.may_stream(*element),
-                _ => false,
-            };
-            let name = &param.name;
-            let (message, note) = if !streams {
-                let ty = self.model.describe(param.ty);
-                let note = "only a sequence of `octet`, `char`, integers, `float`, `double` or `long double` can be taken while it comes, without a bound and without a range of its elements";
-                (format!("`@stream` on a parameter of type `{ty}`"), note)
-            } else if param.direction != Direction::In {
-                let note = "an argument that comes back must be there whole";
-                (format!("`@stream` on `{name}`, which is no `in` parameter"), note)
-            } else if last != Some(index) {
-                let note = "what comes behind it could be read only after all of it";
-                (format!("`@stream` on `{name}`, which is not the last argument"), note)
-            } else {
-                continue;
-            };
-            let error = Diagnostic::error("bad-annotation", annotation.span, message);
-            self.report(error.note(note));
-        }
+    if !symbols.model.is_reference(innermost) {
+        let message = format!("`@non_nil` on a value of type `{}`", symbols.model.describe(ty));
+        let error = Diagnostic::error("bad-annotation", annotation.span, message);
+        symbols.report(error.note("only object references can be nil"));
     }
+}
 
-    /// Checks `@stream` on an operation: its result is sent while it is produced.
-    fn check_stream_result(&mut self, id: DefId) {
-        let def = self.model.def(id);
-        let (DefKind::Operation(operation), Some(annotation)) = (&def.kind, def.annotations.get("stream"))
-        else {
-            return;
+/// Checks `@stream` on parameters: the elements of the last argument are received incrementally.
+pub(super) fn check_streams(symbols: &mut Symbols<'_>, params: &[Param]) {
+    let last = params.iter().rposition(|param| param.direction != Direction::Out);
+    for (index, param) in params.iter().enumerate() {
+        let Some(annotation) = param.annotations.get("stream") else { continue };
+        let streams = match symbols.model.stripped(param.ty) {
+            Type::Sequence { element, bound: None } => may_stream(&symbols.model, *element),
+            _ => false,
         };
-        let name = &def.name;
-        let owner = def.parent.and_then(|parent| self.model.interface(parent));
-        let back = operation.params.iter().find(|param| param.direction != Direction::In);
-        let (message, note) = if owner.is_none_or(|interface| interface.flavour != Flavour::Plain) {
-            let what = match owner.map(|interface| interface.flavour) {
-                Some(Flavour::Local) => "a local interface",
-                Some(Flavour::Abstract) => "an abstract interface",
-                _ => "a value type",
-            };
-            (format!("`@stream` in operation `{name}` of {what}"), "its calls need not travel")
-        } else if let Some(ty) = operation.result {
-            if !matches!(self.model.stripped(ty), Type::Sequence { bound: None, .. }) {
-                let ty = self.model.describe(ty);
-                let note = "only a sequence without a bound can be sent while it is made";
-                (format!("`@stream` on a result of type `{ty}`"), note)
-            } else if let Some(param) = back {
-                let note = "what comes behind it could be sent only after all of it";
-                let also = &param.name;
-                (format!("`@stream` on the result of `{name}`, which gives back `{also}` too"), note)
-            } else {
-                return;
-            }
+        let name = &param.name;
+        let (message, note) = if !streams {
+            let ty = symbols.model.describe(param.ty);
+            let note = "only a sequence of `octet`, `char`, integers, `float`, `double` or `long double` can be taken while it comes, without a bound and without a range of its elements";
+            (format!("`@stream` on a parameter of type `{ty}`"), note)
+        } else if param.direction != Direction::In {
+            let note = "an argument that comes back must be there whole";
+            (format!("`@stream` on `{name}`, which is no `in` parameter"), note)
+        } else if last != Some(index) {
+            let note = "what comes behind it could be read only after all of it";
+            (format!("`@stream` on `{name}`, which is not the last argument"), note)
         } else {
-            let note = "before an operation it stands for the result, before a parameter for that";
-            (format!("`@stream` on `{name}`, which has no result"), note)
+            continue;
         };
         let error = Diagnostic::error("bad-annotation", annotation.span, message);
-        self.report(error.note(note));
+        symbols.report(error.note(note));
     }
+}
 
-    /// Returns whether the elements have an encoding that does not depend on their position, and every bit
-    /// pattern is valid.
-    fn may_stream(&self, element: TypeId) -> bool {
-        match self.model.stripped(element) {
-            Type::Primitive(Primitive::Boolean | Primitive::WChar) => false,
-            Type::Primitive(_) => self.model.ranged_typedef(element).is_none(),
-            _ => false,
-        }
-    }
-
-    /// Checks that the numbers from `@value` are distinct and in range. CORBA encodes ordinals, from zero up.
-    fn check_values(&mut self, id: DefId) {
-        let Some(body) = self.model.enumeration(id) else { return };
-        let Some(values) = body.values() else { return };
-        let places: Vec<Span> = body
-            .enumerators
-            .iter()
-            .map(|enumerator| enumerator.annotations.get("value").map_or(enumerator.span, |value| value.span))
-            .collect();
-        let mut seen: HashMap<i128, Span> = HashMap::new();
-        let mut found = Vec::new();
-        for (value, place) in values.iter().zip(&places) {
-            if i32::try_from(*value).is_err() {
-                let error =
-                    Diagnostic::error("bad-annotation", *place, format!("{value} is no 32-bit number"));
-                found.push(error.note("the numbers of enumerators have 32 bits, and a sign"));
-            } else if let Some(first) = seen.insert(*value, *place) {
-                let message = format!("a second enumerator with the number {value}");
-                found.push(
-                    Diagnostic::error("bad-annotation", *place, message).and(first, "the first is here"),
-                );
-            }
-        }
-        let differs = (0i128..).zip(&values).position(|(ordinal, value)| ordinal != *value);
-        if let (true, Some(place)) = (found.is_empty(), differs.and_then(|at| places.get(at))) {
-            let message = "`@value` gives enumerators other numbers than CORBA sends";
-            let warning = Diagnostic::warning("bad-annotation", *place, message);
-            found.push(
-                warning.note(
-                    "an enumerator travels as its position, from zero; its number is `value()` in Rust",
-                ),
-            );
-        }
-        found.into_iter().for_each(|diagnostic| self.report(diagnostic));
-    }
-
-    /// Checks that an enum has one default, and that `@bit_bound` is sufficient for all enumerators.
-    pub(super) fn check_enum(&mut self, id: DefId) {
-        self.check_values(id);
-        let Some(body) = self.model.enumeration(id) else { return };
-        let count = body.enumerators.len() as u64;
-        let marked = |enumerator: &Enumerator| enumerator.annotations.get("default_literal").map(|a| a.span);
-        let defaults: Vec<Span> = body.enumerators.iter().filter_map(marked).collect();
-        if let [first, second, ..] = defaults.as_slice() {
-            let error = Diagnostic::error("bad-annotation", *second, "a second `@default_literal`");
-            self.report(error.and(*first, "the first is here"));
-        }
-        let annotations = self.model.def(id).annotations.clone();
-        if let (Some(Some(bits)), Some(annotation)) =
-            (self.small(&annotations, "bit_bound", 1, 32), annotations.get("bit_bound"))
-            && count > 1 << bits
-        {
-            let message = format!("`@bit_bound({bits})` leaves no room for {count} enumerators");
-            self.report(Diagnostic::error("bad-annotation", annotation.span, message));
-        }
-    }
-
-    /// Checks the annotations of a definition, after everything is resolved.
-    pub(super) fn check_definition(&mut self, id: DefId) {
-        let def = self.model.def(id);
-        let annotations = def.annotations.clone();
-        match &def.kind {
-            DefKind::Operation(operation) => {
-                let result = operation.result;
-                self.check_stream_result(id);
-                self.check_non_nil(&annotations, result);
-            }
-            DefKind::Attribute(attribute) => self.check_non_nil(&annotations, Some(attribute.ty)),
-            DefKind::Typedef(alias) => self.check_non_nil(&annotations, Some(alias.ty)),
-            DefKind::Struct(_) => self.check_zero_copy(id),
-            _ => {}
-        }
-    }
-
-    /// Reports `@stream` on items that are not part of a request.
-    pub(super) fn check_no_stream(&mut self, annotations: &Annotations) {
-        if let Some(annotation) = annotations.get("stream") {
-            let message = "`@stream` on a parameter of a factory";
-            let error = Diagnostic::error("bad-annotation", annotation.span, message);
-            self.report(error.note("only the last argument of an operation can be taken while it comes"));
-        }
-    }
-
-    fn check_zero_copy(&mut self, id: DefId) {
-        let def = self.model.def(id);
-        let Some(annotation) = def.annotations.get("zero_copy") else { return };
-        let Err(problem) = self.model.zero_copy_layout(id) else { return };
-        let name = &def.name;
-        let error =
-            Diagnostic::error("zero-copy", annotation.span, format!("`{name}` cannot be `@zero_copy`"));
-        let member = |index: usize| self.model.structure(id).and_then(|body| body.members.get(index));
-        let error = match problem {
-            ZeroCopyProblem::NotAStruct => error.note("only structs with members can"),
-            ZeroCopyProblem::Member { index, span } => {
-                let ty = member(index).map(|member| self.model.describe(member.ty)).unwrap_or_default();
-                let error = error.and(span, format!("`{ty}` cannot be taken from memory as it is"));
-                error.note("members can be integers, `octet`, `char`, `float`, `double`, arrays of those and other `@zero_copy` structs, not `@optional` and without bounds")
-            }
-            ZeroCopyProblem::Misaligned { span, cdr, memory, .. } => {
-                let label = format!("starts at octet {cdr} in CDR, but at octet {memory} in memory");
-                error
-                    .and(span, label)
-                    .help("move the member to where both agree, or put members of its alignment before it")
-            }
-            ZeroCopyProblem::TailPadding { missing } => {
-                let last =
-                    self.model.structure(id).and_then(|body| body.members.last()).map(|member| member.span);
-                let error = match last {
-                    Some(span) => {
-                        error.and(span, format!("{missing} octets of padding follow in memory, none in CDR"))
-                    }
-                    None => error,
-                };
-                error.help(format!(
-                    "add a member of {missing} octets at the end: `octet reserved[{missing}];`"
-                ))
-            }
-            ZeroCopyProblem::TooLarge => error.note("it is larger than 2 GiB"),
+/// Checks `@stream` on an operation: its result is sent while it is produced.
+fn check_stream_result(symbols: &mut Symbols<'_>, id: DefId) {
+    let def = symbols.model.def(id);
+    let (DefKind::Operation(operation), Some(annotation)) = (&def.kind, def.annotations.get("stream")) else {
+        return;
+    };
+    let name = &def.name;
+    let owner = def.parent.and_then(|parent| symbols.model.interface(parent));
+    let back = operation.params.iter().find(|param| param.direction != Direction::In);
+    let (message, note) = if owner.is_none_or(|interface| interface.flavour != Flavour::Plain) {
+        let what = match owner.map(|interface| interface.flavour) {
+            Some(Flavour::Local) => "a local interface",
+            Some(Flavour::Abstract) => "an abstract interface",
+            _ => "a value type",
         };
-        self.report(error);
+        (format!("`@stream` in operation `{name}` of {what}"), "its calls need not travel")
+    } else if let Some(ty) = operation.result {
+        if !matches!(symbols.model.stripped(ty), Type::Sequence { bound: None, .. }) {
+            let ty = symbols.model.describe(ty);
+            let note = "only a sequence without a bound can be sent while it is made";
+            (format!("`@stream` on a result of type `{ty}`"), note)
+        } else if let Some(param) = back {
+            let note = "what comes behind it could be sent only after all of it";
+            let also = &param.name;
+            (format!("`@stream` on the result of `{name}`, which gives back `{also}` too"), note)
+        } else {
+            return;
+        }
+    } else {
+        let note = "before an operation it stands for the result, before a parameter for that";
+        (format!("`@stream` on `{name}`, which has no result"), note)
+    };
+    let error = Diagnostic::error("bad-annotation", annotation.span, message);
+    symbols.report(error.note(note));
+}
+
+/// Returns whether the elements have an encoding that does not depend on their position, and every bit
+/// pattern is valid.
+fn may_stream(model: &Model, element: TypeId) -> bool {
+    match model.stripped(element) {
+        Type::Primitive(Primitive::Boolean | Primitive::WChar) => false,
+        Type::Primitive(_) => model.ranged_typedef(element).is_none(),
+        _ => false,
     }
+}
+
+/// Checks that the numbers from `@value` are distinct and in range. CORBA encodes ordinals, from zero up.
+fn check_values(symbols: &mut Symbols<'_>, id: DefId) {
+    let Some(body) = symbols.model.enumeration(id) else { return };
+    let Some(values) = body.values() else { return };
+    let places: Vec<Span> = body
+        .enumerators
+        .iter()
+        .map(|enumerator| enumerator.annotations.get("value").map_or(enumerator.span, |value| value.span))
+        .collect();
+    let mut seen: HashMap<i128, Span> = HashMap::new();
+    let mut found = Vec::new();
+    for (value, place) in values.iter().zip(&places) {
+        if i32::try_from(*value).is_err() {
+            let error = Diagnostic::error("bad-annotation", *place, format!("{value} is no 32-bit number"));
+            found.push(error.note("the numbers of enumerators have 32 bits, and a sign"));
+        } else if let Some(first) = seen.insert(*value, *place) {
+            let message = format!("a second enumerator with the number {value}");
+            found.push(Diagnostic::error("bad-annotation", *place, message).and(first, "the first is here"));
+        }
+    }
+    let differs = (0i128..).zip(&values).position(|(ordinal, value)| ordinal != *value);
+    if let (true, Some(place)) = (found.is_empty(), differs.and_then(|at| places.get(at))) {
+        let message = "`@value` gives enumerators other numbers than CORBA sends";
+        let warning = Diagnostic::warning("bad-annotation", *place, message);
+        found.push(
+            warning.note("an enumerator travels as its position, from zero; its number is `value()` in Rust"),
+        );
+    }
+    found.into_iter().for_each(|diagnostic| symbols.report(diagnostic));
+}
+
+/// Checks that an enum has one default, and that `@bit_bound` is sufficient for all enumerators.
+pub(super) fn check_enum(symbols: &mut Symbols<'_>, id: DefId) {
+    check_values(symbols, id);
+    let Some(body) = symbols.model.enumeration(id) else { return };
+    let count = body.enumerators.len() as u64;
+    let marked = |enumerator: &Enumerator| enumerator.annotations.get("default_literal").map(|a| a.span);
+    let defaults: Vec<Span> = body.enumerators.iter().filter_map(marked).collect();
+    if let [first, second, ..] = defaults.as_slice() {
+        let error = Diagnostic::error("bad-annotation", *second, "a second `@default_literal`");
+        symbols.report(error.and(*first, "the first is here"));
+    }
+    let annotations = symbols.model.def(id).annotations.clone();
+    if let (Some(Some(bits)), Some(annotation)) =
+        (bits::small(symbols, &annotations, "bit_bound", 1, 32), annotations.get("bit_bound"))
+        && count > 1 << bits
+    {
+        let message = format!("`@bit_bound({bits})` leaves no room for {count} enumerators");
+        symbols.report(Diagnostic::error("bad-annotation", annotation.span, message));
+    }
+}
+
+/// Checks the annotations of a definition, after everything is resolved.
+pub(super) fn check_definition(symbols: &mut Symbols<'_>, id: DefId) {
+    let def = symbols.model.def(id);
+    let annotations = def.annotations.clone();
+    match &def.kind {
+        DefKind::Operation(operation) => {
+            let result = operation.result;
+            check_stream_result(symbols, id);
+            check_non_nil(symbols, &annotations, result);
+        }
+        DefKind::Attribute(attribute) => check_non_nil(symbols, &annotations, Some(attribute.ty)),
+        DefKind::Typedef(alias) => check_non_nil(symbols, &annotations, Some(alias.ty)),
+        DefKind::Struct(_) => check_zero_copy(symbols, id),
+        _ => {}
+    }
+}
+
+/// Reports `@stream` on items that are not part of a request.
+pub(super) fn check_no_stream(symbols: &mut Symbols<'_>, annotations: &Annotations) {
+    if let Some(annotation) = annotations.get("stream") {
+        let message = "`@stream` on a parameter of a factory";
+        let error = Diagnostic::error("bad-annotation", annotation.span, message);
+        symbols.report(error.note("only the last argument of an operation can be taken while it comes"));
+    }
+}
+
+fn check_zero_copy(symbols: &mut Symbols<'_>, id: DefId) {
+    let def = symbols.model.def(id);
+    let Some(annotation) = def.annotations.get("zero_copy") else { return };
+    let Err(problem) = symbols.model.zero_copy_layout(id) else { return };
+    let name = &def.name;
+    let error = Diagnostic::error("zero-copy", annotation.span, format!("`{name}` cannot be `@zero_copy`"));
+    let member = |index: usize| symbols.model.structure(id).and_then(|body| body.members.get(index));
+    let error = match problem {
+        ZeroCopyProblem::NotAStruct => error.note("only structs with members can"),
+        ZeroCopyProblem::Member { index, span } => {
+            let ty = member(index).map(|member| symbols.model.describe(member.ty)).unwrap_or_default();
+            let error = error.and(span, format!("`{ty}` cannot be taken from memory as it is"));
+            error.note("members can be integers, `octet`, `char`, `float`, `double`, arrays of those and other `@zero_copy` structs, not `@optional` and without bounds")
+        }
+        ZeroCopyProblem::Misaligned { span, cdr, memory, .. } => {
+            let label = format!("starts at octet {cdr} in CDR, but at octet {memory} in memory");
+            error
+                .and(span, label)
+                .help("move the member to where both agree, or put members of its alignment before it")
+        }
+        ZeroCopyProblem::TailPadding { missing } => {
+            let last =
+                symbols.model.structure(id).and_then(|body| body.members.last()).map(|member| member.span);
+            let error = match last {
+                Some(span) => {
+                    error.and(span, format!("{missing} octets of padding follow in memory, none in CDR"))
+                }
+                None => error,
+            };
+            error.help(format!("add a member of {missing} octets at the end: `octet reserved[{missing}];`"))
+        }
+        ZeroCopyProblem::TooLarge => error.note("it is larger than 2 GiB"),
+    };
+    symbols.report(error);
 }

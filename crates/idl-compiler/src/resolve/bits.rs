@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::known::Place;
 use super::scope::{Entity, ScopeId};
-use super::{Progress, Resolver};
+use super::symbols::Symbols;
+use super::{Progress, Resolver, expr};
 use crate::ast::{self, Head, Ident, Name, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
@@ -22,14 +23,15 @@ const DEFAULT_BIT_BOUND: u8 = 32;
 impl Resolver<'_> {
     pub(super) fn bitset(&mut self, head: Head, bitset: ast::Bitset, scope: ScopeId) {
         // The base is looked up in the enclosing scope, before the bitset's own name counts as defined.
-        let base = bitset.base.as_ref().and_then(|base| self.bitset_base(base, scope));
+        let base = bitset.base.as_ref().and_then(|base| bitset_base(&mut self.symbols, base, scope));
         let body = Bitset { base, fields: Vec::new() };
         let (id, _) = self.begin(&head, &bitset.name, DefKind::Bitset(body), scope);
-        let Some(inside) = self.states[id.index()].scope else { return };
-        let mut bits: u32 = self.model.all_bit_fields(id).iter().map(|field| u32::from(field.width)).sum();
+        let Some(inside) = self.symbols.states[id.index()].scope else { return };
+        let mut bits: u32 =
+            self.symbols.model.all_bit_fields(id).iter().map(|field| u32::from(field.width)).sum();
         let (no_fields, mut too_wide) = (bits == 0 && bitset.fields.is_empty(), false);
         for field in bitset.fields {
-            let width = self.field_width(&field, inside);
+            let width = field_width(&mut self.symbols, &field, inside);
             let ty = self.field_type(field.ty.as_ref(), width, field.width.span, inside);
             let annotations = self.annotations(&field.head, inside, Place::Field);
             let unnamed = field.names.is_empty().then_some((None, field.span));
@@ -37,7 +39,7 @@ impl Resolver<'_> {
             for (name, span) in unnamed.into_iter().chain(named) {
                 if let Some(text) = name.clone() {
                     let name = Ident { text, span };
-                    if !self.declare_local(inside, &name, Entity::Member, "field") {
+                    if !self.symbols.declare_local(inside, &name, Entity::Member, "field") {
                         continue;
                     }
                 }
@@ -47,45 +49,20 @@ impl Resolver<'_> {
                     let message =
                         format!("the fields of `{}` take more than {MAX_BITS} bits", bitset.name.text);
                     let error = Diagnostic::error("bad-bits", span, message);
-                    self.report(error.note("those of its bases count as well"));
+                    self.symbols.report(error.note("those of its bases count as well"));
                 }
                 let (docs, annotations) = (field.head.docs.clone(), annotations.clone());
-                if let DefKind::Bitset(body) = &mut self.model.defs[id.index()].kind {
+                if let DefKind::Bitset(body) = &mut self.symbols.model.defs[id.index()].kind {
                     body.fields.push(BitField { name, width, ty, docs, annotations, span });
                 }
             }
         }
         if no_fields {
             let message = format!("bitset `{}` has no fields", bitset.name.text);
-            self.report_unless_incomplete(Diagnostic::error("empty", bitset.name.span, message));
+            self.symbols.report_unless_incomplete(Diagnostic::error("empty", bitset.name.span, message));
         }
-        self.states[id.index()].progress = Progress::Complete;
-        self.set_depth(id);
-    }
-
-    fn bitset_base(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
-        let entity = self.lookup(name, scope)?;
-        if let Entity::Def(def) = entity {
-            let ty = self.intern(Type::Named(def));
-            if let Type::Named(def) = self.model.stripped(ty)
-                && self.model.bitset(*def).is_some()
-            {
-                return Some(*def);
-            }
-        }
-        let error = self.wrong_kind(entity, name, "not-a-base", "a bitset");
-        self.report(error);
-        None
-    }
-
-    fn field_width(&mut self, field: &ast::BitField, scope: ScopeId) -> Option<u8> {
-        let width = self.wide_integer(&field.width, scope)?;
-        if (1..=i128::from(MAX_BITS)).contains(&width) {
-            return u8::try_from(width).ok();
-        }
-        let message = format!("a field has 1 to {MAX_BITS} bits, this is {width}");
-        self.report(Diagnostic::error("bad-bits", field.width.span, message));
-        None
+        self.symbols.states[id.index()].progress = Progress::Complete;
+        self.symbols.set_depth(id);
     }
 
     /// Returns the type of the values in a field: the declared one, or else one with enough bits.
@@ -106,26 +83,26 @@ impl Resolver<'_> {
             });
         };
         let id = self.simple_type(ty, scope)?;
-        let bits = match self.model.stripped(id) {
+        let bits = match self.symbols.model.stripped(id) {
             Type::Primitive(Primitive::Boolean) => Some((Primitive::Boolean, 1)),
             Type::Primitive(primitive)
-                if primitive.integer_range().is_some() && self.model.ranged_typedef(id).is_none() =>
+                if primitive.integer_range().is_some() && self.symbols.model.ranged_typedef(id).is_none() =>
             {
                 Some((*primitive, 8 * primitive.size()))
             }
             _ => None,
         };
         let Some((primitive, bits)) = bits else {
-            let message = format!("a field cannot be of type `{}`", self.model.describe(id));
+            let message = format!("a field cannot be of type `{}`", self.symbols.model.describe(id));
             let error = Diagnostic::error("bad-bits", ty.span, message);
-            self.report(error.note("fields are integers without `@range`, `octet` or `boolean`"));
+            self.symbols.report(error.note("fields are integers without `@range`, `octet` or `boolean`"));
             return None;
         };
         let width = width?;
         if usize::from(width) > bits {
             let message = format!("a field of {width} bits is wider than `{}`", primitive.idl_name());
             let error = Diagnostic::error("bad-bits", width_span, message);
-            self.report(
+            self.symbols.report(
                 error.and(ty.span, if bits == 1 { "1 bit".to_owned() } else { format!("{bits} bits") }),
             );
             return None;
@@ -136,15 +113,16 @@ impl Resolver<'_> {
     pub(super) fn bitmask(&mut self, head: Head, bitmask: ast::Bitmask, scope: ScopeId) {
         let body = Bitmask { bit_bound: DEFAULT_BIT_BOUND, flags: Vec::new() };
         let (id, _) = self.begin(&head, &bitmask.name, DefKind::Bitmask(body), scope);
-        let annotations = self.model.def(id).annotations.clone();
-        let bound = self.small(&annotations, "bit_bound", 1, 64).unwrap_or(Some(DEFAULT_BIT_BOUND));
-        let Some(inside) = self.states[id.index()].scope else { return };
+        let annotations = self.symbols.model.def(id).annotations.clone();
+        let bound =
+            small(&mut self.symbols, &annotations, "bit_bound", 1, 64).unwrap_or(Some(DEFAULT_BIT_BOUND));
+        let Some(inside) = self.symbols.states[id.index()].scope else { return };
         let mut taken: HashMap<u8, (String, Span)> = HashMap::new();
         let mut next = 0;
         for flag in bitmask.flags {
-            let declared = self.declare_local(inside, &flag.name, Entity::Member, "flag");
+            let declared = self.symbols.declare_local(inside, &flag.name, Entity::Member, "flag");
             let annotations = self.annotations(&flag.head, inside, Place::Flag);
-            let position = match self.small(&annotations, "position", 0, 63) {
+            let position = match small(&mut self.symbols, &annotations, "position", 0, 63) {
                 Some(position) => position,
                 None => Some(next),
             };
@@ -155,41 +133,68 @@ impl Resolver<'_> {
                 let message =
                     format!("flag `{text}` has bit {position}, of {bound} bits the last is {}", bound - 1);
                 let error = Diagnostic::error("bad-bits", span, message);
-                self.report(error.help("`@bit_bound(64)` before the bitmask gives it 64 bits"));
+                self.symbols.report(error.help("`@bit_bound(64)` before the bitmask gives it 64 bits"));
                 continue;
             }
             if let Some((other, earlier)) = taken.insert(position, (text.clone(), span)) {
                 let message = format!("flags `{other}` and `{text}` have the same bit, {position}");
-                self.report(Diagnostic::error("bad-bits", span, message).and(earlier, "the first is here"));
+                self.symbols
+                    .report(Diagnostic::error("bad-bits", span, message).and(earlier, "the first is here"));
                 continue;
             }
-            if let DefKind::Bitmask(body) = &mut self.model.defs[id.index()].kind {
+            if let DefKind::Bitmask(body) = &mut self.symbols.model.defs[id.index()].kind {
                 body.flags.push(Flag { name: text, position, docs: flag.head.docs, annotations, span });
             }
         }
-        if let (DefKind::Bitmask(body), Some(bound)) = (&mut self.model.defs[id.index()].kind, bound) {
+        if let (DefKind::Bitmask(body), Some(bound)) = (&mut self.symbols.model.defs[id.index()].kind, bound)
+        {
             body.bit_bound = bound;
         }
-        self.states[id.index()].progress = Progress::Complete;
+        self.symbols.states[id.index()].progress = Progress::Complete;
     }
+}
 
-    /// Returns the number in an annotation such as `@position(3)`. The outer `None` means that there is no
-    /// such annotation, the inner one that an error was reported.
-    pub(super) fn small(
-        &mut self,
-        annotations: &Annotations,
-        name: &str,
-        least: u8,
-        most: u8,
-    ) -> Option<Option<u8>> {
-        let annotation = annotations.get(name)?;
-        let [arg] = annotation.args.as_slice() else { return Some(None) };
-        let AnnotationValue::Const(ConstValue::Integer(value)) = arg.value else { return Some(None) };
-        if (i128::from(least)..=i128::from(most)).contains(&value) {
-            return Some(u8::try_from(value).ok());
+fn bitset_base(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
+    let entity = symbols.lookup(name, scope)?;
+    if let Entity::Def(def) = entity {
+        let ty = symbols.intern(Type::Named(def));
+        if let Type::Named(def) = symbols.model.stripped(ty)
+            && symbols.model.bitset(*def).is_some()
+        {
+            return Some(*def);
         }
-        let message = format!("`@{name}` is from {least} to {most}, this is {value}");
-        self.report(Diagnostic::error("bad-annotation", arg.span, message));
-        Some(None)
     }
+    let error = symbols.wrong_kind(entity, name, "not-a-base", "a bitset");
+    symbols.report(error);
+    None
+}
+
+fn field_width(symbols: &mut Symbols<'_>, field: &ast::BitField, scope: ScopeId) -> Option<u8> {
+    let width = expr::wide_integer(symbols, &field.width, scope)?;
+    if (1..=i128::from(MAX_BITS)).contains(&width) {
+        return u8::try_from(width).ok();
+    }
+    let message = format!("a field has 1 to {MAX_BITS} bits, this is {width}");
+    symbols.report(Diagnostic::error("bad-bits", field.width.span, message));
+    None
+}
+
+/// Returns the number in an annotation such as `@position(3)`. The outer `None` means that there is no
+/// such annotation, the inner one that an error was reported.
+pub(super) fn small(
+    symbols: &mut Symbols<'_>,
+    annotations: &Annotations,
+    name: &str,
+    least: u8,
+    most: u8,
+) -> Option<Option<u8>> {
+    let annotation = annotations.get(name)?;
+    let [arg] = annotation.args.as_slice() else { return Some(None) };
+    let AnnotationValue::Const(ConstValue::Integer(value)) = arg.value else { return Some(None) };
+    if (i128::from(least)..=i128::from(most)).contains(&value) {
+        return Some(u8::try_from(value).ok());
+    }
+    let message = format!("`@{name}` is from {least} to {most}, this is {value}");
+    symbols.report(Diagnostic::error("bad-annotation", arg.span, message));
+    Some(None)
 }

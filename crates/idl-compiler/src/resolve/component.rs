@@ -9,10 +9,11 @@ use std::collections::HashMap;
 
 use super::port::PortType;
 use super::scope::{Entry, ScopeId};
-use super::{Progress, Resolver};
+use super::symbols::Symbols;
+use super::{Progress, Resolver, interface, template};
 use crate::ast::{self, Head, Ident, Item, ItemKind, Name, StringArg};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Construct, DefId, Interface};
+use crate::model::{Construct, DefId, Interface, Model};
 use crate::source::Span;
 
 /// Declarations that the component model adds to a text, and data of its constructs beyond the interfaces
@@ -48,6 +49,16 @@ impl Implied {
     pub(super) fn mark(&self) -> Mark {
         let Implied { port_types, imports, expanded, .. } = self;
         Mark { port_types: port_types.len(), imports: imports.len(), expanded: *expanded }
+    }
+
+    pub(super) fn consumer_name(&mut self, event: &Ident) -> Ident {
+        let name = Ident { text: format!("{}Consumer", event.text), span: event.span };
+        self.note(&name, format!("event type `{}` declares `{}` too, its consumers", event.text, name.text));
+        name
+    }
+
+    pub(super) fn implied_by_port(&mut self, name: &Ident, port: &Ident) {
+        self.note(name, format!("port `{}` declares `{}`", port.text, name.text));
     }
 
     /// Removes everything that was added since the mark.
@@ -88,12 +99,6 @@ pub(super) fn components(name: &str, span: Span) -> Name {
 }
 
 impl Resolver<'_> {
-    /// Returns the absolute name of a definition, which is valid in every scope.
-    pub(super) fn absolute(&self, id: DefId, span: Span) -> Name {
-        let parts = self.model.path(id).into_iter().map(|part| Ident { text: part.to_owned(), span });
-        Name { absolute: true, parts: parts.collect(), span }
-    }
-
     pub(super) fn component(&mut self, head: Head, component: ast::Component, scope: ScopeId) {
         let ast::Component { name, base, supports, items } = component;
         self.with_ports(head, Construct::Component, &name, base, supports, items, scope);
@@ -121,13 +126,13 @@ impl Resolver<'_> {
         items: Vec<Item>,
         scope: ScopeId,
     ) {
-        let unknown = self.unknown_names();
-        let base = base.filter(|base| self.is_construct(base, construct, scope));
+        let unknown = self.symbols.templates.unknown_names();
+        let base = base.filter(|base| is_construct(&mut self.symbols, base, construct, scope));
         let mut bases = vec![base.unwrap_or_else(|| components("CCMObject", name.span))];
         bases.extend(supports);
         let body = Interface { construct, ..Interface::default() };
         let (id, inside) = self.open_interface(&head, body, name, &bases, scope);
-        self.note_unknown_bases(id, unknown);
+        template::note_unknown_bases(&mut self.symbols, id, unknown);
         for item in items {
             let Some(inside) = inside else { continue };
             match item.kind {
@@ -135,37 +140,47 @@ impl Resolver<'_> {
                 _ => self.item(item, inside),
             }
         }
-        self.states[id.index()].progress = Progress::Complete;
+        self.symbols.states[id.index()].progress = Progress::Complete;
     }
+}
 
-    /// Returns whether the name is that of a component, connector or home.
-    pub(super) fn is_construct(&mut self, name: &Name, construct: Construct, scope: ScopeId) -> bool {
-        self.construct(name, construct, scope).is_some()
-    }
+/// Returns the absolute name of a definition, which is valid in every scope.
+pub(super) fn absolute(model: &Model, id: DefId, span: Span) -> Name {
+    let parts = model.path(id).into_iter().map(|part| Ident { text: part.to_owned(), span });
+    Name { absolute: true, parts: parts.collect(), span }
+}
 
-    /// Returns the component, connector or home of this name, resolving typedefs. Reports an error if it is
-    /// none.
-    pub(super) fn construct(&mut self, name: &Name, construct: Construct, scope: ScopeId) -> Option<DefId> {
-        let entity = self.lookup(name, scope)?;
-        let found = self.as_interface(entity).filter(|found| {
-            self.model.interface(*found).is_some_and(|interface| interface.construct == construct)
+/// Returns whether the name is that of a component, connector or home.
+fn is_construct(symbols: &mut Symbols<'_>, name: &Name, wanted: Construct, scope: ScopeId) -> bool {
+    construct(symbols, name, wanted, scope).is_some()
+}
+
+/// Returns the component, connector or home of this name, resolving typedefs. Reports an error if it is
+/// none.
+pub(super) fn construct(
+    symbols: &mut Symbols<'_>,
+    name: &Name,
+    construct: Construct,
+    scope: ScopeId,
+) -> Option<DefId> {
+    let entity = symbols.lookup(name, scope)?;
+    let found = interface::as_interface(symbols, entity).filter(|found| {
+        symbols.model.interface(*found).is_some_and(|interface| interface.construct == construct)
+    });
+    if found.is_none() {
+        let error: Diagnostic = match construct {
+            Construct::Connector => symbols.wrong_kind(entity, name, "not-a-connector", "a connector"),
+            Construct::Home => symbols.wrong_kind(entity, name, "not-a-home", "a home"),
+            _ => symbols.wrong_kind(entity, name, "not-a-component", "a component"),
+        };
+        let interface = interface::as_interface(symbols, entity);
+        let plain = interface.and_then(|id| symbols.model.interface(id)).map(|interface| interface.construct);
+        symbols.report(match (construct, plain) {
+            (Construct::Component, Some(Construct::Interface)) => {
+                error.help("what is only an interface stands behind `supports`")
+            }
+            _ => error,
         });
-        if found.is_none() {
-            let error: Diagnostic = match construct {
-                Construct::Connector => self.wrong_kind(entity, name, "not-a-connector", "a connector"),
-                Construct::Home => self.wrong_kind(entity, name, "not-a-home", "a home"),
-                _ => self.wrong_kind(entity, name, "not-a-component", "a component"),
-            };
-            let interface = self.as_interface(entity);
-            let plain =
-                interface.and_then(|id| self.model.interface(id)).map(|interface| interface.construct);
-            self.report(match (construct, plain) {
-                (Construct::Component, Some(Construct::Interface)) => {
-                    error.help("what is only an interface stands behind `supports`")
-                }
-                _ => error,
-            });
-        }
-        found
     }
+    found
 }

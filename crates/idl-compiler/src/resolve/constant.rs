@@ -1,252 +1,261 @@
 //! Values of constants, labels and annotation arguments, evaluated in the required type.
 
 use super::scope::{Entity, ScopeId};
-use super::{Resolver, article};
+use super::symbols::Symbols;
+use super::{article, expr, fixed, real};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::diagnostic::Diagnostic;
-use crate::model::{ConstValue, DefId, DefKind, Primitive, Type, TypeId};
+use crate::model::{ConstValue, DefId, DefKind, Model, Primitive, Type, TypeId};
 use crate::token::Wideness;
 
-impl Resolver<'_> {
-    /// Evaluates an expression as a value of this type; `None` if an error was reported.
-    pub(super) fn constant_value(&mut self, expr: &Expr, ty: TypeId, scope: ScopeId) -> Option<ConstValue> {
-        match *self.model.stripped(ty) {
-            Type::Primitive(Primitive::Boolean) => self.boolean(expr, scope),
-            Type::Primitive(Primitive::Char) => self.character(expr, false, scope),
-            Type::Primitive(Primitive::WChar) => self.character(expr, true, scope),
-            Type::Primitive(Primitive::LongDouble) => self.long_double(expr, scope),
-            Type::Primitive(primitive) if primitive.is_float() => self.float(expr, primitive, scope),
-            Type::Primitive(primitive) => self.integer(expr, primitive, scope).map(ConstValue::Integer),
-            Type::String(bound) => self.text(expr, false, bound, scope),
-            Type::WString(bound) => self.text(expr, true, bound, scope),
-            Type::Named(def) => self.enumerator(expr, def, scope),
-            Type::Fixed { digits, scale } => self.fixed(expr, digits, scale, scope),
-            Type::Sequence { .. }
-            | Type::Array { .. }
-            | Type::Object
-            | Type::Any
-            | Type::TypeCode
-            | Type::ValueBase
-            | Type::Map { .. } => None,
+/// Evaluates an expression as a value of this type; `None` if an error was reported.
+pub(super) fn constant_value(
+    symbols: &mut Symbols<'_>,
+    expr: &Expr,
+    ty: TypeId,
+    scope: ScopeId,
+) -> Option<ConstValue> {
+    match *symbols.model.stripped(ty) {
+        Type::Primitive(Primitive::Boolean) => boolean(symbols, expr, scope),
+        Type::Primitive(Primitive::Char) => character(symbols, expr, false, scope),
+        Type::Primitive(Primitive::WChar) => character(symbols, expr, true, scope),
+        Type::Primitive(Primitive::LongDouble) => real::long_double(symbols, expr, scope),
+        Type::Primitive(primitive) if primitive.is_float() => real::float(symbols, expr, primitive, scope),
+        Type::Primitive(primitive) => expr::integer(symbols, expr, primitive, scope).map(ConstValue::Integer),
+        Type::String(bound) => text(symbols, expr, false, bound, scope),
+        Type::WString(bound) => text(symbols, expr, true, bound, scope),
+        Type::Named(def) => enumerator(symbols, expr, def, scope),
+        Type::Fixed { digits, scale } => fixed::fixed(symbols, expr, digits, scale, scope),
+        Type::Sequence { .. }
+        | Type::Array { .. }
+        | Type::Object
+        | Type::Any
+        | Type::TypeCode
+        | Type::ValueBase
+        | Type::Map { .. } => None,
+    }
+}
+
+/// Returns the value of a name in an expression, with its type.
+pub(super) fn named_value(
+    symbols: &mut Symbols<'_>,
+    name: &Name,
+    scope: ScopeId,
+) -> Option<(TypeId, ConstValue)> {
+    let entity = symbols.lookup(name, scope)?;
+    match entity {
+        Entity::Enumerator(def, ordinal) => {
+            Some((symbols.intern(Type::Named(def)), ConstValue::Enum { def, ordinal }))
+        }
+        Entity::Def(def) => {
+            if let DefKind::Const(constant) = &symbols.model.def(def).kind {
+                return Some((constant.ty, constant.value.clone()));
+            }
+            let error = symbols.wrong_kind(entity, name, "not-a-constant", "a constant");
+            symbols.report(error);
+            None
+        }
+        Entity::Value(index) => symbols.templates.parameter_value(index),
+        Entity::Member
+        | Entity::PortType(_)
+        | Entity::Template(_)
+        | Entity::Type(_)
+        | Entity::Bad
+        | Entity::Corba
+        | Entity::TypeCode => {
+            let error = symbols.wrong_kind(entity, name, "not-a-constant", "a constant");
+            symbols.report(error);
+            None
         }
     }
+}
 
-    /// Returns the value of a name in an expression, with its type.
-    pub(super) fn named_value(&mut self, name: &Name, scope: ScopeId) -> Option<(TypeId, ConstValue)> {
-        let entity = self.lookup(name, scope)?;
-        match entity {
-            Entity::Enumerator(def, ordinal) => {
-                Some((self.intern(Type::Named(def)), ConstValue::Enum { def, ordinal }))
-            }
-            Entity::Def(def) => {
-                if let DefKind::Const(constant) = &self.model.def(def).kind {
-                    return Some((constant.ty, constant.value.clone()));
-                }
-                let error = self.wrong_kind(entity, name, "not-a-constant", "a constant");
-                self.report(error);
-                None
-            }
-            Entity::Value(index) => self.parameter_value(index),
-            Entity::Member
-            | Entity::PortType(_)
-            | Entity::Template(_)
-            | Entity::Type(_)
-            | Entity::Bad
-            | Entity::Corba
-            | Entity::TypeCode => {
-                let error = self.wrong_kind(entity, name, "not-a-constant", "a constant");
-                self.report(error);
-                None
+fn boolean(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
+    match &expr.kind {
+        ExprKind::Bool(value) => return Some(ConstValue::Bool(*value)),
+        ExprKind::Name(name) => {
+            if let (_, value @ ConstValue::Bool(_)) = named_value(symbols, name, scope)? {
+                return Some(value);
             }
         }
+        _ => {}
     }
+    mismatch(symbols, expr, "a boolean, `TRUE` or `FALSE`", scope)
+}
 
-    fn boolean(&mut self, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
-        match &expr.kind {
-            ExprKind::Bool(value) => return Some(ConstValue::Bool(*value)),
-            ExprKind::Name(name) => {
-                if let (_, value @ ConstValue::Bool(_)) = self.named_value(name, scope)? {
-                    return Some(value);
+fn character(symbols: &mut Symbols<'_>, expr: &Expr, wide: bool, scope: ScopeId) -> Option<ConstValue> {
+    match &expr.kind {
+        ExprKind::Char { code, wide: literal } if fits(*literal, wide) => {
+            return match (wide, u8::try_from(*code), u16::try_from(*code)) {
+                (false, Ok(code), _) => Some(ConstValue::Char(code)),
+                (true, _, Ok(code)) => Some(ConstValue::WChar(code)),
+                _ => {
+                    let error =
+                        Diagnostic::error("out-of-range", expr.span, "this character does not fit a `char`");
+                    let error = error.note("a `char` holds the characters of ISO 8859-1");
+                    symbols.report(error.help("use `wchar`"));
+                    None
                 }
-            }
+            };
+        }
+        ExprKind::Name(name) => match named_value(symbols, name, scope)?.1 {
+            value @ ConstValue::Char(_) if !wide => return Some(value),
+            value @ ConstValue::WChar(_) if wide => return Some(value),
             _ => {}
-        }
-        self.mismatch(expr, "a boolean, `TRUE` or `FALSE`", scope)
+        },
+        _ => {}
     }
+    mismatch(symbols, expr, if wide { "a wide character" } else { "a character" }, scope)
+}
 
-    fn character(&mut self, expr: &Expr, wide: bool, scope: ScopeId) -> Option<ConstValue> {
-        match &expr.kind {
-            ExprKind::Char { code, wide: literal } if fits(*literal, wide) => {
-                return match (wide, u8::try_from(*code), u16::try_from(*code)) {
-                    (false, Ok(code), _) => Some(ConstValue::Char(code)),
-                    (true, _, Ok(code)) => Some(ConstValue::WChar(code)),
-                    _ => {
-                        let error = Diagnostic::error(
-                            "out-of-range",
-                            expr.span,
-                            "this character does not fit a `char`",
-                        );
-                        let error = error.note("a `char` holds the characters of ISO 8859-1");
-                        self.report(error.help("use `wchar`"));
-                        None
-                    }
-                };
-            }
-            ExprKind::Name(name) => match self.named_value(name, scope)?.1 {
-                value @ ConstValue::Char(_) if !wide => return Some(value),
-                value @ ConstValue::WChar(_) if wide => return Some(value),
-                _ => {}
-            },
-            _ => {}
-        }
-        self.mismatch(expr, if wide { "a wide character" } else { "a character" }, scope)
-    }
-
-    fn text(&mut self, expr: &Expr, wide: bool, bound: Option<u32>, scope: ScopeId) -> Option<ConstValue> {
-        let text = match &expr.kind {
-            ExprKind::Text { text, wide: literal } if fits(*literal, wide) => Some(text.clone()),
-            ExprKind::Name(name) => match self.named_value(name, scope)?.1 {
-                ConstValue::String(text) if !wide => Some(text),
-                ConstValue::WString(text) if wide => Some(text),
-                _ => None,
-            },
+fn text(
+    symbols: &mut Symbols<'_>,
+    expr: &Expr,
+    wide: bool,
+    bound: Option<u32>,
+    scope: ScopeId,
+) -> Option<ConstValue> {
+    let text = match &expr.kind {
+        ExprKind::Text { text, wide: literal } if fits(*literal, wide) => Some(text.clone()),
+        ExprKind::Name(name) => match named_value(symbols, name, scope)?.1 {
+            ConstValue::String(text) if !wide => Some(text),
+            ConstValue::WString(text) if wide => Some(text),
             _ => None,
-        };
-        let Some(text) = text else {
-            return self.mismatch(expr, if wide { "a wide string" } else { "a string" }, scope);
-        };
-        if let Some(c) = text.chars().find(|c| !wide && u32::from(*c) > 0xff) {
-            let error = Diagnostic::error(
-                "out-of-range",
-                expr.span,
-                format!("`{c}` cannot stand in a `string` constant"),
-            );
-            let error = error.note("a `string` constant holds the characters of ISO 8859-1");
-            self.report(error.help("use `wstring`"));
-            return None;
-        }
-        let length = if wide { text.encode_utf16().count() } else { text.chars().count() };
-        if let Some(bound) = bound.filter(|bound| length > *bound as usize) {
-            let message = format!("this text of {length} characters is longer than its bound of {bound}");
-            self.report(Diagnostic::error("out-of-range", expr.span, message));
-            return None;
-        }
-        Some(if wide { ConstValue::WString(text) } else { ConstValue::String(text) })
+        },
+        _ => None,
+    };
+    let Some(text) = text else {
+        return mismatch(symbols, expr, if wide { "a wide string" } else { "a string" }, scope);
+    };
+    if let Some(c) = text.chars().find(|c| !wide && u32::from(*c) > 0xff) {
+        let error = Diagnostic::error(
+            "out-of-range",
+            expr.span,
+            format!("`{c}` cannot stand in a `string` constant"),
+        );
+        let error = error.note("a `string` constant holds the characters of ISO 8859-1");
+        symbols.report(error.help("use `wstring`"));
+        return None;
     }
+    let length = if wide { text.encode_utf16().count() } else { text.chars().count() };
+    if let Some(bound) = bound.filter(|bound| length > *bound as usize) {
+        let message = format!("this text of {length} characters is longer than its bound of {bound}");
+        symbols.report(Diagnostic::error("out-of-range", expr.span, message));
+        return None;
+    }
+    Some(if wide { ConstValue::WString(text) } else { ConstValue::String(text) })
+}
 
-    fn enumerator(&mut self, expr: &Expr, def: DefId, scope: ScopeId) -> Option<ConstValue> {
-        let name = self.model.scoped_name(def);
-        let ExprKind::Name(written) = &expr.kind else {
-            return self.mismatch(expr, &format!("an enumerator of `{name}`"), scope);
-        };
-        let (_, value) = self.named_value(written, scope)?;
-        match value {
-            ConstValue::Enum { def: of, .. } if of == def => Some(value),
-            ConstValue::Enum { def: of, ordinal } => {
-                let other = self.model.scoped_name(of);
-                let message = format!("`{}` is an enumerator of `{other}`, not of `{name}`", written.text());
-                let mut error = Diagnostic::error("type-mismatch", expr.span, message);
-                let body = self.model.enumeration(of);
-                if let Some(enumerator) = body.and_then(|body| body.enumerators.get(ordinal as usize)) {
-                    error = error.and(enumerator.span, "declared here");
-                }
-                self.report(error);
-                None
+fn enumerator(symbols: &mut Symbols<'_>, expr: &Expr, def: DefId, scope: ScopeId) -> Option<ConstValue> {
+    let name = symbols.model.scoped_name(def);
+    let ExprKind::Name(written) = &expr.kind else {
+        return mismatch(symbols, expr, &format!("an enumerator of `{name}`"), scope);
+    };
+    let (_, value) = named_value(symbols, written, scope)?;
+    match value {
+        ConstValue::Enum { def: of, .. } if of == def => Some(value),
+        ConstValue::Enum { def: of, ordinal } => {
+            let other = symbols.model.scoped_name(of);
+            let message = format!("`{}` is an enumerator of `{other}`, not of `{name}`", written.text());
+            let mut error = Diagnostic::error("type-mismatch", expr.span, message);
+            let body = symbols.model.enumeration(of);
+            if let Some(enumerator) = body.and_then(|body| body.enumerators.get(ordinal as usize)) {
+                error = error.and(enumerator.span, "declared here");
             }
-            _ => self.mismatch(expr, &format!("an enumerator of `{name}`"), scope),
+            symbols.report(error);
+            None
         }
+        _ => mismatch(symbols, expr, &format!("an enumerator of `{name}`"), scope),
     }
+}
 
-    /// Reports an expression of the wrong kind.
-    pub(super) fn mismatch<T>(&mut self, expr: &Expr, wanted: &str, scope: ScopeId) -> Option<T> {
-        let found = match &expr.kind {
-            ExprKind::Bad => return None,
-            ExprKind::Integer(_) => "an integer".to_owned(),
-            ExprKind::Float(_) => "a floating-point number".to_owned(),
-            ExprKind::Fixed(_) => "a fixed-point number".to_owned(),
-            ExprKind::Char { wide: Wideness::Wide, .. } => "a wide character".to_owned(),
-            ExprKind::Char { .. } => "a character".to_owned(),
-            ExprKind::Text { wide: Wideness::Wide, .. } => "a wide string".to_owned(),
-            ExprKind::Text { .. } => "a string".to_owned(),
-            ExprKind::Bool(_) => "a boolean".to_owned(),
-            ExprKind::Unary(..) | ExprKind::Binary(..) => "a computed value".to_owned(),
-            ExprKind::Name(name) => {
-                let (ty, _) = self.named_value(name, scope)?;
-                format!("{} of type `{}`", article("constant"), self.model.describe(ty))
-            }
-        };
-        let error =
-            Diagnostic::error("type-mismatch", expr.span, format!("expected {wanted}, found {found}"));
-        let help = match &expr.kind {
-            ExprKind::Integer(value) if wanted == FLOATING => Some(format!("write `{value}.0`")),
-            ExprKind::Fixed(digits) if wanted == FLOATING && digits.contains('.') => {
-                Some(format!("write `{digits}`"))
-            }
-            ExprKind::Fixed(digits) if wanted == FLOATING => Some(format!("write `{digits}.0`")),
-            ExprKind::Integer(value) if wanted == FIXED => Some(format!("write `{value}d`")),
-            ExprKind::Float(text) if wanted == FIXED && !text.contains(['e', 'E']) => {
-                Some(format!("write `{text}d`"))
-            }
-            ExprKind::Text { .. } if wanted == "a wide string" => Some("write `L\"...\"`".to_owned()),
-            ExprKind::Char { .. } if wanted == "a wide character" => Some("write `L'...'`".to_owned()),
-            _ => None,
-        };
-        self.report(match help {
-            Some(help) => error.help(help),
-            None => error,
-        });
-        None
-    }
-
-    /// Evaluates an annotation's argument, in the type of its literals.
-    pub(super) fn untyped_value(&mut self, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
-        match &expr.kind {
-            ExprKind::Bool(value) => Some(ConstValue::Bool(*value)),
-            ExprKind::Char { code, wide: Wideness::Wide } => u16::try_from(*code).ok().map(ConstValue::WChar),
-            ExprKind::Char { code, .. } => match u8::try_from(*code) {
-                Ok(code) => Some(ConstValue::Char(code)),
-                Err(_) => u16::try_from(*code).ok().map(ConstValue::WChar),
-            },
-            ExprKind::Text { text, wide: Wideness::Wide } => Some(ConstValue::WString(text.clone())),
-            ExprKind::Text { text, .. } => Some(ConstValue::String(text.clone())),
-            ExprKind::Name(name) => self.named_value(name, scope).map(|(_, value)| value),
-            ExprKind::Bad => None,
-            _ if has(expr, &|kind| matches!(kind, ExprKind::Fixed(_))) => {
-                self.unbounded_fixed(expr, scope).map(|(_, value)| value)
-            }
-            _ if has(expr, &|kind| matches!(kind, ExprKind::Float(_))) => {
-                self.float(expr, Primitive::Double, scope)
-            }
-            _ => self.wide_integer(expr, scope).map(ConstValue::Integer),
+/// Reports an expression of the wrong kind.
+pub(super) fn mismatch<T>(symbols: &mut Symbols<'_>, expr: &Expr, wanted: &str, scope: ScopeId) -> Option<T> {
+    let found = match &expr.kind {
+        ExprKind::Bad => return None,
+        ExprKind::Integer(_) => "an integer".to_owned(),
+        ExprKind::Float(_) => "a floating-point number".to_owned(),
+        ExprKind::Fixed(_) => "a fixed-point number".to_owned(),
+        ExprKind::Char { wide: Wideness::Wide, .. } => "a wide character".to_owned(),
+        ExprKind::Char { .. } => "a character".to_owned(),
+        ExprKind::Text { wide: Wideness::Wide, .. } => "a wide string".to_owned(),
+        ExprKind::Text { .. } => "a string".to_owned(),
+        ExprKind::Bool(_) => "a boolean".to_owned(),
+        ExprKind::Unary(..) | ExprKind::Binary(..) => "a computed value".to_owned(),
+        ExprKind::Name(name) => {
+            let (ty, _) = named_value(symbols, name, scope)?;
+            format!("{} of type `{}`", article("constant"), symbols.model.describe(ty))
         }
-    }
+    };
+    let error = Diagnostic::error("type-mismatch", expr.span, format!("expected {wanted}, found {found}"));
+    let help = match &expr.kind {
+        ExprKind::Integer(value) if wanted == FLOATING => Some(format!("write `{value}.0`")),
+        ExprKind::Fixed(digits) if wanted == FLOATING && digits.contains('.') => {
+            Some(format!("write `{digits}`"))
+        }
+        ExprKind::Fixed(digits) if wanted == FLOATING => Some(format!("write `{digits}.0`")),
+        ExprKind::Integer(value) if wanted == FIXED => Some(format!("write `{value}d`")),
+        ExprKind::Float(text) if wanted == FIXED && !text.contains(['e', 'E']) => {
+            Some(format!("write `{text}d`"))
+        }
+        ExprKind::Text { .. } if wanted == "a wide string" => Some("write `L\"...\"`".to_owned()),
+        ExprKind::Char { .. } if wanted == "a wide character" => Some("write `L'...'`".to_owned()),
+        _ => None,
+    };
+    symbols.report(match help {
+        Some(help) => error.help(help),
+        None => error,
+    });
+    None
+}
 
-    /// Formats a value as in IDL.
-    pub(super) fn show(&self, value: &ConstValue) -> String {
-        match value {
-            ConstValue::Bool(true) => "`TRUE`".to_owned(),
-            ConstValue::Bool(false) => "`FALSE`".to_owned(),
-            ConstValue::Integer(value) => value.to_string(),
-            ConstValue::Char(code) => format!("'{}'", char::from(*code).escape_default()),
-            ConstValue::WChar(code) => match char::from_u32(u32::from(*code)) {
-                Some(c) => format!("L'{}'", c.escape_debug()),
-                None => format!("L'\\u{code:04x}'"),
-            },
-            ConstValue::Enum { def, ordinal } => {
-                let body = self.model.enumeration(*def);
-                let name =
-                    body.and_then(|body| body.enumerators.get(*ordinal as usize)).map(|e| e.name.as_str());
-                format!("`{}`", name.unwrap_or("?"))
-            }
-            ConstValue::Float(value) => value.to_string(),
-            ConstValue::LongDouble(_) => "a long double".to_owned(),
-            ConstValue::String(text) | ConstValue::WString(text) => format!("{text:?}"),
-            ConstValue::Fixed { unscaled, scale } => {
-                let digits = format!("{:0>width$}", unscaled.unsigned_abs(), width = usize::from(*scale) + 1);
-                let (whole, fraction) = digits.split_at(digits.len() - usize::from(*scale));
-                let (sign, point) = (if *unscaled < 0 { "-" } else { "" }, if *scale > 0 { "." } else { "" });
-                format!("{sign}{whole}{point}{fraction}d")
-            }
+/// Evaluates an annotation's argument, in the type of its literals.
+pub(super) fn untyped_value(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
+    match &expr.kind {
+        ExprKind::Bool(value) => Some(ConstValue::Bool(*value)),
+        ExprKind::Char { code, wide: Wideness::Wide } => u16::try_from(*code).ok().map(ConstValue::WChar),
+        ExprKind::Char { code, .. } => match u8::try_from(*code) {
+            Ok(code) => Some(ConstValue::Char(code)),
+            Err(_) => u16::try_from(*code).ok().map(ConstValue::WChar),
+        },
+        ExprKind::Text { text, wide: Wideness::Wide } => Some(ConstValue::WString(text.clone())),
+        ExprKind::Text { text, .. } => Some(ConstValue::String(text.clone())),
+        ExprKind::Name(name) => named_value(symbols, name, scope).map(|(_, value)| value),
+        ExprKind::Bad => None,
+        _ if has(expr, &|kind| matches!(kind, ExprKind::Fixed(_))) => {
+            fixed::unbounded_fixed(symbols, expr, scope).map(|(_, value)| value)
+        }
+        _ if has(expr, &|kind| matches!(kind, ExprKind::Float(_))) => {
+            real::float(symbols, expr, Primitive::Double, scope)
+        }
+        _ => expr::wide_integer(symbols, expr, scope).map(ConstValue::Integer),
+    }
+}
+
+/// Formats a value as in IDL.
+pub(super) fn show(model: &Model, value: &ConstValue) -> String {
+    match value {
+        ConstValue::Bool(true) => "`TRUE`".to_owned(),
+        ConstValue::Bool(false) => "`FALSE`".to_owned(),
+        ConstValue::Integer(value) => value.to_string(),
+        ConstValue::Char(code) => format!("'{}'", char::from(*code).escape_default()),
+        ConstValue::WChar(code) => match char::from_u32(u32::from(*code)) {
+            Some(c) => format!("L'{}'", c.escape_debug()),
+            None => format!("L'\\u{code:04x}'"),
+        },
+        ConstValue::Enum { def, ordinal } => {
+            let body = model.enumeration(*def);
+            let name = body.and_then(|body| body.enumerators.get(*ordinal as usize)).map(|e| e.name.as_str());
+            format!("`{}`", name.unwrap_or("?"))
+        }
+        ConstValue::Float(value) => value.to_string(),
+        ConstValue::LongDouble(_) => "a long double".to_owned(),
+        ConstValue::String(text) | ConstValue::WString(text) => format!("{text:?}"),
+        ConstValue::Fixed { unscaled, scale } => {
+            let digits = format!("{:0>width$}", unscaled.unsigned_abs(), width = usize::from(*scale) + 1);
+            let (whole, fraction) = digits.split_at(digits.len() - usize::from(*scale));
+            let (sign, point) = (if *unscaled < 0 { "-" } else { "" }, if *scale > 0 { "." } else { "" });
+            format!("{sign}{whole}{point}{fraction}d")
         }
     }
 }

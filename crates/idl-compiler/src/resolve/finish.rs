@@ -1,84 +1,85 @@
 //! Checks that are only possible after all definitions are resolved.
 
-use super::{Progress, Resolver};
+use super::symbols::Symbols;
+use super::{Progress, Resolver, annotation, flavour, import, port, repository_id};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::model::{Construct, DefId, DefKind, Model, Type, TypeId};
 
 impl Resolver<'_> {
     pub(super) fn finish(&mut self) {
-        self.report_undefined(0);
-        self.report_undefined_port_types();
-        self.check_local_types();
-        for index in 0..self.model.defs.len() {
+        report_undefined(&mut self.symbols, 0);
+        port::report_undefined_port_types(&mut self.symbols);
+        flavour::check_local_types(&mut self.symbols);
+        for index in 0..self.symbols.model.defs.len() {
             let id = DefId(index as u32);
-            self.context = Some(id);
-            self.check_definition(id);
-            let repository_id = self.repository_id(id);
-            self.check_id_length(id, &repository_id);
-            self.model.defs[index].repository_id = repository_id;
+            self.symbols.context = Some(id);
+            annotation::check_definition(&mut self.symbols, id);
+            let repository_id = repository_id::repository_id(&self.symbols, id);
+            repository_id::check_id_length(&mut self.symbols, id, &repository_id);
+            self.symbols.model.defs[index].repository_id = repository_id;
         }
-        self.context = None;
-        self.check_imported_texts();
-        self.report_early_prefixes();
+        self.symbols.context = None;
+        import::check_imported_texts(&mut self.symbols);
+        repository_id::report_early_prefixes(&mut self.symbols);
         self.mark_recursive();
-    }
-
-    /// Reports forward declarations without a definition, starting at an index. For interfaces this is an
-    /// error only if names are strict. An OMG file that is compiled alone often declares interfaces that
-    /// another file defines, and references need no definition.
-    pub(super) fn report_undefined(&mut self, from: usize) {
-        let (mut found, mut only_declared) = (Vec::new(), Vec::new());
-        for (def, state) in self.model.defs.iter().zip(&self.states).skip(from) {
-            if let Progress::Forward(span) = state.progress {
-                let what = def.kind.what();
-                let message = format!("{what} `{}` is declared but never defined", def.name);
-                let word = match &def.kind {
-                    // The undefined event type is reported instead.
-                    DefKind::Interface(body) if body.construct == Construct::EventConsumer => continue,
-                    DefKind::Interface(_) => def.kind.what(),
-                    kind => kind.keyword(),
-                };
-                let help = format!("define it in the same scope: `{word} {} {{ ... }};`", def.name);
-                let mut diagnostic = Diagnostic::error("never-defined", span, message);
-                if matches!(def.kind, DefKind::Interface(_)) && !self.conditions.strict_names {
-                    diagnostic.severity = Severity::Warning;
-                    diagnostic = diagnostic.note("references to it have no operations");
-                    only_declared.push(def.id);
-                }
-                found.push((def.id, diagnostic.help(help)));
-            }
-        }
-        let context = self.context;
-        for (id, diagnostic) in found {
-            self.context = Some(id);
-            self.report_unless_incomplete(diagnostic);
-        }
-        self.context = context;
-        for id in only_declared {
-            self.states[id.index()].progress = Progress::Complete;
-            if let DefKind::Interface(interface) = &mut self.model.defs[id.index()].kind {
-                interface.only_declared = true;
-            }
-            self.insert_child(id);
-        }
     }
 
     /// Finds the definitions that contain themselves. Only sequences of incomplete types and values can form
     /// such a cycle.
     fn mark_recursive(&mut self) {
-        self.model.recursive = vec![false; self.model.defs.len()];
+        self.symbols.model.recursive = vec![false; self.symbols.model.defs.len()];
         if !self.recursion_possible {
             return;
         }
-        let mut circles = Circles::new(&self.model);
-        for index in 0..self.model.types.len() {
+        let mut circles = Circles::new(&self.symbols.model);
+        for index in 0..self.symbols.model.types.len() {
             circles.visit(TypeId(index as u32));
         }
         for ty in circles.found {
-            if let Type::Named(def) = *self.model.ty(ty) {
-                self.model.recursive[def.index()] = true;
+            if let Type::Named(def) = *self.symbols.model.ty(ty) {
+                self.symbols.model.recursive[def.index()] = true;
             }
         }
+    }
+}
+
+/// Reports forward declarations without a definition, starting at an index. For interfaces this is an
+/// error only if names are strict. An OMG file that is compiled alone often declares interfaces that
+/// another file defines, and references need no definition.
+pub(super) fn report_undefined(symbols: &mut Symbols<'_>, from: usize) {
+    let (mut found, mut only_declared) = (Vec::new(), Vec::new());
+    for (def, state) in symbols.model.defs.iter().zip(&symbols.states).skip(from) {
+        if let Progress::Forward(span) = state.progress {
+            let what = def.kind.what();
+            let message = format!("{what} `{}` is declared but never defined", def.name);
+            let word = match &def.kind {
+                // The undefined event type is reported instead.
+                DefKind::Interface(body) if body.construct == Construct::EventConsumer => continue,
+                DefKind::Interface(_) => def.kind.what(),
+                kind => kind.keyword(),
+            };
+            let help = format!("define it in the same scope: `{word} {} {{ ... }};`", def.name);
+            let mut diagnostic = Diagnostic::error("never-defined", span, message);
+            if matches!(def.kind, DefKind::Interface(_)) && !symbols.conditions.strict_names {
+                diagnostic.severity = Severity::Warning;
+                diagnostic = diagnostic.note("references to it have no operations");
+                only_declared.push(def.id);
+            }
+            found.push((def.id, diagnostic.help(help)));
+        }
+    }
+    let context = symbols.context;
+    for (id, diagnostic) in found {
+        symbols.context = Some(id);
+        symbols.report_unless_incomplete(diagnostic);
+    }
+    symbols.context = context;
+    for id in only_declared {
+        symbols.states[id.index()].progress = Progress::Complete;
+        if let DefKind::Interface(interface) = &mut symbols.model.defs[id.index()].kind {
+            interface.only_declared = true;
+        }
+        symbols.insert_child(id);
     }
 }
 

@@ -1,142 +1,154 @@
 //! `fixed`: its types, and exact decimal expressions.
 
-use super::Resolver;
 use super::constant::FIXED;
 use super::scope::ScopeId;
+use super::symbols::Symbols;
+use super::{constant, expr};
 use crate::ast::{Binary, Expr, ExprKind, Unary};
 use crate::decimal::{Decimal, MAX_DIGITS};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, Primitive, Type, TypeId};
 
-impl Resolver<'_> {
-    /// Resolves `fixed<digits, scale>`.
-    pub(super) fn fixed_type(&mut self, digits: &Expr, scale: &Expr, scope: ScopeId) -> Option<Type> {
-        let (digits_value, scale_value) = (
-            self.integer(digits, Primitive::LongLong, scope),
-            self.integer(scale, Primitive::LongLong, scope),
-        );
-        let most = MAX_DIGITS as i128;
-        let digits_value = match digits_value? {
-            value if (1..=most).contains(&value) => value,
-            value => {
-                let message = format!("a fixed-point type has 1 to {most} digits, this is {value}");
-                self.report(Diagnostic::error("bad-fixed", digits.span, message));
-                return None;
-            }
-        };
-        let scale_value = match scale_value? {
-            value if (0..=digits_value).contains(&value) => value,
-            value => {
-                let message = format!(
-                    "of {digits_value} digits 0 to {digits_value} can stand behind the point, not {value}"
-                );
-                self.report(Diagnostic::error("bad-fixed", scale.span, message));
-                return None;
-            }
-        };
-        Some(Type::Fixed { digits: u8::try_from(digits_value).ok()?, scale: u8::try_from(scale_value).ok()? })
-    }
-
-    /// Evaluates a value of a type with digits and scale. Excess fractional digits are truncated, with a
-    /// warning.
-    pub(super) fn fixed(&mut self, expr: &Expr, digits: u8, scale: u8, scope: ScopeId) -> Option<ConstValue> {
-        let number = self.decimal(expr, scope)?;
-        let (whole, cut) = number.whole_and_cut(usize::from(scale));
-        let describe = format!("fixed<{digits}, {scale}>");
-        if whole > usize::from(digits - scale) {
-            let error =
-                Diagnostic::error("out-of-range", expr.span, format!("{number} does not fit `{describe}`"));
-            self.report(error.note(format!("the type has {} digits before the point", digits - scale)));
+/// Resolves `fixed<digits, scale>`.
+pub(super) fn fixed_type(
+    symbols: &mut Symbols<'_>,
+    digits: &Expr,
+    scale: &Expr,
+    scope: ScopeId,
+) -> Option<Type> {
+    let (digits_value, scale_value) = (
+        expr::integer(symbols, digits, Primitive::LongLong, scope),
+        expr::integer(symbols, scale, Primitive::LongLong, scope),
+    );
+    let most = MAX_DIGITS as i128;
+    let digits_value = match digits_value? {
+        value if (1..=most).contains(&value) => value,
+        value => {
+            let message = format!("a fixed-point type has 1 to {most} digits, this is {value}");
+            symbols.report(Diagnostic::error("bad-fixed", digits.span, message));
             return None;
         }
-        if cut != number {
-            let message = format!("{number} loses digits as `{describe}`");
-            let warning = Diagnostic::warning("precision-loss", expr.span, message);
-            self.report(warning.note(format!("what has no place is cut off: the value is {cut}")));
+    };
+    let scale_value = match scale_value? {
+        value if (0..=digits_value).contains(&value) => value,
+        value => {
+            let message = format!(
+                "of {digits_value} digits 0 to {digits_value} can stand behind the point, not {value}"
+            );
+            symbols.report(Diagnostic::error("bad-fixed", scale.span, message));
+            return None;
         }
-        Some(constant(cut).1)
-    }
+    };
+    Some(Type::Fixed { digits: u8::try_from(digits_value).ok()?, scale: u8::try_from(scale_value).ok()? })
+}
 
-    /// Evaluates a value of type `fixed`. Returns it with the type that has its digits and scale.
-    pub(super) fn unbounded_fixed(&mut self, expr: &Expr, scope: ScopeId) -> Option<(TypeId, ConstValue)> {
-        let (ty, value) = constant(self.decimal(expr, scope)?);
-        Some((self.intern(ty), value))
+/// Evaluates a value of a type with digits and scale. Excess fractional digits are truncated, with a
+/// warning.
+pub(super) fn fixed(
+    symbols: &mut Symbols<'_>,
+    expr: &Expr,
+    digits: u8,
+    scale: u8,
+    scope: ScopeId,
+) -> Option<ConstValue> {
+    let number = decimal(symbols, expr, scope)?;
+    let (whole, cut) = number.whole_and_cut(usize::from(scale));
+    let describe = format!("fixed<{digits}, {scale}>");
+    if whole > usize::from(digits - scale) {
+        let error =
+            Diagnostic::error("out-of-range", expr.span, format!("{number} does not fit `{describe}`"));
+        symbols.report(error.note(format!("the type has {} digits before the point", digits - scale)));
+        return None;
     }
+    if cut != number {
+        let message = format!("{number} loses digits as `{describe}`");
+        let warning = Diagnostic::warning("precision-loss", expr.span, message);
+        symbols.report(warning.note(format!("what has no place is cut off: the value is {cut}")));
+    }
+    Some(constant(cut).1)
+}
 
-    fn decimal(&mut self, expr: &Expr, scope: ScopeId) -> Option<Decimal> {
-        match &expr.kind {
-            ExprKind::Fixed(text) => Decimal::parse(text),
-            // Older compilers do not support the suffix `d`.
-            ExprKind::Float(text) => self.decimal_of_float(text, expr),
-            ExprKind::Name(name) => match self.named_value(name, scope)?.1 {
-                ConstValue::Fixed { unscaled, scale } => {
-                    Some(Decimal::from_unscaled(unscaled, u32::from(scale)))
-                }
-                _ => self.mismatch(expr, FIXED, scope),
-            },
-            ExprKind::Unary(Unary::Plus, operand) => self.decimal(operand, scope),
-            ExprKind::Unary(Unary::Minus, operand) => self.decimal(operand, scope).map(Decimal::negated),
-            ExprKind::Unary(Unary::Complement, _) => self.not_for_fixed("~", expr),
-            ExprKind::Binary(first, rest) => {
-                let mut value = self.decimal(first, scope);
-                for (operator, operand) in rest {
-                    let right = self.decimal(operand, scope);
-                    value = match (value, right) {
-                        (Some(left), Some(right)) => {
-                            let partial = Expr { span: first.span.to(operand.span), kind: ExprKind::Bad };
-                            self.apply_decimal(*operator, left, right, &partial, operand)
-                        }
-                        _ => None,
-                    };
-                }
-                value
+/// Evaluates a value of type `fixed`. Returns it with the type that has its digits and scale.
+pub(super) fn unbounded_fixed(
+    symbols: &mut Symbols<'_>,
+    expr: &Expr,
+    scope: ScopeId,
+) -> Option<(TypeId, ConstValue)> {
+    let (ty, value) = constant(decimal(symbols, expr, scope)?);
+    Some((symbols.intern(ty), value))
+}
+
+fn decimal(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<Decimal> {
+    match &expr.kind {
+        ExprKind::Fixed(text) => Decimal::parse(text),
+        // Older compilers do not support the suffix `d`.
+        ExprKind::Float(text) => decimal_of_float(symbols, text, expr),
+        ExprKind::Name(name) => match constant::named_value(symbols, name, scope)?.1 {
+            ConstValue::Fixed { unscaled, scale } => Some(Decimal::from_unscaled(unscaled, u32::from(scale))),
+            _ => constant::mismatch(symbols, expr, FIXED, scope),
+        },
+        ExprKind::Unary(Unary::Plus, operand) => decimal(symbols, operand, scope),
+        ExprKind::Unary(Unary::Minus, operand) => decimal(symbols, operand, scope).map(Decimal::negated),
+        ExprKind::Unary(Unary::Complement, _) => not_for_fixed(symbols, "~", expr),
+        ExprKind::Binary(first, rest) => {
+            let mut value = decimal(symbols, first, scope);
+            for (operator, operand) in rest {
+                let right = decimal(symbols, operand, scope);
+                value = match (value, right) {
+                    (Some(left), Some(right)) => {
+                        let partial = Expr { span: first.span.to(operand.span), kind: ExprKind::Bad };
+                        apply_decimal(symbols, *operator, left, right, &partial, operand)
+                    }
+                    _ => None,
+                };
             }
-            _ => self.mismatch(expr, FIXED, scope),
+            value
         }
+        _ => constant::mismatch(symbols, expr, FIXED, scope),
     }
+}
 
-    fn decimal_of_float(&mut self, text: &str, expr: &Expr) -> Option<Decimal> {
-        let number = Decimal::parse_float(text);
-        if number.is_none() {
-            let message = format!("`{text}` has more than {MAX_DIGITS} digits as a fixed-point number");
-            self.report(Diagnostic::error("out-of-range", expr.span, message));
+fn decimal_of_float(symbols: &mut Symbols<'_>, text: &str, expr: &Expr) -> Option<Decimal> {
+    let number = Decimal::parse_float(text);
+    if number.is_none() {
+        let message = format!("`{text}` has more than {MAX_DIGITS} digits as a fixed-point number");
+        symbols.report(Diagnostic::error("out-of-range", expr.span, message));
+    }
+    number
+}
+
+fn apply_decimal(
+    symbols: &mut Symbols<'_>,
+    operator: Binary,
+    left: Decimal,
+    right: Decimal,
+    expr: &Expr,
+    operand: &Expr,
+) -> Option<Decimal> {
+    let result = match operator {
+        Binary::Add => left.plus(right),
+        Binary::Subtract => left.plus(right.negated()),
+        Binary::Multiply => left.times(right),
+        Binary::Divide if right.is_zero() => {
+            symbols.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
+            return None;
         }
-        number
+        Binary::Divide => left.divided_by(right),
+        other => return not_for_fixed(symbols, other.text(), expr),
+    };
+    if result.is_none() {
+        let message =
+            format!("the result of this expression has more than {MAX_DIGITS} digits before the point");
+        symbols.report(Diagnostic::error("out-of-range", expr.span, message));
     }
+    result
+}
 
-    fn apply_decimal(
-        &mut self,
-        operator: Binary,
-        left: Decimal,
-        right: Decimal,
-        expr: &Expr,
-        operand: &Expr,
-    ) -> Option<Decimal> {
-        let result = match operator {
-            Binary::Add => left.plus(right),
-            Binary::Subtract => left.plus(right.negated()),
-            Binary::Multiply => left.times(right),
-            Binary::Divide if right.is_zero() => {
-                self.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
-                return None;
-            }
-            Binary::Divide => left.divided_by(right),
-            other => return self.not_for_fixed(other.text(), expr),
-        };
-        if result.is_none() {
-            let message =
-                format!("the result of this expression has more than {MAX_DIGITS} digits before the point");
-            self.report(Diagnostic::error("out-of-range", expr.span, message));
-        }
-        result
-    }
-
-    fn not_for_fixed<T>(&mut self, operator: &str, expr: &Expr) -> Option<T> {
-        let message = format!("`{operator}` does not apply to fixed-point numbers");
-        let error = Diagnostic::error("type-mismatch", expr.span, message);
-        self.report(error.note("they know `+`, `-`, `*` and `/`"));
-        None
-    }
+fn not_for_fixed<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> Option<T> {
+    let message = format!("`{operator}` does not apply to fixed-point numbers");
+    let error = Diagnostic::error("type-mismatch", expr.span, message);
+    symbols.report(error.note("they know `+`, `-`, `*` and `/`"));
+    None
 }
 
 /// Returns the smallest type that holds the number, and the number in it.

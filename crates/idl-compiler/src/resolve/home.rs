@@ -5,7 +5,8 @@
 use super::component::{self, components};
 use super::port::implied_operation;
 use super::scope::{Entity, ScopeId};
-use super::{Progress, Resolver};
+use super::symbols::Symbols;
+use super::{Progress, Resolver, value};
 use crate::ast::{self, Factory, Head, Ident, Item, ItemKind, Name, Operation, Raises, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Docs, Interface, Type, Visibility};
@@ -17,17 +18,20 @@ impl Resolver<'_> {
         let base = base.as_ref().and_then(|base| {
             Some((
                 base,
-                *self.construct(base, Construct::Home, scope).and_then(|id| self.implied.homes.get(&id))?,
+                *component::construct(&mut self.symbols, base, Construct::Home, scope)
+                    .and_then(|id| self.symbols.implied.homes.get(&id))?,
             ))
         });
-        let managed = self.construct(&manages, Construct::Component, scope);
-        self.check_managed(&name, base, managed, &manages);
+        let managed = component::construct(&mut self.symbols, &manages, Construct::Component, scope);
+        check_managed(&mut self.symbols, &name, base, managed, &manages);
         let component = TypeSpec {
-            kind: managed.map_or(TypeKind::Object, |id| TypeKind::Name(self.absolute(id, manages.span))),
+            kind: managed.map_or(TypeKind::Object, |id| {
+                TypeKind::Name(component::absolute(&self.symbols.model, id, manages.span))
+            }),
             span: manages.span,
         };
         let mut bases = vec![match base {
-            Some((_, base)) => self.absolute(base.explicit, span),
+            Some((_, base)) => component::absolute(&self.symbols.model, base.explicit, span),
             None => components("CCMHome", span),
         }];
         bases.extend(supports);
@@ -45,39 +49,16 @@ impl Resolver<'_> {
                 self.operation(item.head, made(factory, component.clone(), failure), inside);
             }
         }
-        self.states[explicit.0.index()].progress = Progress::Complete;
+        self.symbols.states[explicit.0.index()].progress = Progress::Complete;
         let implicit = self.implicit(&name, &component, primary_key.as_ref(), scope);
-        let bases = [self.absolute(explicit.0, span), self.absolute(implicit, span)];
+        let bases = [
+            component::absolute(&self.symbols.model, explicit.0, span),
+            component::absolute(&self.symbols.model, implicit, span),
+        ];
         let body = Interface { construct: Construct::Home, ..Interface::default() };
         let (id, _) = self.open_interface(&head, body, &name, &bases, scope);
-        self.states[id.index()].progress = Progress::Complete;
-        self.implied.homes.insert(id, component::Home { explicit: explicit.0, managed });
-    }
-
-    /// Checks that the component managed by a derived home derives from the one that the base home manages.
-    fn check_managed(
-        &mut self,
-        name: &Ident,
-        base: Option<(&Name, component::Home)>,
-        managed: Option<DefId>,
-        manages: &Name,
-    ) {
-        let Some((base_name, base)) = base else { return };
-        let (Some(of_base), Some(managed)) = (base.managed, managed) else { return };
-        if of_base == managed || self.model.all_bases(managed).contains(&of_base) {
-            return;
-        }
-        let of_base = self.model.scoped_name(of_base);
-        let message = format!(
-            "home `{}` manages `{}`, which is not derived from `{of_base}`",
-            name.text,
-            manages.text()
-        );
-        let error = Diagnostic::error("home-inheritance", manages.span, message);
-        let error = error.and(base_name.span, format!("this base manages `{of_base}`"));
-        self.report(
-            error.note("who knows the base home only takes what it makes for components of that type"),
-        );
+        self.symbols.states[id.index()].progress = Progress::Complete;
+        self.symbols.implied.homes.insert(id, component::Home { explicit: explicit.0, managed });
     }
 
     /// Opens `HExplicit` or `HImplicit`.
@@ -90,7 +71,7 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
         let name = Ident { text: format!("{}{suffix}", home.text), span: home.span };
-        self.implied.note(&name, format!("home `{}` declares `{}` too", home.text, name.text));
+        self.symbols.implied.note(&name, format!("home `{}` declares `{}` too", home.text, name.text));
         let what =
             if construct == Construct::HomeExplicit { "declares itself" } else { "does like any other" };
         let docs = Docs { lines: vec![format!("What the home `{}` {what}.", home.text)] };
@@ -101,7 +82,7 @@ impl Resolver<'_> {
     /// Declares `create` and, with a primary key, the operations that find and remove by key.
     fn implicit(&mut self, home: &Ident, component: &TypeSpec, key: Option<&Name>, scope: ScopeId) -> DefId {
         let span = home.span;
-        let key_type = key.and_then(|key| self.primary_key(key, scope));
+        let key_type = key.and_then(|key| primary_key(&mut self.symbols, key, scope));
         let bases = if key.is_none() { vec![components("KeylessCCMHome", span)] } else { Vec::new() };
         let (id, inside) = self.part(home, "Implicit", Construct::HomeImplicit, &bases, scope);
         let mut made: Vec<Operation> = Vec::new();
@@ -113,7 +94,10 @@ impl Resolver<'_> {
             None if key.is_some() => {}
             None => add("create", component, &[], &["CreateFailure"]),
             Some(key) => {
-                let key_type = TypeSpec { kind: TypeKind::Name(self.absolute(key, span)), span };
+                let key_type = TypeSpec {
+                    kind: TypeKind::Name(component::absolute(&self.symbols.model, key, span)),
+                    span,
+                };
                 let by_key = [("key", key_type.clone())];
                 let void = TypeSpec { kind: TypeKind::Void, span };
                 add("create", component, &by_key, &["CreateFailure", "DuplicateKeyValue", "InvalidKey"]);
@@ -129,68 +113,86 @@ impl Resolver<'_> {
         }
         for operation in made {
             let name = &operation.name;
-            self.implied.note(name, format!("home `{}` declares `{}` too", home.text, name.text));
+            self.symbols.implied.note(name, format!("home `{}` declares `{}` too", home.text, name.text));
             let item = Item { head: Head::default(), kind: ItemKind::Operation(operation) };
             if let Some(inside) = inside {
                 self.item(item, inside);
             }
         }
-        self.states[id.index()].progress = Progress::Complete;
+        self.symbols.states[id.index()].progress = Progress::Complete;
         id
     }
+}
 
-    /// Checks a primary key: a value type derived from `Components::PrimaryKeyBase`, whose state is public
-    /// and contains no references (OMG component model, clause "Primary Key Declarations").
-    fn primary_key(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
-        let entity = self.lookup(name, scope)?;
-        let Some(key) = self.as_value(entity) else {
-            let error = self.wrong_kind(entity, name, "not-a-value", "a value type");
-            self.report(error);
-            return None;
-        };
-        let def = self.model.def(key);
-        let bases = self.model.all_bases(key);
-        let module = self.declared(ScopeId::FILE, "Components").and_then(|module| self.scope_of(module));
-        let base = module.and_then(|module| match self.declared(module, "PrimaryKeyBase") {
-            Some(Entity::Def(base)) => Some(base),
-            _ => None,
-        });
-        let state: Vec<_> = bases
-            .iter()
-            .chain([&key])
-            .filter_map(|id| self.model.value(*id))
-            .flat_map(|v| &v.state)
-            .collect();
-        let error = |message: String| Diagnostic::error("primary-key", name.span, message);
-        let text = name.text();
-        let found = if self.states[key.index()].progress != Progress::Complete {
-            let message = format!("primary key `{text}` is not defined yet");
-            Some(Diagnostic::error("incomplete", name.span, message).and(def.span, "only declared here"))
-        } else if self.model.is_abstract_value(key) {
-            Some(error(format!("primary key `{text}` is abstract")).and(def.span, "declared here"))
-        } else if !base.is_some_and(|base| bases.contains(&base)) {
-            let found =
-                error(format!("primary key `{text}` does not inherit from `::Components::PrimaryKeyBase`"));
-            let found = found.and(def.span, "declared here");
-            Some(found.help(format!("write `valuetype {} : ::Components::PrimaryKeyBase`", def.name)))
-        } else if let Some(private) = state.iter().find(|state| state.visibility == Visibility::Private) {
-            let found = error(format!("primary key `{text}` has private state"));
-            Some(found.and(private.member.span, "this member is private"))
-        } else {
-            let held = |ty| {
-                matches!(self.model.stripped(ty), Type::Object)
-                    || matches!(self.model.stripped(ty), Type::Named(def) if self.model.interface(*def).is_some())
-            };
-            state.iter().find(|state| held(state.member.ty)).map(|state| {
-                let found = error(format!("primary key `{text}` holds a reference"));
-                found.and(state.member.span, "this member is a reference")
-            })
-        };
-        if let Some(found) = found {
-            self.report(found);
-        }
-        Some(key)
+/// Checks that the component managed by a derived home derives from the one that the base home manages.
+fn check_managed(
+    symbols: &mut Symbols<'_>,
+    name: &Ident,
+    base: Option<(&Name, component::Home)>,
+    managed: Option<DefId>,
+    manages: &Name,
+) {
+    let Some((base_name, base)) = base else { return };
+    let (Some(of_base), Some(managed)) = (base.managed, managed) else { return };
+    if of_base == managed || symbols.model.all_bases(managed).contains(&of_base) {
+        return;
     }
+    let of_base = symbols.model.scoped_name(of_base);
+    let message =
+        format!("home `{}` manages `{}`, which is not derived from `{of_base}`", name.text, manages.text());
+    let error = Diagnostic::error("home-inheritance", manages.span, message);
+    let error = error.and(base_name.span, format!("this base manages `{of_base}`"));
+    symbols
+        .report(error.note("who knows the base home only takes what it makes for components of that type"));
+}
+
+/// Checks a primary key: a value type derived from `Components::PrimaryKeyBase`, whose state is public
+/// and contains no references (OMG component model, clause "Primary Key Declarations").
+fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
+    let entity = symbols.lookup(name, scope)?;
+    let Some(key) = value::as_value(symbols, entity) else {
+        let error = symbols.wrong_kind(entity, name, "not-a-value", "a value type");
+        symbols.report(error);
+        return None;
+    };
+    let def = symbols.model.def(key);
+    let bases = symbols.model.all_bases(key);
+    let module = symbols.declared(ScopeId::FILE, "Components").and_then(|module| symbols.scope_of(module));
+    let base = module.and_then(|module| match symbols.declared(module, "PrimaryKeyBase") {
+        Some(Entity::Def(base)) => Some(base),
+        _ => None,
+    });
+    let state: Vec<_> =
+        bases.iter().chain([&key]).filter_map(|id| symbols.model.value(*id)).flat_map(|v| &v.state).collect();
+    let error = |message: String| Diagnostic::error("primary-key", name.span, message);
+    let text = name.text();
+    let found = if symbols.states[key.index()].progress != Progress::Complete {
+        let message = format!("primary key `{text}` is not defined yet");
+        Some(Diagnostic::error("incomplete", name.span, message).and(def.span, "only declared here"))
+    } else if symbols.model.is_abstract_value(key) {
+        Some(error(format!("primary key `{text}` is abstract")).and(def.span, "declared here"))
+    } else if !base.is_some_and(|base| bases.contains(&base)) {
+        let found =
+            error(format!("primary key `{text}` does not inherit from `::Components::PrimaryKeyBase`"));
+        let found = found.and(def.span, "declared here");
+        Some(found.help(format!("write `valuetype {} : ::Components::PrimaryKeyBase`", def.name)))
+    } else if let Some(private) = state.iter().find(|state| state.visibility == Visibility::Private) {
+        let found = error(format!("primary key `{text}` has private state"));
+        Some(found.and(private.member.span, "this member is private"))
+    } else {
+        let held = |ty| {
+            matches!(symbols.model.stripped(ty), Type::Object)
+                || matches!(symbols.model.stripped(ty), Type::Named(def) if symbols.model.interface(*def).is_some())
+        };
+        state.iter().find(|state| held(state.member.ty)).map(|state| {
+            let found = error(format!("primary key `{text}` holds a reference"));
+            found.and(state.member.span, "this member is a reference")
+        })
+    };
+    if let Some(found) = found {
+        symbols.report(found);
+    }
+    Some(key)
 }
 
 /// Returns the operation for a factory or finder.

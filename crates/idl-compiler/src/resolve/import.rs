@@ -4,77 +4,73 @@
 
 use std::collections::HashSet;
 
-use super::Resolver;
 use super::scope::{Entity, ScopeId};
+use super::symbols::Symbols;
 use crate::ast::{Import, Name, StringArg};
 use crate::diagnostic::Diagnostic;
 
-impl Resolver<'_> {
-    pub(super) fn import(&mut self, import: Import) {
-        match import {
-            Import::Name(name) => self.import_name(&name),
-            Import::Text(text) => self.implied.imports.push(text),
-        }
+pub(super) fn import(symbols: &mut Symbols<'_>, import: Import) {
+    match import {
+        Import::Name(name) => import_name(symbols, &name),
+        Import::Text(text) => symbols.implied.imports.push(text),
     }
+}
 
-    /// Checks that the name is declared at file level, with or without `::` before it.
-    fn import_name(&mut self, name: &Name) {
-        let mut scope = Some(ScopeId::FILE);
-        for (index, part) in name.parts.iter().enumerate() {
-            let inside = scope.and_then(|scope| self.declared(scope, &part.text).map(|found| (scope, found)));
-            let Some((scope_of_part, found)) = inside else {
-                // `CORBA` is predeclared.
-                if index > 0 || part.text != "CORBA" {
-                    self.unknown_import(name);
-                }
-                return;
-            };
-            if found == Entity::Bad {
-                return;
+/// Checks that the name is declared at file level, with or without `::` before it.
+fn import_name(symbols: &mut Symbols<'_>, name: &Name) {
+    let mut scope = Some(ScopeId::FILE);
+    for (index, part) in name.parts.iter().enumerate() {
+        let inside = scope.and_then(|scope| symbols.declared(scope, &part.text).map(|found| (scope, found)));
+        let Some((scope_of_part, found)) = inside else {
+            // `CORBA` is predeclared.
+            if index > 0 || part.text != "CORBA" {
+                unknown_import(symbols, name);
             }
-            let spelled = self.scope(scope_of_part).name(&part.text.to_ascii_lowercase());
-            if let Some(entry) = spelled.filter(|entry| entry.name != part.text).cloned() {
-                let message = format!("`{}` is spelled differently from `{}`", part.text, entry.name);
-                let error = Diagnostic::error("case-mismatch", part.span, message);
-                self.report(error.and(entry.span, format!("`{}` stands here", entry.name)));
-                return;
-            }
-            scope = self.scope_of(found);
-            if scope.is_none() && index + 1 == name.parts.len() {
-                let error = self.wrong_kind(found, name, "not-a-scope", "a scope");
-                self.report(
-                    error.note(
-                        "what is imported is a module, interface or another scope with all that is in it",
-                    ),
-                );
-            }
-        }
-    }
-
-    fn unknown_import(&mut self, name: &Name) {
-        let message = format!("`{}` is imported, and nothing before declares it", name.text());
-        let error = Diagnostic::error("unknown-import", name.span, message);
-        let first = name.parts.first().map_or("", |part| part.text.as_str());
-        self.report_unless_incomplete(error.help(format!(
-            "include the file that declares it, or name it `{first}.idl` and say where it is: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"
-        )));
-    }
-
-    /// Checks imported repository ids and files against the whole text, at its end.
-    pub(super) fn check_imported_texts(&mut self) {
-        let texts = std::mem::take(&mut self.implied.imports);
-        if texts.is_empty() {
+            return;
+        };
+        if found == Entity::Bad {
             return;
         }
-        let ids: HashSet<&str> = self.model.defs.iter().map(|def| def.repository_id.as_str()).collect();
-        let files: HashSet<&str> = self.model.sources.names().map(last).collect();
-        let unknown = texts.iter().filter(|text| match is_file(text) {
-            true => !files.contains(last(&text.text)),
-            false => !ids.contains(text.text.as_str()),
-        });
-        let errors: Vec<Diagnostic> = unknown.map(unknown_text).collect();
-        errors.into_iter().for_each(|error| self.report_unless_incomplete(error));
+        let spelled = symbols.scope(scope_of_part).name(&part.text.to_ascii_lowercase());
+        if let Some(entry) = spelled.filter(|entry| entry.name != part.text).cloned() {
+            let message = format!("`{}` is spelled differently from `{}`", part.text, entry.name);
+            let error = Diagnostic::error("case-mismatch", part.span, message);
+            symbols.report(error.and(entry.span, format!("`{}` stands here", entry.name)));
+            return;
+        }
+        scope = symbols.scope_of(found);
+        if scope.is_none() && index + 1 == name.parts.len() {
+            let error = symbols.wrong_kind(found, name, "not-a-scope", "a scope");
+            symbols.report(
+                error.note("what is imported is a module, interface or another scope with all that is in it"),
+            );
+        }
     }
+}
+
+fn unknown_import(symbols: &mut Symbols<'_>, name: &Name) {
+    let message = format!("`{}` is imported, and nothing before declares it", name.text());
+    let error = Diagnostic::error("unknown-import", name.span, message);
+    let first = name.parts.first().map_or("", |part| part.text.as_str());
+    symbols.report_unless_incomplete(error.help(format!(
+        "include the file that declares it, or name it `{first}.idl` and say where it is: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"
+    )));
+}
+
+/// Checks imported repository ids and files against the whole text, at its end.
+pub(super) fn check_imported_texts(symbols: &mut Symbols<'_>) {
+    let texts = std::mem::take(&mut symbols.implied.imports);
+    if texts.is_empty() {
+        return;
+    }
+    let ids: HashSet<&str> = symbols.model.defs.iter().map(|def| def.repository_id.as_str()).collect();
+    let files: HashSet<&str> = symbols.model.sources.names().map(last).collect();
+    let unknown = texts.iter().filter(|text| match is_file(text) {
+        true => !files.contains(last(&text.text)),
+        false => !ids.contains(text.text.as_str()),
+    });
+    let errors: Vec<Diagnostic> = unknown.map(unknown_text).collect();
+    errors.into_iter().for_each(|error| symbols.report_unless_incomplete(error));
 }
 
 /// Returns whether the text is a file name. A repository id contains a `:`.

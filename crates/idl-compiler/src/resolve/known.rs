@@ -276,7 +276,8 @@ impl Resolver<'_> {
         };
         if self.declared_annotation(known.name, scope).is_none() && self.told.insert(known.name) {
             let message = format!("the encoding is not what `@{}` asks for", known.name);
-            self.report(Diagnostic::warning("bad-annotation", annotation.span, message).note(instead));
+            self.symbols
+                .report(Diagnostic::warning("bad-annotation", annotation.span, message).note(instead));
         }
     }
 
@@ -304,7 +305,7 @@ impl Resolver<'_> {
                 Place::Forward => found,
                 _ => found.note(format!("it is for {}", places.join(", "))),
             };
-            self.report(match (known.name, place) {
+            self.symbols.report(match (known.name, place) {
                 (_, Place::Forward) => found.help("put it before the definition"),
                 ("range" | "min" | "max", Operation | Place::Const) => {
                     found.help(format!("declare a type: `@{} ... typedef long Name;`", known.name))

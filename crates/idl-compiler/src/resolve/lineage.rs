@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::Resolver;
 use super::scope::{Entry, ScopeId};
+use super::symbols::Symbols;
 use super::value::FACTORY;
-use crate::model::DefId;
+use crate::model::{DefId, Model};
 use crate::work;
 
 /// The scopes that names are inherited from, in search order.
@@ -32,14 +32,14 @@ impl Lineage {
     }
 }
 
-impl Resolver<'_> {
-    /// Returns whether a definition inherits from others.
-    pub(super) fn has_bases(&self, owner: DefId) -> bool {
-        self.model.direct_bases(owner).next().is_some()
-            || self.model.structure(owner).is_some_and(|body| body.base.is_some())
-            || self.model.bitset(owner).is_some_and(|body| body.base.is_some())
-    }
+/// Returns whether a definition inherits from others.
+pub(super) fn has_bases(model: &Model, owner: DefId) -> bool {
+    model.direct_bases(owner).next().is_some()
+        || model.structure(owner).is_some_and(|body| body.base.is_some())
+        || model.bitset(owner).is_some_and(|body| body.base.is_some())
+}
 
+impl Symbols<'_> {
     /// Returns the definitions from which the scope inside a definition inherits names.
     pub(super) fn lineage(&self, scope: ScopeId, owner: DefId) -> Rc<Lineage> {
         if let Some(lineage) = self.lineages.borrow().get(&scope) {
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         owner: DefId,
         lower: &str,
     ) -> Option<(DefId, Entry)> {
-        if !self.has_bases(owner) {
+        if !has_bases(&self.model, owner) {
             return None;
         }
         self.lineage(scope, owner).knowing(lower).iter().find_map(|base| {

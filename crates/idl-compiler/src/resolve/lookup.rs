@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::scope::{Entity, Entry, ScopeId};
+use super::symbols::Symbols;
 use super::template::{PARAMETER, USED_PARAMETER};
 use super::value::FACTORY;
-use super::{Resolver, article};
+use super::{article, lineage, scope};
 use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Def, DefId, DefKind};
+use crate::model::{Def, DefId, DefKind, Model};
 use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::KEYWORDS;
@@ -24,7 +25,7 @@ enum Answer {
     Missing,
 }
 
-impl Resolver<'_> {
+impl Symbols<'_> {
     /// Resolves a name; `None` if it is not declared (reported) or if its error was reported before.
     pub(super) fn lookup(&mut self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let (first, rest) = name.parts.split_first()?;
@@ -44,7 +45,7 @@ impl Resolver<'_> {
         };
         for index in 1..=rest.len() {
             if found.entity == Entity::Bad {
-                self.count_unknown();
+                self.templates.count_unknown();
                 return None;
             }
             let part = name.parts.get(index)?;
@@ -72,7 +73,7 @@ impl Resolver<'_> {
             found = self.accept(answer, name, index, inside)?;
         }
         if found.entity == Entity::Bad {
-            self.count_unknown();
+            self.templates.count_unknown();
             return None;
         }
         Some(found.entity)
@@ -142,7 +143,9 @@ impl Resolver<'_> {
         if let Some(entity) = self.predeclared(scope, name) {
             return Answer::Found(predeclared_entry(entity));
         }
-        let Some(owner) = inside.owner.filter(|owner| self.has_bases(*owner)) else { return Answer::Missing };
+        let Some(owner) = inside.owner.filter(|owner| lineage::has_bases(&self.model, *owner)) else {
+            return Answer::Missing;
+        };
         let lineage = self.lineage(scope, owner);
         let knowing = lineage.knowing(&lower);
         if knowing.is_empty() {
@@ -324,7 +327,7 @@ impl Resolver<'_> {
             let error = error.and(*later, "declared only here");
             return error.help("move the declaration before its first use");
         }
-        if let Some(elsewhere) = self.elsewhere(text) {
+        if let Some(elsewhere) = elsewhere(&self.model, text) {
             return error.help(format!("there is `{elsewhere}`; names in other scopes are written in full"));
         }
         if let Some(nearest) = closest(text, visible.iter().map(String::as_str).chain(words)) {
@@ -354,21 +357,20 @@ impl Resolver<'_> {
         }
         names
     }
+}
 
-    /// Returns an item of exactly this name in any scope.
-    fn elsewhere(&self, name: &str) -> Option<String> {
-        let has_name = |def: &&Def| {
-            def.name == name && !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_))
-        };
-        if let Some(def) = self.model.defs.iter().find(has_name) {
-            return self.full_name(Entity::Def(def.id));
-        }
-        self.model.defs.iter().find_map(|def| {
-            let enumerators = &self.model.enumeration(def.id)?.enumerators;
-            let ordinal = enumerators.iter().position(|enumerator| enumerator.name == name)?;
-            self.full_name(Entity::Enumerator(def.id, u32::try_from(ordinal).ok()?))
-        })
+/// Returns an item of exactly this name in any scope.
+fn elsewhere(model: &Model, name: &str) -> Option<String> {
+    let has_name =
+        |def: &&Def| def.name == name && !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_));
+    if let Some(def) = model.defs.iter().find(has_name) {
+        return scope::full_name(model, Entity::Def(def.id));
     }
+    model.defs.iter().find_map(|def| {
+        let enumerators = &model.enumeration(def.id)?.enumerators;
+        let ordinal = enumerators.iter().position(|enumerator| enumerator.name == name)?;
+        scope::full_name(model, Entity::Enumerator(def.id, u32::try_from(ordinal).ok()?))
+    })
 }
 
 /// Start of help texts that name a file to include.

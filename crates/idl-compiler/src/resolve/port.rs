@@ -1,15 +1,16 @@
 //! Ports of components and connectors, and port types, which are expanded at their uses.
 
-use super::Resolver;
 use super::component::components;
 use super::known::Place;
 use super::scope::{Entity, ScopeId};
+use super::symbols::Symbols;
+use super::{Resolver, component, event, interface, value};
 use crate::ast::{
     self, Declarator, Head, Ident, Item, ItemKind, Member, MemberKind, Operation, Param, PortKind, Raises,
     TypeKind, TypeSpec,
 };
 use crate::diagnostic::Diagnostic;
-use crate::model::{Attribute, DefId, Direction, Docs};
+use crate::model::{Attribute, DefId, Direction, Docs, Model};
 use crate::source::Span;
 use crate::work;
 
@@ -56,19 +57,19 @@ impl Resolver<'_> {
     pub(super) fn port(&mut self, head: Head, port: ast::Port, inside: ScopeId) {
         if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) {
             drop(self.annotations(&head, inside, Place::Directive));
-            let parts = self.expanded(&port, inside);
-            if !self.declare_local(inside, &port.name, Entity::Member, "port") {
+            let parts = expanded(&mut self.symbols, &port, inside);
+            if !self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                 return;
             }
             for part in parts {
-                self.implied_by_port(&part.name, &port.name);
+                self.symbols.implied.implied_by_port(&part.name, &port.name);
                 let mut own = part.head;
                 if own.docs.is_empty() {
                     own.docs = head.docs.clone();
                 }
                 match part.kind {
                     PartKind::Port(kind, target) => {
-                        if self.declare_local(inside, &part.name, Entity::Member, "port") {
+                        if self.symbols.declare_local(inside, &part.name, Entity::Member, "port") {
                             self.operations(own, kind, target, &part.name, inside);
                         }
                     }
@@ -77,8 +78,8 @@ impl Resolver<'_> {
             }
             return;
         }
-        let target = self.target(&port, inside);
-        let declared = self.declare_local(inside, &port.name, Entity::Member, "port");
+        let target = target(&mut self.symbols, &port, inside);
+        let declared = self.symbols.declare_local(inside, &port.name, Entity::Member, "port");
         if let (Some(target), true) = (target, declared) {
             self.operations(head, port.kind, target, &port.name, inside);
         }
@@ -86,21 +87,21 @@ impl Resolver<'_> {
 
     /// Resolves `porttype P { ... };`.
     pub(super) fn port_type(&mut self, name: &Ident, items: Vec<Item>, scope: ScopeId) {
-        let index = self.declare_port_type(name, false, scope);
-        let inside = self.inner_scope(None, scope);
+        let index = declare_port_type(&mut self.symbols, name, false, scope);
+        let inside = self.symbols.inner_scope(None, scope);
         let mut parts = Vec::new();
         for item in items {
             match item.kind {
                 ItemKind::Port(port) if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) => {
                     drop(self.annotations(&item.head, inside, Place::Directive));
-                    let expanded = self.expanded(&port, inside);
-                    if self.declare_local(inside, &port.name, Entity::Member, "port") {
+                    let expanded = expanded(&mut self.symbols, &port, inside);
+                    if self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                         parts.extend(expanded);
                     }
                 }
                 ItemKind::Port(port) => {
-                    let target = self.target(&port, inside);
-                    let declared = self.declare_local(inside, &port.name, Entity::Member, "port");
+                    let target = target(&mut self.symbols, &port, inside);
+                    let declared = self.symbols.declare_local(inside, &port.name, Entity::Member, "port");
                     if let (Some(target), true) = (target, declared) {
                         let kind = PartKind::Port(port.kind, target);
                         parts.push(Part { head: item.head, name: port.name, kind });
@@ -109,7 +110,7 @@ impl Resolver<'_> {
                 ItemKind::Attribute(attribute) => {
                     let body = self.attribute_body(&attribute, inside);
                     for name in attribute.names {
-                        let declared = self.declare_local(inside, &name, Entity::Member, "attribute");
+                        let declared = self.symbols.declare_local(inside, &name, Entity::Member, "attribute");
                         let Some(body) = body.clone().filter(|_| declared) else { continue };
                         let head = item.head.clone();
                         parts.push(Part { head, name, kind: PartKind::Attribute(body) });
@@ -118,125 +119,15 @@ impl Resolver<'_> {
                 _ => {}
             }
         }
-        if let Some(port_type) = index.and_then(|index| self.implied.port_types.get_mut(index)) {
+        if let Some(port_type) = index.and_then(|index| self.symbols.implied.port_types.get_mut(index)) {
             (port_type.forward, port_type.parts) = (false, parts);
         }
-    }
-
-    /// Resolves `porttype P;`.
-    pub(super) fn forward_port_type(&mut self, name: &Ident, scope: ScopeId) {
-        self.declare_port_type(name, true, scope);
-    }
-
-    /// Returns the port type that a declaration creates or completes. It counts as undefined until its body
-    /// ends.
-    fn declare_port_type(&mut self, name: &Ident, forward: bool, scope: ScopeId) -> Option<usize> {
-        if let Some(Entity::PortType(index)) = self.declared(scope, &name.text)
-            && let Some(earlier) = self.implied.port_types.get_mut(index)
-            && earlier.name == name.text
-            && (forward || earlier.forward)
-        {
-            if !forward {
-                earlier.span = name.span;
-                self.move_declaration(scope, name);
-            }
-            return Some(index);
-        }
-        let index = self.implied.port_types.len();
-        let declared = self.declare(scope, name, Entity::PortType(index), "port type");
-        declared.then(|| {
-            let name_text = name.text.clone();
-            let port_type = PortType { name: name_text, span: name.span, forward: true, parts: Vec::new() };
-            self.implied.port_types.push(port_type);
-            index
-        })
-    }
-
-    pub(super) fn report_undefined_port_types(&mut self) {
-        let undefined = self.implied.port_types.iter().filter(|port_type| port_type.forward);
-        let errors: Vec<Diagnostic> = undefined
-            .map(|port_type| {
-                let name = &port_type.name;
-                let message = format!("port type `{name}` is declared but never defined");
-                let error = Diagnostic::error("never-defined", port_type.span, message);
-                error.help(format!("define it in the same scope: `porttype {name} {{ ... }};`"))
-            })
-            .collect();
-        errors.into_iter().for_each(|error| self.report_unless_incomplete(error));
-    }
-
-    /// Returns the parts of a port of a port type. A mirror port provides the interfaces that the port type
-    /// uses, and vice versa.
-    fn expanded(&mut self, port: &ast::Port, scope: ScopeId) -> Vec<Part> {
-        let TypeKind::Name(name) = &port.ty.kind else { return Vec::new() };
-        let Some(entity) = self.lookup(name, scope) else { return Vec::new() };
-        let Entity::PortType(index) = entity else {
-            let error = self.wrong_kind(entity, name, "not-a-port-type", "a port type");
-            self.report(error);
-            return Vec::new();
-        };
-        let Some(port_type) = self.implied.port_types.get(index) else { return Vec::new() };
-        if port_type.forward {
-            let message = format!("port type `{}` is not defined yet", name.text());
-            let error = Diagnostic::error("incomplete", name.span, message);
-            let error = error.and(port_type.span, "only declared here");
-            self.report(error.help("the definition of a port type comes before the ports that have it"));
-            return Vec::new();
-        }
-        let around = self.scope(scope).owner.map_or(0, |owner| self.model.path(owner).concat().len());
-        let cost = |part: &Part| part.name.text.len() + port.name.text.len() + around + 64;
-        let before = self.implied.expanded;
-        self.implied.expanded = before.saturating_add(port_type.parts.iter().map(cost).sum());
-        if self.implied.expanded > MAX_EXPANDED {
-            let message = "the port types of this text are made of too many ports";
-            let error = Diagnostic::error("too-many-ports", port.name.span, message);
-            let note = format!("their names may have {MAX_EXPANDED} octets together");
-            if before <= MAX_EXPANDED {
-                self.report(error.note(note));
-            }
-            return Vec::new();
-        }
-        work::tokens(port_type.parts.len());
-        let mirrored = port.kind == PortKind::MirrorPort;
-        let parts = port_type.parts.iter().map(|part| {
-            let name = Ident { text: format!("{}_{}", port.name.text, part.name.text), span: port.name.span };
-            let kind = match &part.kind {
-                PartKind::Port(PortKind::Provides, target) if mirrored => {
-                    PartKind::Port(PortKind::Uses, *target)
-                }
-                PartKind::Port(_, target) if mirrored => PartKind::Port(PortKind::Provides, *target),
-                kind => kind.clone(),
-            };
-            Part { head: part.head.clone(), name, kind }
-        });
-        parts.collect()
-    }
-
-    /// Returns the interface of a port, or the consumer interface of its events.
-    fn target(&mut self, port: &ast::Port, scope: ScopeId) -> Option<Target> {
-        let TypeKind::Name(name) = &port.ty.kind else { return Some(Target::Object) };
-        let entity = self.lookup(name, scope)?;
-        if matches!(port.kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes) {
-            let event = self.as_value(entity).filter(|event| self.is_event(*event));
-            let consumer = event.and_then(|event| self.implied.consumers.get(&event).copied());
-            if event.is_none() {
-                let error = self.wrong_kind(entity, name, "not-an-event", "an event type");
-                self.report(error);
-            }
-            return consumer.map(Target::Interface);
-        }
-        let interface = self.as_interface(entity);
-        if interface.is_none() {
-            let error = self.wrong_kind(entity, name, "not-an-interface", "an interface");
-            self.report(error);
-        }
-        interface.map(Target::Interface)
     }
 
     /// Declares the operations of a port. Its annotations are applied to the first one.
     fn operations(&mut self, mut head: Head, kind: PortKind, target: Target, port: &Ident, inside: ScopeId) {
         let span = port.span;
-        let target = self.target_type(target, span);
+        let target = target_type(&self.symbols.model, target, span);
         let cookie = || TypeSpec { kind: TypeKind::Name(components("Cookie", span)), span };
         let void = || TypeSpec { kind: TypeKind::Void, span };
         let connection = [("connection", target.clone())];
@@ -278,24 +169,12 @@ impl Resolver<'_> {
         }
         for (prefix, result, params, raises) in made {
             let name = Ident { text: format!("{prefix}{}", port.text), span };
-            self.implied_by_port(&name, port);
+            self.symbols.implied.implied_by_port(&name, port);
             let operation = implied_operation(name, result, params, raises);
             let docs = head.docs.clone();
             let first = std::mem::replace(&mut head, Head { docs, annotations: Vec::new() });
             self.operation(first, operation, inside);
         }
-    }
-
-    fn implied_by_port(&mut self, name: &Ident, port: &Ident) {
-        self.implied.note(name, format!("port `{}` declares `{}`", port.text, name.text));
-    }
-
-    fn target_type(&self, target: Target, span: Span) -> TypeSpec {
-        let kind = match target {
-            Target::Object => TypeKind::Object,
-            Target::Interface(id) => TypeKind::Name(self.absolute(id, span)),
-        };
-        TypeSpec { kind, span }
     }
 
     /// Declares `struct rConnection { I objref; Components::Cookie ck; };` and
@@ -312,8 +191,8 @@ impl Resolver<'_> {
         let ident = |text: String| Ident { text, span };
         let (one, many) = (format!("{}Connection", port.text), format!("{}Connections", port.text));
         let (one, many) = (ident(one), ident(many));
-        self.implied_by_port(&one, port);
-        self.implied_by_port(&many, port);
+        self.symbols.implied.implied_by_port(&one, port);
+        self.symbols.implied.implied_by_port(&many, port);
         let declarators = |name: &str| vec![Declarator { name: ident(name.to_owned()), dims: Vec::new() }];
         let member = |ty: TypeSpec, name| Member {
             head: Head::default(),
@@ -324,7 +203,8 @@ impl Resolver<'_> {
         let docs = |text: String| Head { docs: Docs { lines: vec![text] }, annotations: Vec::new() };
         let head = docs(format!("A connection of the port `{}`.", port.text));
         self.item(Item { head, kind: ItemKind::Type(TypeSpec { kind: body, span }) }, inside);
-        let named = |name: &Ident| TypeSpec { kind: TypeKind::Name(self.inner_name(name, inside)), span };
+        let named =
+            |name: &Ident| TypeSpec { kind: TypeKind::Name(inner_name(&self.symbols, name, inside)), span };
         let sequence = TypeKind::Sequence { element: Box::new(named(&one)), bound: None };
         let ty = named(&many);
         let head = docs(format!("The connections of the port `{}`.", port.text));
@@ -333,14 +213,136 @@ impl Resolver<'_> {
         self.item(Item { head, kind }, inside);
         ty
     }
+}
 
-    /// Returns the absolute name of an item declared in a scope.
-    fn inner_name(&self, name: &Ident, inside: ScopeId) -> ast::Name {
-        let around = self.scope(inside).owner.map(|owner| self.absolute(owner, name.span).parts);
-        let mut parts = around.unwrap_or_default();
-        parts.push(name.clone());
-        ast::Name { absolute: true, parts, span: name.span }
+/// Resolves `porttype P;`.
+pub(super) fn forward_port_type(symbols: &mut Symbols<'_>, name: &Ident, scope: ScopeId) {
+    declare_port_type(symbols, name, true, scope);
+}
+
+/// Returns the port type that a declaration creates or completes. It counts as undefined until its body
+/// ends.
+fn declare_port_type(
+    symbols: &mut Symbols<'_>,
+    name: &Ident,
+    forward: bool,
+    scope: ScopeId,
+) -> Option<usize> {
+    if let Some(Entity::PortType(index)) = symbols.declared(scope, &name.text)
+        && let Some(earlier) = symbols.implied.port_types.get_mut(index)
+        && earlier.name == name.text
+        && (forward || earlier.forward)
+    {
+        if !forward {
+            earlier.span = name.span;
+            symbols.move_declaration(scope, name);
+        }
+        return Some(index);
     }
+    let index = symbols.implied.port_types.len();
+    let declared = symbols.declare(scope, name, Entity::PortType(index), "port type");
+    declared.then(|| {
+        let name_text = name.text.clone();
+        let port_type = PortType { name: name_text, span: name.span, forward: true, parts: Vec::new() };
+        symbols.implied.port_types.push(port_type);
+        index
+    })
+}
+
+pub(super) fn report_undefined_port_types(symbols: &mut Symbols<'_>) {
+    let undefined = symbols.implied.port_types.iter().filter(|port_type| port_type.forward);
+    let errors: Vec<Diagnostic> = undefined
+        .map(|port_type| {
+            let name = &port_type.name;
+            let message = format!("port type `{name}` is declared but never defined");
+            let error = Diagnostic::error("never-defined", port_type.span, message);
+            error.help(format!("define it in the same scope: `porttype {name} {{ ... }};`"))
+        })
+        .collect();
+    errors.into_iter().for_each(|error| symbols.report_unless_incomplete(error));
+}
+
+/// Returns the parts of a port of a port type. A mirror port provides the interfaces that the port type
+/// uses, and vice versa.
+fn expanded(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Part> {
+    let TypeKind::Name(name) = &port.ty.kind else { return Vec::new() };
+    let Some(entity) = symbols.lookup(name, scope) else { return Vec::new() };
+    let Entity::PortType(index) = entity else {
+        let error = symbols.wrong_kind(entity, name, "not-a-port-type", "a port type");
+        symbols.report(error);
+        return Vec::new();
+    };
+    let Some(port_type) = symbols.implied.port_types.get(index) else { return Vec::new() };
+    if port_type.forward {
+        let message = format!("port type `{}` is not defined yet", name.text());
+        let error = Diagnostic::error("incomplete", name.span, message);
+        let error = error.and(port_type.span, "only declared here");
+        symbols.report(error.help("the definition of a port type comes before the ports that have it"));
+        return Vec::new();
+    }
+    let around = symbols.scope(scope).owner.map_or(0, |owner| symbols.model.path(owner).concat().len());
+    let cost = |part: &Part| part.name.text.len() + port.name.text.len() + around + 64;
+    let before = symbols.implied.expanded;
+    symbols.implied.expanded = before.saturating_add(port_type.parts.iter().map(cost).sum());
+    if symbols.implied.expanded > MAX_EXPANDED {
+        let message = "the port types of this text are made of too many ports";
+        let error = Diagnostic::error("too-many-ports", port.name.span, message);
+        let note = format!("their names may have {MAX_EXPANDED} octets together");
+        if before <= MAX_EXPANDED {
+            symbols.report(error.note(note));
+        }
+        return Vec::new();
+    }
+    work::tokens(port_type.parts.len());
+    let mirrored = port.kind == PortKind::MirrorPort;
+    let parts = port_type.parts.iter().map(|part| {
+        let name = Ident { text: format!("{}_{}", port.name.text, part.name.text), span: port.name.span };
+        let kind = match &part.kind {
+            PartKind::Port(PortKind::Provides, target) if mirrored => PartKind::Port(PortKind::Uses, *target),
+            PartKind::Port(_, target) if mirrored => PartKind::Port(PortKind::Provides, *target),
+            kind => kind.clone(),
+        };
+        Part { head: part.head.clone(), name, kind }
+    });
+    parts.collect()
+}
+
+/// Returns the interface of a port, or the consumer interface of its events.
+fn target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option<Target> {
+    let TypeKind::Name(name) = &port.ty.kind else { return Some(Target::Object) };
+    let entity = symbols.lookup(name, scope)?;
+    if matches!(port.kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes) {
+        let event = value::as_value(symbols, entity).filter(|event| event::is_event(&symbols.model, *event));
+        let consumer = event.and_then(|event| symbols.implied.consumers.get(&event).copied());
+        if event.is_none() {
+            let error = symbols.wrong_kind(entity, name, "not-an-event", "an event type");
+            symbols.report(error);
+        }
+        return consumer.map(Target::Interface);
+    }
+    let interface = interface::as_interface(symbols, entity);
+    if interface.is_none() {
+        let error = symbols.wrong_kind(entity, name, "not-an-interface", "an interface");
+        symbols.report(error);
+    }
+    interface.map(Target::Interface)
+}
+
+fn target_type(model: &Model, target: Target, span: Span) -> TypeSpec {
+    let kind = match target {
+        Target::Object => TypeKind::Object,
+        Target::Interface(id) => TypeKind::Name(component::absolute(model, id, span)),
+    };
+    TypeSpec { kind, span }
+}
+
+/// Returns the absolute name of an item declared in a scope.
+fn inner_name(symbols: &Symbols<'_>, name: &Ident, inside: ScopeId) -> ast::Name {
+    let around =
+        symbols.scope(inside).owner.map(|owner| component::absolute(&symbols.model, owner, name.span).parts);
+    let mut parts = around.unwrap_or_default();
+    parts.push(name.clone());
+    ast::Name { absolute: true, parts, span: name.span }
 }
 
 /// Returns the operation `result name(in ..., ...) raises (Components::...);`.

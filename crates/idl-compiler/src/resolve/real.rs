@@ -3,9 +3,10 @@
 use rustc_apfloat::ieee::{Double, Quad};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
-use super::Resolver;
+use super::constant;
 use super::constant::FLOATING;
 use super::scope::ScopeId;
+use super::symbols::Symbols;
 use crate::ast::{Binary, Expr, ExprKind, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, Primitive, Type};
@@ -13,99 +14,102 @@ use crate::model::{ConstValue, Primitive, Type};
 /// Exponents beyond this are outside the range of every floating type.
 const MAX_EXPONENT: i64 = 20_000;
 
-impl Resolver<'_> {
-    /// Evaluates a `float` or `double`.
-    pub(super) fn float(&mut self, expr: &Expr, ty: Primitive, scope: ScopeId) -> Option<ConstValue> {
-        let value: f64 = self.real(expr, scope)?;
-        let rounded = if ty == Primitive::Float { f64::from(value as f32) } else { value };
-        if !rounded.is_finite() {
-            return self.too_large(expr, ty);
-        }
-        if rounded != value && ty == Primitive::Float {
-            self.warn_of_lost_precision(expr, scope);
-        }
-        Some(ConstValue::Float(rounded))
+/// Evaluates a `float` or `double`.
+pub(super) fn float(
+    symbols: &mut Symbols<'_>,
+    expr: &Expr,
+    ty: Primitive,
+    scope: ScopeId,
+) -> Option<ConstValue> {
+    let value: f64 = real(symbols, expr, scope)?;
+    let rounded = if ty == Primitive::Float { f64::from(value as f32) } else { value };
+    if !rounded.is_finite() {
+        return too_large(symbols, expr, ty);
     }
-
-    pub(super) fn long_double(&mut self, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
-        let value: Quad = self.real(expr, scope)?;
-        if !value.is_finite() {
-            return self.too_large(expr, Primitive::LongDouble);
-        }
-        Some(ConstValue::LongDouble(value.to_bits()))
+    if rounded != value && ty == Primitive::Float {
+        warn_of_lost_precision(symbols, expr, scope);
     }
+    Some(ConstValue::Float(rounded))
+}
 
-    fn too_large<T>(&mut self, expr: &Expr, ty: Primitive) -> Option<T> {
-        let message = format!("this value is too large for `{}`", ty.idl_name());
-        self.report(Diagnostic::error("out-of-range", expr.span, message));
-        None
+pub(super) fn long_double(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
+    let value: Quad = real(symbols, expr, scope)?;
+    if !value.is_finite() {
+        return too_large(symbols, expr, Primitive::LongDouble);
     }
+    Some(ConstValue::LongDouble(value.to_bits()))
+}
 
-    /// Warns if a named constant of a wider type is assigned to a `float` that cannot hold it exactly.
-    /// Literals cause no warning, because few decimal fractions are exact.
-    fn warn_of_lost_precision(&mut self, expr: &Expr, scope: ScopeId) {
-        let ExprKind::Name(name) = &expr.kind else { return };
-        let Some((ty, _)) = self.named_value(name, scope) else { return };
-        if !matches!(self.model.stripped(ty), Type::Primitive(Primitive::Float)) {
-            let message = format!("`{}` loses precision as a `float`", name.text());
-            let warning = Diagnostic::warning("precision-loss", expr.span, message);
-            self.report(warning.note(format!("its type is `{}`", self.model.describe(ty))));
-        }
+fn too_large<T>(symbols: &mut Symbols<'_>, expr: &Expr, ty: Primitive) -> Option<T> {
+    let message = format!("this value is too large for `{}`", ty.idl_name());
+    symbols.report(Diagnostic::error("out-of-range", expr.span, message));
+    None
+}
+
+/// Warns if a named constant of a wider type is assigned to a `float` that cannot hold it exactly.
+/// Literals cause no warning, because few decimal fractions are exact.
+fn warn_of_lost_precision(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) {
+    let ExprKind::Name(name) = &expr.kind else { return };
+    let Some((ty, _)) = constant::named_value(symbols, name, scope) else { return };
+    if !matches!(symbols.model.stripped(ty), Type::Primitive(Primitive::Float)) {
+        let message = format!("`{}` loses precision as a `float`", name.text());
+        let warning = Diagnostic::warning("precision-loss", expr.span, message);
+        symbols.report(warning.note(format!("its type is `{}`", symbols.model.describe(ty))));
     }
+}
 
-    fn real<T: Real>(&mut self, expr: &Expr, scope: ScopeId) -> Option<T> {
-        match &expr.kind {
-            ExprKind::Float(text) => T::parse(text),
-            ExprKind::Name(name) => {
-                let (_, value) = self.named_value(name, scope)?;
-                match T::from_constant(&value) {
-                    Some(value) => Some(value),
-                    None => self.mismatch(expr, FLOATING, scope),
-                }
+fn real<T: Real>(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<T> {
+    match &expr.kind {
+        ExprKind::Float(text) => T::parse(text),
+        ExprKind::Name(name) => {
+            let (_, value) = constant::named_value(symbols, name, scope)?;
+            match T::from_constant(&value) {
+                Some(value) => Some(value),
+                None => constant::mismatch(symbols, expr, FLOATING, scope),
             }
-            ExprKind::Unary(Unary::Plus, operand) => self.real(operand, scope),
-            ExprKind::Unary(Unary::Minus, operand) => self.real(operand, scope).map(T::negate),
-            ExprKind::Binary(first, rest) => {
-                let mut value: Option<T> = self.real(first, scope);
-                for (operator, operand) in rest {
-                    let right: Option<T> = self.real(operand, scope);
-                    value = match (value, right) {
-                        (Some(left), Some(right)) => self.apply_real(*operator, left, right, expr, operand),
-                        _ => None,
-                    };
-                }
-                value
-            }
-            ExprKind::Unary(Unary::Complement, _) => self.not_for_floats("~", expr),
-            _ => self.mismatch(expr, FLOATING, scope),
         }
-    }
-
-    fn apply_real<T: Real>(
-        &mut self,
-        operator: Binary,
-        left: T,
-        right: T,
-        expr: &Expr,
-        operand: &Expr,
-    ) -> Option<T> {
-        match operator {
-            Binary::Add | Binary::Subtract | Binary::Multiply => Some(left.combine(operator, right)),
-            Binary::Divide if right.is_nought() => {
-                self.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
-                None
+        ExprKind::Unary(Unary::Plus, operand) => real(symbols, operand, scope),
+        ExprKind::Unary(Unary::Minus, operand) => real(symbols, operand, scope).map(T::negate),
+        ExprKind::Binary(first, rest) => {
+            let mut value: Option<T> = real(symbols, first, scope);
+            for (operator, operand) in rest {
+                let right: Option<T> = real(symbols, operand, scope);
+                value = match (value, right) {
+                    (Some(left), Some(right)) => apply_real(symbols, *operator, left, right, expr, operand),
+                    _ => None,
+                };
             }
-            Binary::Divide => Some(left.combine(operator, right)),
-            other => self.not_for_floats(other.text(), expr),
+            value
         }
+        ExprKind::Unary(Unary::Complement, _) => not_for_floats(symbols, "~", expr),
+        _ => constant::mismatch(symbols, expr, FLOATING, scope),
     }
+}
 
-    fn not_for_floats<T>(&mut self, operator: &str, expr: &Expr) -> Option<T> {
-        let message = format!("`{operator}` does not apply to floating-point numbers");
-        let error = Diagnostic::error("type-mismatch", expr.span, message);
-        self.report(error.note("they know `+`, `-`, `*` and `/`"));
-        None
+fn apply_real<T: Real>(
+    symbols: &mut Symbols<'_>,
+    operator: Binary,
+    left: T,
+    right: T,
+    expr: &Expr,
+    operand: &Expr,
+) -> Option<T> {
+    match operator {
+        Binary::Add | Binary::Subtract | Binary::Multiply => Some(left.combine(operator, right)),
+        Binary::Divide if right.is_nought() => {
+            symbols.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
+            None
+        }
+        Binary::Divide => Some(left.combine(operator, right)),
+        other => not_for_floats(symbols, other.text(), expr),
     }
+}
+
+fn not_for_floats<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> Option<T> {
+    let message = format!("`{operator}` does not apply to floating-point numbers");
+    let error = Diagnostic::error("type-mismatch", expr.span, message);
+    symbols.report(error.note("they know `+`, `-`, `*` and `/`"));
+    None
 }
 
 /// Operations common to both precisions.

@@ -10,8 +10,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::Resolver;
 use super::scope::{Entity, ScopeId};
+use super::symbols::Symbols;
 use crate::ast::{Ident, Name, Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind};
@@ -57,331 +57,322 @@ impl IdState {
     }
 }
 
-impl Resolver<'_> {
-    /// Returns the complete id.
-    pub(super) fn repository_id(&self, def: DefId) -> String {
-        let state = &self.states[def.index()].id;
-        if let Some(explicit) = &state.explicit {
-            return explicit.id.clone();
-        }
-        let version = state.version.as_ref().map_or("1.0", |(version, _)| version.as_str());
-        let slash = if state.prefix.is_empty() { "" } else { "/" };
-        format!("IDL:{}{slash}{}:{version}", state.prefix, self.model.path(def).join("/"))
+/// Returns the complete id.
+pub(super) fn repository_id(symbols: &Symbols<'_>, def: DefId) -> String {
+    let state = &symbols.states[def.index()].id;
+    if let Some(explicit) = &state.explicit {
+        return explicit.id.clone();
     }
+    let version = state.version.as_ref().map_or("1.0", |(version, _)| version.as_str());
+    let slash = if state.prefix.is_empty() { "" } else { "/" };
+    format!("IDL:{}{slash}{}:{version}", state.prefix, symbols.model.path(def).join("/"))
+}
 
-    /// Checks that an id that is marshalled is not too long for receivers.
-    pub(super) fn check_id_length(&mut self, def: DefId, id: &str) {
-        let def = self.model.def(def);
-        let travels = !matches!(
-            def.kind,
-            DefKind::Module(_) | DefKind::Const(_) | DefKind::Operation(_) | DefKind::Attribute(_)
+/// Checks that an id that is marshalled is not too long for receivers.
+pub(super) fn check_id_length(symbols: &mut Symbols<'_>, def: DefId, id: &str) {
+    let def = symbols.model.def(def);
+    let travels = !matches!(
+        def.kind,
+        DefKind::Module(_) | DefKind::Const(_) | DefKind::Operation(_) | DefKind::Attribute(_)
+    );
+    if travels && id.len() > MAX_ID {
+        let message = format!(
+            "the repository id of `{}` has {} bytes, and at most {MAX_ID} go on the wire",
+            def.name,
+            id.len()
         );
-        if travels && id.len() > MAX_ID {
-            let message = format!(
-                "the repository id of `{}` has {} bytes, and at most {MAX_ID} go on the wire",
-                def.name,
-                id.len()
-            );
-            let error = Diagnostic::error("repository-id", def.span, message);
-            self.report(error.help("choose a shorter prefix, or give it an id with `typeid`"));
-        }
+        let error = Diagnostic::error("repository-id", def.span, message);
+        symbols.report(error.help("choose a shorter prefix, or give it an id with `typeid`"));
     }
+}
 
-    /// Returns the prefix for items declared in this scope at this location: the one that its file set here
-    /// or in the enclosing scopes, or a `typeprefix`.
-    pub(super) fn prefix(&self, scope: ScopeId, place: Span) -> Rc<str> {
-        let (mut at, mut file) = (Some(scope), place.file);
-        while let Some(id) = at {
+/// Returns the prefix for items declared in this scope at this location: the one that its file set here
+/// or in the enclosing scopes, or a `typeprefix`.
+pub(super) fn prefix(symbols: &Symbols<'_>, scope: ScopeId, place: Span) -> Rc<str> {
+    let (mut at, mut file) = (Some(scope), place.file);
+    while let Some(id) = at {
+        work::step();
+        let scope = symbols.scope(id);
+        let mut said = scope.prefixes.get(&file);
+        // The file was included inside the scope, possibly indirectly.
+        while let (None, Some(opened_in)) = (said, scope.opened_in.filter(|opened_in| *opened_in != file)) {
             work::step();
-            let scope = self.scope(id);
-            let mut said = scope.prefixes.get(&file);
-            // The file was included inside the scope, possibly indirectly.
-            while let (None, Some(opened_in)) = (said, scope.opened_in.filter(|opened_in| *opened_in != file))
-            {
-                work::step();
-                file = self.model.sources().includer(file).unwrap_or(opened_in);
-                said = scope.prefixes.get(&file);
-            }
-            if let Some(prefix) = said.or(scope.type_prefix.as_ref()) {
-                return Rc::clone(prefix);
-            }
-            at = scope.parent;
+            file = symbols.model.sources().includer(file).unwrap_or(opened_in);
+            said = scope.prefixes.get(&file);
         }
-        Rc::default()
+        if let Some(prefix) = said.or(scope.type_prefix.as_ref()) {
+            return Rc::clone(prefix);
+        }
+        at = scope.parent;
     }
+    Rc::default()
+}
 
-    pub(super) fn pragma(&mut self, pragma: &Pragma, scope: ScopeId) {
-        match pragma {
-            Pragma::Prefix(prefix) => {
-                let file = prefix.span.file;
-                if let Some(prefix) = self.checked_prefix(prefix) {
-                    self.scope_mut(scope).prefixes.insert(file, prefix);
-                }
+pub(super) fn pragma(symbols: &mut Symbols<'_>, pragma: &Pragma, scope: ScopeId) {
+    match pragma {
+        Pragma::Prefix(prefix) => {
+            let file = prefix.span.file;
+            if let Some(prefix) = checked_prefix(symbols, prefix) {
+                symbols.scope_mut(scope).prefixes.insert(file, prefix);
             }
-            Pragma::Id { name, id } => self.set_id(name, id, false, scope),
-            Pragma::Version { name, version } => self.set_version(name, version, scope),
+        }
+        Pragma::Id { name, id } => set_id(symbols, name, id, false, scope),
+        Pragma::Version { name, version } => set_version(symbols, name, version, scope),
+    }
+}
+
+pub(super) fn type_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, scope: ScopeId) {
+    set_id(symbols, name, id, true, scope);
+}
+
+fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, declared: bool, scope: ScopeId) {
+    let Some(def) = identified(symbols, name, scope) else { return };
+    if !check_id(symbols, id) {
+        return;
+    }
+    let state = &symbols.states[def.index()].id;
+    let conflict = match (&state.explicit, &state.version) {
+        (Some(before), _) if before.declared && declared => Some((before.span, "the first `typeid` is here")),
+        (Some(before), _) if before.id != id.text => Some((before.span, "set here before")),
+        (Some(_), _) => None,
+        (None, Some((_, span))) if repository_id(symbols, def) != id.text => {
+            Some((*span, "its version was set here before"))
+        }
+        (None, _) => None,
+    };
+    if let Some((span, label)) = conflict {
+        let message = format!("the repository id of `{}` is set a second time", name.text());
+        symbols.report(Diagnostic::error("repository-id", id.span, message).and(span, label));
+        return;
+    }
+    symbols.states[def.index()].id.explicit = Some(Explicit { id: id.text.clone(), span: id.span, declared });
+}
+
+fn set_version(symbols: &mut Symbols<'_>, name: &Name, version: &StringArg, scope: ScopeId) {
+    let Some(def) = identified(symbols, name, scope) else { return };
+    let parts: Vec<&str> = version.text.split('.').collect();
+    let number = |part: &str| {
+        !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit()) && part.parse::<u16>().is_ok()
+    };
+    if parts.len() != 2 || !parts.iter().all(|part| number(part)) {
+        let message = format!("`{}` is not a version", version.text);
+        let error = Diagnostic::error("bad-pragma", version.span, message);
+        symbols.report(error.note("a version is `major.minor`, two numbers up to 65535"));
+        return;
+    }
+    let state = &symbols.states[def.index()].id;
+    let conflict = match (&state.explicit, &state.version) {
+        (Some(explicit), _) if !explicit.id.ends_with(&format!(":{}", version.text)) => {
+            Some((explicit.span, "the whole id was set here"))
+        }
+        (None, Some((before, span))) if *before != version.text => Some((*span, "set here before")),
+        _ => None,
+    };
+    if let Some((span, label)) = conflict {
+        let message = format!("the version of `{}` is set a second time", name.text());
+        symbols.report(Diagnostic::error("repository-id", version.span, message).and(span, label));
+        return;
+    }
+    symbols.states[def.index()].id.version = Some((version.text.clone(), version.span));
+}
+
+pub(super) fn type_prefix(symbols: &mut Symbols<'_>, name: &Name, prefix: &StringArg, scope: ScopeId) {
+    let entity = symbols.known(name, scope);
+    if entity.is_none_or(|entity| entity == Entity::Corba) {
+        let path = path_from(symbols, name, scope).join("::");
+        let early = EarlyPrefix { name: name.clone(), prefix: prefix.clone(), scope };
+        symbols.early_prefixes.0.entry(path).or_default().push(early);
+        return;
+    }
+    if let Some(def) = identified(symbols, name, scope) {
+        prefix_of_scope(symbols, def, name, prefix);
+    }
+}
+
+/// Applies earlier prefixes to a scope that is opened for the first time.
+pub(super) fn apply_early_prefixes(symbols: &mut Symbols<'_>, def: DefId) {
+    if symbols.early_prefixes.0.is_empty() {
+        return;
+    }
+    let path = symbols.model.scoped_name(def);
+    for early in symbols.early_prefixes.0.remove(&path).unwrap_or_default() {
+        prefix_of_scope(symbols, def, &early.name, &early.prefix);
+    }
+}
+
+/// Reports prefixes of scopes that were never declared. `CORBA` is predeclared.
+pub(super) fn report_early_prefixes(symbols: &mut Symbols<'_>) {
+    let waiting = std::mem::take(&mut symbols.early_prefixes).0.into_iter();
+    let mut waiting: Vec<(bool, EarlyPrefix)> = waiting
+        .flat_map(|(path, early)| early.into_iter().map(move |early| (path == "CORBA", early)))
+        .collect();
+    waiting.sort_by_key(|(_, early)| early.prefix.span);
+    for (is_corba, early) in waiting {
+        if is_corba {
+            checked_prefix(symbols, &early.prefix);
+        } else {
+            identified(symbols, &early.name, early.scope);
         }
     }
+}
 
-    pub(super) fn type_id(&mut self, name: &Name, id: &StringArg, scope: ScopeId) {
-        self.set_id(name, id, true, scope);
+/// Returns the scoped name of an item that will be declared by this name.
+fn path_from(symbols: &Symbols<'_>, name: &Name, scope: ScopeId) -> Vec<String> {
+    let mut path: Vec<String> = Vec::new();
+    let first = Name { parts: name.parts.iter().take(1).cloned().collect(), ..name.clone() };
+    let mut parts = name.parts.iter();
+    match (name.absolute, symbols.known(&first, scope)) {
+        (false, Some(Entity::Def(def))) => {
+            path.extend(symbols.model.path(def).iter().map(|part| (*part).to_owned()));
+            parts.next();
+        }
+        (false, None) => {
+            let around = symbols.scope(scope).owner.map_or(Vec::new(), |owner| symbols.model.path(owner));
+            path.extend(around.iter().map(|part| (*part).to_owned()));
+        }
+        _ => {}
     }
+    path.extend(parts.map(|part| part.text.clone()));
+    path
+}
 
-    fn set_id(&mut self, name: &Name, id: &StringArg, declared: bool, scope: ScopeId) {
-        let Some(def) = self.identified(name, scope) else { return };
-        if !self.check_id(id) {
+fn prefix_of_scope(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &StringArg) {
+    let Some(inside) = symbols.scope_of(Entity::Def(def)) else {
+        let message = format!("`{}` is not a scope", name.text());
+        let error = Diagnostic::error("repository-id", name.span, message);
+        let error = error.and(symbols.model.def(def).span, "declared here");
+        symbols.report(
+            error.note("`typeprefix` names a module, interface, value type, struct, union or exception"),
+        );
+        return;
+    };
+    let Some(text) = checked_prefix(symbols, prefix) else { return };
+    if let Some(first) = symbols.states[def.index()].id.type_prefix {
+        // A module that several files open has one in each file.
+        if symbols.scope(inside).type_prefix.as_ref() == Some(&text) {
             return;
         }
-        let state = &self.states[def.index()].id;
-        let conflict = match (&state.explicit, &state.version) {
-            (Some(before), _) if before.declared && declared => {
-                Some((before.span, "the first `typeid` is here"))
+        let message = format!("a second `typeprefix` for `{}`", name.text());
+        symbols
+            .report(Diagnostic::error("repository-id", prefix.span, message).and(first, "the first is here"));
+        return;
+    }
+    symbols.states[def.index()].id.type_prefix = Some(prefix.span);
+    let inside = symbols.scope_mut(inside);
+    inside.prefixes.clear();
+    inside.type_prefix = Some(Rc::clone(&text));
+    apply_prefix(symbols, def, &text);
+}
+
+/// Applies a prefix to a definition and everything inside it, except to items with their own.
+fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
+    let mut todo = vec![root];
+    while let Some(id) = todo.pop() {
+        work::step();
+        symbols.states[id.index()].id.prefix = Rc::clone(prefix);
+        for index in 0..symbols.states[id.index()].inside.len() {
+            let inner = symbols.states[id.index()].inside[index];
+            let state = &symbols.states[inner.index()];
+            if state.id.type_prefix.is_some() {
+                continue;
             }
-            (Some(before), _) if before.id != id.text => Some((before.span, "set here before")),
-            (Some(_), _) => None,
-            (None, Some((_, span))) if self.repository_id(def) != id.text => {
-                Some((*span, "its version was set here before"))
+            if let Some(scope) = state.scope {
+                symbols.scope_mut(scope).prefixes.clear();
             }
-            (None, _) => None,
-        };
-        if let Some((span, label)) = conflict {
-            let message = format!("the repository id of `{}` is set a second time", name.text());
-            self.report(Diagnostic::error("repository-id", id.span, message).and(span, label));
-            return;
+            todo.push(inner);
         }
-        self.states[def.index()].id.explicit =
-            Some(Explicit { id: id.text.clone(), span: id.span, declared });
     }
+}
 
-    fn set_version(&mut self, name: &Name, version: &StringArg, scope: ScopeId) {
-        let Some(def) = self.identified(name, scope) else { return };
-        let parts: Vec<&str> = version.text.split('.').collect();
-        let number = |part: &str| {
-            !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit()) && part.parse::<u16>().is_ok()
-        };
-        if parts.len() != 2 || !parts.iter().all(|part| number(part)) {
-            let message = format!("`{}` is not a version", version.text);
-            let error = Diagnostic::error("bad-pragma", version.span, message);
-            self.report(error.note("a version is `major.minor`, two numbers up to 65535"));
-            return;
-        }
-        let state = &self.states[def.index()].id;
-        let conflict = match (&state.explicit, &state.version) {
-            (Some(explicit), _) if !explicit.id.ends_with(&format!(":{}", version.text)) => {
-                Some((explicit.span, "the whole id was set here"))
-            }
-            (None, Some((before, span))) if *before != version.text => Some((*span, "set here before")),
-            _ => None,
-        };
-        if let Some((span, label)) = conflict {
-            let message = format!("the version of `{}` is set a second time", name.text());
-            self.report(Diagnostic::error("repository-id", version.span, message).and(span, label));
-            return;
-        }
-        self.states[def.index()].id.version = Some((version.text.clone(), version.span));
+/// Handles the prefix of a module that is opened again: new declarations get the current prefix, but the
+/// module keeps its id.
+pub(super) fn reenter_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident, scope: ScopeId) {
+    let prefix = prefix(symbols, scope, name.span);
+    let state = &symbols.states[def.index()];
+    let Some(inside) = state.scope else { return };
+    if state.id.type_prefix.is_none() && state.id.prefix != prefix {
+        let message = format!("module `{}` is opened again under another prefix", name.text);
+        let warning = Diagnostic::warning("repository-id", name.span, message);
+        let warning = warning
+            .and(symbols.model.def(def).span, format!("first opened with prefix \"{}\"", state.id.prefix));
+        symbols.report(warning.note(format!("what is declared here gets the prefix \"{prefix}\"")));
     }
+    let inside = symbols.scope_mut(inside);
+    inside.prefixes.remove(&name.span.file);
+    inside.opened_in = Some(name.span.file);
+}
 
-    pub(super) fn type_prefix(&mut self, name: &Name, prefix: &StringArg, scope: ScopeId) {
-        let entity = self.known(name, scope);
-        if entity.is_none_or(|entity| entity == Entity::Corba) {
-            let path = self.path_from(name, scope).join("::");
-            let early = EarlyPrefix { name: name.clone(), prefix: prefix.clone(), scope };
-            self.early_prefixes.0.entry(path).or_default().push(early);
-            return;
-        }
-        if let Some(def) = self.identified(name, scope) {
-            self.prefix_of_scope(def, name, prefix);
-        }
+/// Checks that a definition has the same prefix as its forward declaration.
+pub(super) fn check_forward_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident, scope: ScopeId) {
+    let state = &symbols.states[def.index()];
+    let prefix = prefix(symbols, scope, name.span);
+    if state.id.explicit.is_none() && state.id.prefix != prefix {
+        let message =
+            format!("`{}` has another repository id prefix than where it was declared before", name.text);
+        let error = Diagnostic::error("repository-id", name.span, message);
+        let error = error
+            .and(symbols.model.def(def).span, format!("declared here with prefix \"{}\"", state.id.prefix));
+        let error = error.note(format!("the prefix is \"{prefix}\" now"));
+        symbols.report(error);
     }
+}
 
-    /// Applies earlier prefixes to a scope that is opened for the first time.
-    pub(super) fn apply_early_prefixes(&mut self, def: DefId) {
-        if self.early_prefixes.0.is_empty() {
-            return;
-        }
-        let path = self.model.scoped_name(def);
-        for early in self.early_prefixes.0.remove(&path).unwrap_or_default() {
-            self.prefix_of_scope(def, &early.name, &early.prefix);
+/// Returns the definition that a pragma or `typeid` names.
+fn identified(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
+    match symbols.lookup(name, scope)? {
+        Entity::Def(def) if symbols.templates.is_beyond_check(def) => None,
+        Entity::Def(def) => Some(def),
+        entity => {
+            let error =
+                symbols.wrong_kind(entity, name, "repository-id", "a definition with a repository id");
+            symbols.report(error);
+            None
         }
     }
+}
 
-    /// Reports prefixes of scopes that were never declared. `CORBA` is predeclared.
-    pub(super) fn report_early_prefixes(&mut self) {
-        let waiting = std::mem::take(&mut self.early_prefixes).0.into_iter();
-        let mut waiting: Vec<(bool, EarlyPrefix)> = waiting
-            .flat_map(|(path, early)| early.into_iter().map(move |early| (path == "CORBA", early)))
-            .collect();
-        waiting.sort_by_key(|(_, early)| early.prefix.span);
-        for (is_corba, early) in waiting {
-            if is_corba {
-                self.checked_prefix(&early.prefix);
-            } else {
-                self.identified(&early.name, early.scope);
-            }
-        }
+fn check_id(symbols: &mut Symbols<'_>, id: &StringArg) -> bool {
+    let fits = |text: &str| text.bytes().all(|c| c.is_ascii_graphic());
+    let format = id.text.split_once(':').filter(|(format, body)| !format.is_empty() && !body.is_empty());
+    let bad_idl = match format {
+        Some(("IDL", body)) => !body.rsplit_once(':').is_some_and(|(name, version)| {
+            let (major, minor) = version.split_once('.').unwrap_or((version, ""));
+            !name.is_empty() && [major, minor].iter().all(|part| part.parse::<u16>().is_ok())
+        }),
+        Some(_) => false,
+        None => true,
+    };
+    if bad_idl || !fits(&id.text) {
+        let error = Diagnostic::error(
+            "repository-id",
+            id.span,
+            format!("\"{}\" is not a repository id", id.text.escape_debug()),
+        );
+        symbols.report(
+            error.note("a repository id is `format:text`; the usual format is `IDL:scope/name:major.minor`"),
+        );
+        return false;
     }
+    true
+}
 
-    /// Returns the scoped name of an item that will be declared by this name.
-    fn path_from(&self, name: &Name, scope: ScopeId) -> Vec<String> {
-        let mut path: Vec<String> = Vec::new();
-        let first = Name { parts: name.parts.iter().take(1).cloned().collect(), ..name.clone() };
-        let mut parts = name.parts.iter();
-        match (name.absolute, self.known(&first, scope)) {
-            (false, Some(Entity::Def(def))) => {
-                path.extend(self.model.path(def).iter().map(|part| (*part).to_owned()));
-                parts.next();
-            }
-            (false, None) => {
-                let around = self.scope(scope).owner.map_or(Vec::new(), |owner| self.model.path(owner));
-                path.extend(around.iter().map(|part| (*part).to_owned()));
-            }
-            _ => {}
-        }
-        path.extend(parts.map(|part| part.text.clone()));
-        path
+/// Checks that a prefix consists of characters allowed in an id, and does not end the name part early.
+fn checked_prefix(symbols: &mut Symbols<'_>, prefix: &StringArg) -> Option<Rc<str>> {
+    let fits = prefix.text.bytes().all(|c| c.is_ascii_graphic() && c != b':');
+    let slashes = prefix.text.starts_with('/') || prefix.text.ends_with('/');
+    if !fits || slashes {
+        let message = format!("\"{}\" is not a prefix of repository ids", prefix.text.escape_debug());
+        let error = Diagnostic::error("bad-pragma", prefix.span, message);
+        symbols.report(
+            error.note("a prefix has no blanks, no `:`, and no `/` at its ends; a `/` is put after it"),
+        );
+        return None;
     }
-
-    fn prefix_of_scope(&mut self, def: DefId, name: &Name, prefix: &StringArg) {
-        let Some(inside) = self.scope_of(Entity::Def(def)) else {
-            let message = format!("`{}` is not a scope", name.text());
-            let error = Diagnostic::error("repository-id", name.span, message);
-            let error = error.and(self.model.def(def).span, "declared here");
-            self.report(
-                error.note("`typeprefix` names a module, interface, value type, struct, union or exception"),
-            );
-            return;
-        };
-        let Some(text) = self.checked_prefix(prefix) else { return };
-        if let Some(first) = self.states[def.index()].id.type_prefix {
-            // A module that several files open has one in each file.
-            if self.scope(inside).type_prefix.as_ref() == Some(&text) {
-                return;
-            }
-            let message = format!("a second `typeprefix` for `{}`", name.text());
-            self.report(
-                Diagnostic::error("repository-id", prefix.span, message).and(first, "the first is here"),
-            );
-            return;
-        }
-        self.states[def.index()].id.type_prefix = Some(prefix.span);
-        let inside = self.scope_mut(inside);
-        inside.prefixes.clear();
-        inside.type_prefix = Some(Rc::clone(&text));
-        self.apply_prefix(def, &text);
+    if prefix.text.len() > MAX_ID {
+        let message =
+            format!("this prefix has {} bytes, and a repository id at most {MAX_ID}", prefix.text.len());
+        symbols.report(Diagnostic::error("bad-pragma", prefix.span, message));
+        return None;
     }
-
-    /// Applies a prefix to a definition and everything inside it, except to items with their own.
-    fn apply_prefix(&mut self, root: DefId, prefix: &Rc<str>) {
-        let mut todo = vec![root];
-        while let Some(id) = todo.pop() {
-            work::step();
-            self.states[id.index()].id.prefix = Rc::clone(prefix);
-            for index in 0..self.states[id.index()].inside.len() {
-                let inner = self.states[id.index()].inside[index];
-                let state = &self.states[inner.index()];
-                if state.id.type_prefix.is_some() {
-                    continue;
-                }
-                if let Some(scope) = state.scope {
-                    self.scope_mut(scope).prefixes.clear();
-                }
-                todo.push(inner);
-            }
-        }
-    }
-
-    /// Handles the prefix of a module that is opened again: new declarations get the current prefix, but the
-    /// module keeps its id.
-    pub(super) fn reenter_prefix(&mut self, def: DefId, name: &Ident, scope: ScopeId) {
-        let prefix = self.prefix(scope, name.span);
-        let state = &self.states[def.index()];
-        let Some(inside) = state.scope else { return };
-        if state.id.type_prefix.is_none() && state.id.prefix != prefix {
-            let message = format!("module `{}` is opened again under another prefix", name.text);
-            let warning = Diagnostic::warning("repository-id", name.span, message);
-            let warning = warning
-                .and(self.model.def(def).span, format!("first opened with prefix \"{}\"", state.id.prefix));
-            self.report(warning.note(format!("what is declared here gets the prefix \"{prefix}\"")));
-        }
-        let inside = self.scope_mut(inside);
-        inside.prefixes.remove(&name.span.file);
-        inside.opened_in = Some(name.span.file);
-    }
-
-    /// Checks that a definition has the same prefix as its forward declaration.
-    pub(super) fn check_forward_prefix(&mut self, def: DefId, name: &Ident, scope: ScopeId) {
-        let state = &self.states[def.index()];
-        let prefix = self.prefix(scope, name.span);
-        if state.id.explicit.is_none() && state.id.prefix != prefix {
-            let message =
-                format!("`{}` has another repository id prefix than where it was declared before", name.text);
-            let error = Diagnostic::error("repository-id", name.span, message);
-            let error = error
-                .and(self.model.def(def).span, format!("declared here with prefix \"{}\"", state.id.prefix));
-            let error = error.note(format!("the prefix is \"{prefix}\" now"));
-            self.report(error);
-        }
-    }
-
-    /// Returns the definition that a pragma or `typeid` names.
-    fn identified(&mut self, name: &Name, scope: ScopeId) -> Option<DefId> {
-        match self.lookup(name, scope)? {
-            Entity::Def(def) if self.is_beyond_check(def) => None,
-            Entity::Def(def) => Some(def),
-            entity => {
-                let error =
-                    self.wrong_kind(entity, name, "repository-id", "a definition with a repository id");
-                self.report(error);
-                None
-            }
-        }
-    }
-
-    fn check_id(&mut self, id: &StringArg) -> bool {
-        let fits = |text: &str| text.bytes().all(|c| c.is_ascii_graphic());
-        let format = id.text.split_once(':').filter(|(format, body)| !format.is_empty() && !body.is_empty());
-        let bad_idl = match format {
-            Some(("IDL", body)) => !body.rsplit_once(':').is_some_and(|(name, version)| {
-                let (major, minor) = version.split_once('.').unwrap_or((version, ""));
-                !name.is_empty() && [major, minor].iter().all(|part| part.parse::<u16>().is_ok())
-            }),
-            Some(_) => false,
-            None => true,
-        };
-        if bad_idl || !fits(&id.text) {
-            let error = Diagnostic::error(
-                "repository-id",
-                id.span,
-                format!("\"{}\" is not a repository id", id.text.escape_debug()),
-            );
-            self.report(
-                error.note(
-                    "a repository id is `format:text`; the usual format is `IDL:scope/name:major.minor`",
-                ),
-            );
-            return false;
-        }
-        true
-    }
-
-    /// Checks that a prefix consists of characters allowed in an id, and does not end the name part early.
-    fn checked_prefix(&mut self, prefix: &StringArg) -> Option<Rc<str>> {
-        let fits = prefix.text.bytes().all(|c| c.is_ascii_graphic() && c != b':');
-        let slashes = prefix.text.starts_with('/') || prefix.text.ends_with('/');
-        if !fits || slashes {
-            let message = format!("\"{}\" is not a prefix of repository ids", prefix.text.escape_debug());
-            let error = Diagnostic::error("bad-pragma", prefix.span, message);
-            self.report(
-                error.note("a prefix has no blanks, no `:`, and no `/` at its ends; a `/` is put after it"),
-            );
-            return None;
-        }
-        if prefix.text.len() > MAX_ID {
-            let message =
-                format!("this prefix has {} bytes, and a repository id at most {MAX_ID}", prefix.text.len());
-            self.report(Diagnostic::error("bad-pragma", prefix.span, message));
-            return None;
-        }
-        Some(prefix.text.as_str().into())
-    }
+    Some(prefix.text.as_str().into())
 }

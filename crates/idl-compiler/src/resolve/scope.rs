@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::symbols::Symbols;
 use super::template::PARAMETER;
-use super::{Progress, Resolver, article};
+use super::{Progress, article, repository_id};
 use crate::ast::Ident;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::model::{DefId, DefKind, TypeId};
+use crate::model::{DefId, DefKind, Model, TypeId};
 use crate::source::Span;
 use crate::work;
 
@@ -136,7 +137,7 @@ impl Scope {
     }
 }
 
-impl Resolver<'_> {
+impl Symbols<'_> {
     pub(super) fn scope(&self, id: ScopeId) -> &Scope {
         &self.scopes[id.0]
     }
@@ -150,7 +151,7 @@ impl Resolver<'_> {
         let id = self.inner_scope(Some(owner), parent);
         self.states[owner.index()].scope = Some(id);
         self.scope_mut(id).opened_in = Some(self.model.def(owner).span.file);
-        self.apply_early_prefixes(owner);
+        repository_id::apply_early_prefixes(self, owner);
         id
     }
 
@@ -298,7 +299,7 @@ impl Resolver<'_> {
         let diagnostic = diagnostic
             .note("a name used in a scope belongs to the scope and cannot mean another thing there");
         let help = match strict {
-            true => match self.full_name(earlier.entity) {
+            true => match full_name(&self.model, earlier.entity) {
                 Some(full) => format!("choose another name, or write `{full}` where the other is used"),
                 None => "choose another name".to_owned(),
             },
@@ -336,25 +337,24 @@ impl Resolver<'_> {
             _ => None,
         }
     }
+}
 
-    /// Returns the absolute name, `::M::Name`.
-    pub(super) fn full_name(&self, entity: Entity) -> Option<String> {
-        match entity {
-            Entity::Def(def) => Some(format!("::{}", self.model.scoped_name(def))),
-            Entity::Enumerator(def, ordinal) => {
-                let enumerator = self.model.enumeration(def)?.enumerators.get(ordinal as usize)?;
-                let scope =
-                    self.model.def(def).parent.map(|parent| format!("::{}", self.model.scoped_name(parent)));
-                Some(format!("{}::{}", scope.unwrap_or_default(), enumerator.name))
-            }
-            Entity::TypeCode => Some("::CORBA::TypeCode".to_owned()),
-            Entity::Member
-            | Entity::PortType(_)
-            | Entity::Template(_)
-            | Entity::Type(_)
-            | Entity::Value(_)
-            | Entity::Bad
-            | Entity::Corba => None,
+/// Returns the absolute name, `::M::Name`.
+pub(super) fn full_name(model: &Model, entity: Entity) -> Option<String> {
+    match entity {
+        Entity::Def(def) => Some(format!("::{}", model.scoped_name(def))),
+        Entity::Enumerator(def, ordinal) => {
+            let enumerator = model.enumeration(def)?.enumerators.get(ordinal as usize)?;
+            let scope = model.def(def).parent.map(|parent| format!("::{}", model.scoped_name(parent)));
+            Some(format!("{}::{}", scope.unwrap_or_default(), enumerator.name))
         }
+        Entity::TypeCode => Some("::CORBA::TypeCode".to_owned()),
+        Entity::Member
+        | Entity::PortType(_)
+        | Entity::Template(_)
+        | Entity::Type(_)
+        | Entity::Value(_)
+        | Entity::Bad
+        | Entity::Corba => None,
     }
 }

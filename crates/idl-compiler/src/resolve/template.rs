@@ -11,11 +11,12 @@ use std::rc::Rc;
 
 use super::known::Place;
 use super::scope::{Entity, Entry, ScopeId};
-use super::{Progress, Resolver, article};
+use super::symbols::Symbols;
+use super::{Progress, Resolver, acted, article, constant, finish, fixed, repository_id, types};
 use crate::MAX_DEPTH;
 use crate::ast::{Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Name, Template, TypeKind};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::model::{ConstValue, DefId, DefKind, Module, Type, TypeId};
+use crate::model::{ConstValue, DefId, DefKind, Model, Module, Type, TypeId};
 use crate::source::Span;
 use crate::work;
 
@@ -88,31 +89,31 @@ impl Resolver<'_> {
     /// Resolves `module M<typename T> { ... };`.
     pub(super) fn template(&mut self, head: Head, template: Rc<Template>, scope: ScopeId) {
         drop(self.annotations(&head, scope, Place::Module));
-        let index = self.templates.all.len();
-        self.declare(scope, &template.name, Entity::Template(index), "template module");
-        self.templates.all.push(Known { template, head, scope, state: Readiness::New });
+        let index = self.symbols.templates.all.len();
+        self.symbols.declare(scope, &template.name, Entity::Template(index), "template module");
+        self.symbols.templates.all.push(Known { template, head, scope, state: Readiness::New });
         // The body of an enclosing template module has already been checked with its contents.
-        let wrong = self.context.is_none() && self.finds_errors(index);
-        if let Some(known) = self.templates.all.get_mut(index) {
+        let wrong = self.symbols.context.is_none() && self.finds_errors(index);
+        if let Some(known) = self.symbols.templates.all.get_mut(index) {
             known.state = if wrong { Readiness::Wrong } else { Readiness::Ready };
         }
     }
 
     /// Checks the body of a template module with unknown parameters. Returns whether there were errors.
     fn finds_errors(&mut self, index: usize) -> bool {
-        let Some(Known { template, scope, .. }) = self.templates.all.get(index) else { return true };
+        let Some(Known { template, scope, .. }) = self.symbols.templates.all.get(index) else { return true };
         let (template, scope) = (Rc::clone(template), *scope);
-        let errors = self.out.errors();
-        let mark = self.mark();
-        self.templates.checking += 1;
+        let errors = self.symbols.out.errors();
+        let mark = mark(&mut self.symbols);
+        self.symbols.templates.checking += 1;
         work::tokens(template.size);
         let id = self.new_def(&Head::default(), &template.name, DefKind::Module(Module::default()), scope);
-        let inner = self.inner_scope(Some(id), scope);
-        self.states[id.index()].scope = Some(inner);
-        if let Some(known) = self.templates.all.get_mut(index) {
+        let inner = self.symbols.inner_scope(Some(id), scope);
+        self.symbols.states[id.index()].scope = Some(inner);
+        if let Some(known) = self.symbols.templates.all.get_mut(index) {
             known.state = Readiness::Open(id);
         }
-        self.scope_mut(inner).opened_in = Some(template.name.span.file);
+        self.symbols.scope_mut(inner).opened_in = Some(template.name.span.file);
         for formal in &template.params {
             match &formal.kind {
                 FormalKind::Const(ty) if matches!(ty.kind, TypeKind::Fixed(None)) => {}
@@ -120,91 +121,46 @@ impl Resolver<'_> {
                 FormalKind::Sequence(ty) => drop(self.simple_type(ty, inner)),
                 _ => {}
             }
-            if let Some(earlier) = self.scope(inner).name(&formal.name.text.to_ascii_lowercase()) {
+            if let Some(earlier) = self.symbols.scope(inner).name(&formal.name.text.to_ascii_lowercase()) {
                 let message = format!("`{}` is the name of two parameters", formal.name.text);
                 let error = Diagnostic::error("redefinition", formal.name.span, message);
                 let error = error.and(earlier.span, "the first is here");
-                self.report(error);
+                self.symbols.report(error);
             }
-            self.scope_mut(inner).introduce(parameter(formal, Entity::Bad));
+            self.symbols.scope_mut(inner).introduce(parameter(formal, Entity::Bad));
         }
         self.items(template.items.clone(), inner);
-        self.report_undefined(id.index());
-        self.templates.checking -= 1;
+        finish::report_undefined(&mut self.symbols, id.index());
+        self.symbols.templates.checking -= 1;
         self.reset(mark, scope);
-        self.out.errors() != errors
-    }
-
-    fn mark(&mut self) -> Mark {
-        let defs = self.model.defs.len();
-        Mark {
-            defs,
-            types: self.model.types.len(),
-            scopes: self.scopes.len(),
-            templates: self.templates.all.len(),
-            values: self.templates.values.len(),
-            annotation_types: self.model.annotation_types.len(),
-            implied: self.implied.mark(),
-            early: std::mem::take(&mut self.early_prefixes),
-            checked_from: std::mem::replace(&mut self.templates.checked_from, defs),
-        }
+        self.symbols.out.errors() != errors
     }
 
     /// Removes everything that was created since the mark.
     fn reset(&mut self, mark: Mark, scope: ScopeId) {
-        for def in self.model.defs.drain(mark.defs..) {
-            self.implied.forget(def.id);
-            self.templates.instances.remove(&def.id);
+        for def in self.symbols.model.defs.drain(mark.defs..) {
+            self.symbols.implied.forget(def.id);
+            self.symbols.templates.instances.remove(&def.id);
         }
-        self.states.truncate(mark.defs);
-        if let Some(parent) = self.scope(scope).owner {
-            let inside = &mut self.states[parent.index()].inside;
+        self.symbols.states.truncate(mark.defs);
+        if let Some(parent) = self.symbols.scope(scope).owner {
+            let inside = &mut self.symbols.states[parent.index()].inside;
             while inside.pop_if(|id| id.index() >= mark.defs).is_some() {}
         }
-        for ty in self.model.types.drain(mark.types..) {
-            self.model.interned.remove(&ty);
+        for ty in self.symbols.model.types.drain(mark.types..) {
+            self.symbols.model.interned.remove(&ty);
         }
-        self.scopes.truncate(mark.scopes);
-        self.templates.all.truncate(mark.templates);
-        self.templates.values.truncate(mark.values);
-        self.model.annotation_types.truncate(mark.annotation_types);
+        self.symbols.scopes.truncate(mark.scopes);
+        self.symbols.templates.all.truncate(mark.templates);
+        self.symbols.templates.values.truncate(mark.values);
+        self.symbols.model.annotation_types.truncate(mark.annotation_types);
         for place in self.annotation_places.drain(mark.annotation_types..) {
             self.annotation_types.remove(&place);
         }
-        self.lineages.get_mut().clear();
-        self.implied.reset(mark.implied);
-        self.early_prefixes = mark.early;
-        self.templates.checked_from = mark.checked_from;
-    }
-
-    /// Returns whether a body is being checked and the definition is not part of it.
-    pub(super) fn is_beyond_check(&self, def: DefId) -> bool {
-        self.templates.checking > 0 && def.index() < self.templates.checked_from
-    }
-
-    /// Counts a name whose meaning is unknown.
-    pub(super) fn count_unknown(&mut self) {
-        self.templates.unknown += 1;
-    }
-
-    /// Returns the number of names whose meaning was unknown.
-    pub(super) fn unknown_names(&self) -> usize {
-        self.templates.unknown
-    }
-
-    /// Marks the names that a definition inherits as unknown if some of its direct or indirect bases were
-    /// unknown since this count.
-    pub(super) fn note_unknown_bases(&mut self, id: DefId, before: usize) {
-        if self.templates.checking == 0 {
-            return;
-        }
-        let is_open_ended = |base: DefId| {
-            self.states[base.index()].scope.is_some_and(|scope| self.scope(scope).is_open_ended)
-        };
-        let unknown = self.templates.unknown != before || self.model.direct_bases(id).any(is_open_ended);
-        if let Some(scope) = self.states[id.index()].scope {
-            self.scope_mut(scope).is_open_ended |= unknown;
-        }
+        self.symbols.lineages.get_mut().clear();
+        self.symbols.implied.reset(mark.implied);
+        self.symbols.early_prefixes = mark.early;
+        self.symbols.templates.checked_from = mark.checked_from;
     }
 
     /// Resolves `module M<long> N;`.
@@ -212,50 +168,50 @@ impl Resolver<'_> {
         let name = &instance.name;
         let Some((index, bound)) = self.arguments(&instance, scope) else {
             drop(self.annotations(&head, scope, Place::Module));
-            self.declare(scope, name, Entity::Bad, "module");
+            self.symbols.declare(scope, name, Entity::Bad, "module");
             return;
         };
-        let Some(known) = self.templates.all.get(index) else { return };
+        let Some(known) = self.symbols.templates.all.get(index) else { return };
         let (template, declared_in) = (Rc::clone(&known.template), known.scope);
         if head.docs.is_empty() {
             head.docs = known.head.docs.clone();
         }
         work::tokens(template.size + INSTANCE);
-        let of = self.template_path(index);
+        let of = template_path(&self.symbols, index);
         let module = Module { template: Some(of), ..Module::default() };
         let id = self.new_def(&head, name, DefKind::Module(module), scope);
-        if !self.declare(scope, name, Entity::Def(id), "module") {
+        if !self.symbols.declare(scope, name, Entity::Def(id), "module") {
             return;
         }
-        self.add_child(id, scope);
-        self.templates.instances.insert(id, index);
-        let prefix = self.prefix(scope, name.span);
-        let inner = self.inner_scope(Some(id), declared_in);
-        self.states[id.index()].scope = Some(inner);
-        let inside = self.scope_mut(inner);
+        self.symbols.add_child(id, scope);
+        self.symbols.templates.instances.insert(id, index);
+        let prefix = repository_id::prefix(&self.symbols, scope, name.span);
+        let inner = self.symbols.inner_scope(Some(id), declared_in);
+        self.symbols.states[id.index()].scope = Some(inner);
+        let inside = self.symbols.scope_mut(inner);
         // The body is in the text of the template, but has the prefix of the instance.
         inside.opened_in = Some(template.name.span.file);
         inside.prefixes.insert(template.name.span.file, prefix);
-        self.apply_early_prefixes(id);
-        bound.into_iter().for_each(|entry| self.scope_mut(inner).introduce(entry));
-        let context = self.context.replace(id);
+        repository_id::apply_early_prefixes(&mut self.symbols, id);
+        bound.into_iter().for_each(|entry| self.symbols.scope_mut(inner).introduce(entry));
+        let context = self.symbols.context.replace(id);
         self.items(template.items.clone(), inner);
-        self.context = context;
-        self.scope_mut(inner).forget_uses();
-        self.states[id.index()].progress = Progress::Complete;
+        self.symbols.context = context;
+        self.symbols.scope_mut(inner).forget_uses();
+        self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
     /// Returns the template module of an instance, and the entities of its parameters; `None` if there is no
     /// valid instance.
     fn arguments(&mut self, instance: &Instance, scope: ScopeId) -> Option<(usize, Vec<Entry>)> {
-        let index = self.template_named(&instance.template, scope)?;
-        let known = self.templates.all.get(index)?;
+        let index = template_named(&mut self.symbols, &instance.template, scope)?;
+        let known = self.symbols.templates.all.get(index)?;
         let (template, declared_in, state) = (Rc::clone(&known.template), known.scope, known.state);
         if matches!(state, Readiness::Open(_)) {
             let message =
                 format!("template module `{}` is instantiated inside of itself", template.name.text);
             let error = Diagnostic::error("template-module", instance.template.span, message);
-            self.report(error.and(template.name.span, "inside of its body"));
+            self.symbols.report(error.and(template.name.span, "inside of its body"));
             return None;
         }
         if instance.args.len() != template.params.len() {
@@ -263,82 +219,24 @@ impl Resolver<'_> {
             let message =
                 format!("`{}` takes {wanted}, found {}", instance.template.text(), instance.args.len());
             let error = Diagnostic::error("template-argument", instance.template.span, message);
-            self.report(error.and(template.name.span, "its parameters are declared here"));
+            self.symbols.report(error.and(template.name.span, "its parameters are declared here"));
             return None;
         }
-        let formals = self.inner_scope(None, declared_in);
+        let formals = self.symbols.inner_scope(None, declared_in);
         let mut bound = Vec::new();
         let mut good = true;
         for (formal, actual) in template.params.iter().zip(&instance.args) {
-            let entity = match instance.is_alias && !self.is_parameter(actual, scope) {
+            let entity = match instance.is_alias && !is_parameter(&mut self.symbols, actual, scope) {
                 true => None,
                 false => self.bind(formal, actual, formals, scope),
             };
             good &= entity.is_some();
             let entry = parameter(formal, entity.unwrap_or(Entity::Bad));
-            self.scope_mut(formals).introduce(entry.clone());
+            self.symbols.scope_mut(formals).introduce(entry.clone());
             bound.push(entry);
         }
-        let usable = good && self.templates.checking == 0 && state == Readiness::Ready;
-        (usable && self.is_affordable(&template, instance, scope)).then_some((index, bound))
-    }
-
-    fn template_named(&mut self, name: &Name, scope: ScopeId) -> Option<usize> {
-        // The instance may have the name of its template, so this use must not introduce the name.
-        if let Some(Entity::Template(index)) = self.known(name, scope) {
-            return Some(index);
-        }
-        let entity = self.lookup(name, scope)?;
-        let error = self.wrong_kind(entity, name, "template-module", "a template module");
-        self.report(error);
-        None
-    }
-
-    fn template_path(&self, index: usize) -> String {
-        let Some(known) = self.templates.all.get(index) else { return String::new() };
-        let name = &known.template.name.text;
-        match self.scope(known.scope).owner {
-            Some(owner) => format!("{}::{name}", self.model.scoped_name(owner)),
-            None => name.clone(),
-        }
-    }
-
-    /// Checks that the instances of a text neither nest too deep nor become too many.
-    fn is_affordable(&mut self, template: &Template, instance: &Instance, scope: ScopeId) -> bool {
-        let around = self.scope(scope).owner.map_or(0, |owner| self.model.path(owner).len());
-        if around + template.height > MAX_DEPTH {
-            let message = format!("this instance nests more than {MAX_DEPTH} levels deep");
-            let error = Diagnostic::error("too-deep", instance.name.span, message);
-            self.report(error.and(template.name.span, "with the body of this template module"));
-            return false;
-        }
-        let before = self.templates.copied;
-        self.templates.copied = before.saturating_add(template.size + INSTANCE);
-        if self.templates.copied > MAX_COPIED {
-            if before <= MAX_COPIED {
-                let message = "the instances of template modules are too large";
-                let error = Diagnostic::error("too-large", instance.name.span, message);
-                self.report(error.note(format!("their bodies may have {MAX_COPIED} tokens together")));
-            }
-            return false;
-        }
-        true
-    }
-
-    /// Returns whether an argument of an alias names a parameter of the enclosing template module.
-    fn is_parameter(&mut self, actual: &Actual, scope: ScopeId) -> bool {
-        let Actual::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
-        let (text, mut at) = (name.text(), Some(scope));
-        while let Some(id) = at {
-            match self.scope(id).name(&text.to_ascii_lowercase()) {
-                Some(entry) if matches!(entry.what, PARAMETER | USED_PARAMETER) => return true,
-                Some(_) => break,
-                None => at = self.scope(id).parent,
-            }
-        }
-        let message = format!("`{text}` is not a parameter of the template module around this alias");
-        self.report(Diagnostic::error("template-argument", *span, message));
-        false
+        let usable = good && self.symbols.templates.checking == 0 && state == Readiness::Ready;
+        (usable && is_affordable(&mut self.symbols, &template, instance, scope)).then_some((index, bound))
     }
 
     /// Returns the entity for a parameter. Types of parameters are looked up among the preceding `formals`,
@@ -347,81 +245,63 @@ impl Resolver<'_> {
         let (ty, entity, span) = match (&formal.kind, actual) {
             (FormalKind::Const(ty), Actual::Value(value)) => {
                 let (ty, value) = match ty.kind {
-                    TypeKind::Fixed(None) => self.unbounded_fixed(value, scope)?,
+                    TypeKind::Fixed(None) => fixed::unbounded_fixed(&mut self.symbols, value, scope)?,
                     _ => {
                         let ty = self.constant_type(ty, formals)?;
-                        let (span, value) = (value.span, self.constant_value(value, ty, scope)?);
-                        self.check_in_bounds(ty, &value, span);
+                        let (span, value) =
+                            (value.span, constant::constant_value(&mut self.symbols, value, ty, scope)?);
+                        acted::check_in_bounds(&mut self.symbols, ty, &value, span);
                         (ty, value)
                     }
                 };
-                self.templates.values.push((ty, value));
-                return Some(Entity::Value(self.templates.values.len() - 1));
+                self.symbols.templates.values.push((ty, value));
+                return Some(Entity::Value(self.symbols.templates.values.len() - 1));
             }
             (_, Actual::Value(Expr { kind: ExprKind::Name(name), span })) => {
-                let entity = self.lookup(name, scope)?;
+                let entity = self.symbols.lookup(name, scope)?;
                 if let (FormalKind::Exception, Entity::Def(def)) = (&formal.kind, entity)
-                    && matches!(self.model.def(def).kind, DefKind::Exception(_))
+                    && matches!(self.symbols.model.def(def).kind, DefKind::Exception(_))
                 {
                     return Some(entity);
                 }
-                let ty = self.type_of(entity, name)?;
+                let ty = types::type_of(&mut self.symbols, entity, name)?;
                 if let Type::Named(def) = ty {
                     self.check_complete(def, *span)?;
                 }
-                (self.intern(ty), entity, *span)
+                (self.symbols.intern(ty), entity, *span)
             }
             (FormalKind::Const(_), Actual::Type(ty)) => {
                 let found = self.simple_type(ty, scope)?;
-                return self.unfit(formal, ty.span, &format!("the type `{}`", self.model.describe(found)));
+                let found = format!("the type `{}`", self.symbols.model.describe(found));
+                return unfit(&mut self.symbols, formal, ty.span, &found);
             }
             (_, Actual::Type(ty)) => {
                 let id = self.simple_type(ty, scope)?;
                 (id, Entity::Type(id), ty.span)
             }
-            (_, Actual::Value(value)) => return self.unfit(formal, value.span, "a value"),
+            (_, Actual::Value(value)) => return unfit(&mut self.symbols, formal, value.span, "a value"),
         };
         if self.fits_parameter(&formal.kind, ty, formals)? {
             return Some(entity);
         }
-        let found = match self.model.stripped(ty) {
+        let found = match self.symbols.model.stripped(ty) {
             Type::Named(def) => {
-                let what = self.model.def(*def).kind.what();
-                format!("{} `{}`", article(what), self.model.describe(ty))
+                let what = self.symbols.model.def(*def).kind.what();
+                format!("{} `{}`", article(what), self.symbols.model.describe(ty))
             }
-            _ => format!("`{}`", self.model.describe(ty)),
+            _ => format!("`{}`", self.symbols.model.describe(ty)),
         };
-        self.unfit(formal, span, &found)
-    }
-
-    fn unfit(&mut self, formal: &Formal, span: Span, found: &str) -> Option<Entity> {
-        let wanted = match &formal.kind {
-            FormalKind::Type => "a type",
-            FormalKind::Interface => "an interface",
-            FormalKind::Value => "a value type",
-            FormalKind::Event => "an event type",
-            FormalKind::Struct => "a struct",
-            FormalKind::Union => "a union",
-            FormalKind::Exception => "an exception",
-            FormalKind::Enum => "an enum",
-            FormalKind::AnySequence => "a sequence",
-            FormalKind::Sequence(_) => "a sequence of this type",
-            FormalKind::Const(_) => "a constant",
-        };
-        let message = format!("parameter `{}` takes {wanted}, not {found}", formal.name.text);
-        let error = Diagnostic::error("template-argument", span, message);
-        self.report(error.and(formal.span, "declared here"));
-        None
+        unfit(&mut self.symbols, formal, span, &found)
     }
 
     fn fits_parameter(&mut self, kind: &FormalKind, ty: TypeId, formals: ScopeId) -> Option<bool> {
         if let FormalKind::Sequence(spec) = kind {
             let wanted = self.simple_type(spec, formals)?;
-            return Some(self.same(wanted, ty));
+            return Some(same(&self.symbols.model, wanted, ty));
         }
-        let stripped = self.model.stripped(ty);
+        let stripped = self.symbols.model.stripped(ty);
         let def = match stripped {
-            Type::Named(def) => Some(&self.model.def(*def).kind),
+            Type::Named(def) => Some(&self.symbols.model.def(*def).kind),
             _ => None,
         };
         Some(match kind {
@@ -436,18 +316,155 @@ impl Resolver<'_> {
             FormalKind::Exception | FormalKind::Sequence(_) | FormalKind::Const(_) => false,
         })
     }
+}
 
-    /// Returns whether two types are the same, resolving typedefs, including those of elements.
-    fn same(&self, one: TypeId, other: TypeId) -> bool {
-        match (self.model.stripped(one), self.model.stripped(other)) {
-            (
-                Type::Sequence { element: one, bound: of_one },
-                Type::Sequence { element: other, bound: of_other },
-            ) => of_one == of_other && self.same(*one, *other),
-            (one, other) => one == other,
+fn mark(symbols: &mut Symbols<'_>) -> Mark {
+    let defs = symbols.model.defs.len();
+    Mark {
+        defs,
+        types: symbols.model.types.len(),
+        scopes: symbols.scopes.len(),
+        templates: symbols.templates.all.len(),
+        values: symbols.templates.values.len(),
+        annotation_types: symbols.model.annotation_types.len(),
+        implied: symbols.implied.mark(),
+        early: std::mem::take(&mut symbols.early_prefixes),
+        checked_from: std::mem::replace(&mut symbols.templates.checked_from, defs),
+    }
+}
+
+/// Marks the names that a definition inherits as unknown if some of its direct or indirect bases were
+/// unknown since this count.
+pub(super) fn note_unknown_bases(symbols: &mut Symbols<'_>, id: DefId, before: usize) {
+    if symbols.templates.checking == 0 {
+        return;
+    }
+    let is_open_ended = |base: DefId| {
+        symbols.states[base.index()].scope.is_some_and(|scope| symbols.scope(scope).is_open_ended)
+    };
+    let unknown = symbols.templates.unknown != before || symbols.model.direct_bases(id).any(is_open_ended);
+    if let Some(scope) = symbols.states[id.index()].scope {
+        symbols.scope_mut(scope).is_open_ended |= unknown;
+    }
+}
+
+fn template_named(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<usize> {
+    // The instance may have the name of its template, so this use must not introduce the name.
+    if let Some(Entity::Template(index)) = symbols.known(name, scope) {
+        return Some(index);
+    }
+    let entity = symbols.lookup(name, scope)?;
+    let error = symbols.wrong_kind(entity, name, "template-module", "a template module");
+    symbols.report(error);
+    None
+}
+
+fn template_path(symbols: &Symbols<'_>, index: usize) -> String {
+    let Some(known) = symbols.templates.all.get(index) else { return String::new() };
+    let name = &known.template.name.text;
+    match symbols.scope(known.scope).owner {
+        Some(owner) => format!("{}::{name}", symbols.model.scoped_name(owner)),
+        None => name.clone(),
+    }
+}
+
+/// Checks that the instances of a text neither nest too deep nor become too many.
+fn is_affordable(
+    symbols: &mut Symbols<'_>,
+    template: &Template,
+    instance: &Instance,
+    scope: ScopeId,
+) -> bool {
+    let around = symbols.scope(scope).owner.map_or(0, |owner| symbols.model.path(owner).len());
+    if around + template.height > MAX_DEPTH {
+        let message = format!("this instance nests more than {MAX_DEPTH} levels deep");
+        let error = Diagnostic::error("too-deep", instance.name.span, message);
+        symbols.report(error.and(template.name.span, "with the body of this template module"));
+        return false;
+    }
+    let before = symbols.templates.copied;
+    symbols.templates.copied = before.saturating_add(template.size + INSTANCE);
+    if symbols.templates.copied > MAX_COPIED {
+        if before <= MAX_COPIED {
+            let message = "the instances of template modules are too large";
+            let error = Diagnostic::error("too-large", instance.name.span, message);
+            symbols.report(error.note(format!("their bodies may have {MAX_COPIED} tokens together")));
+        }
+        return false;
+    }
+    true
+}
+
+/// Returns whether an argument of an alias names a parameter of the enclosing template module.
+fn is_parameter(symbols: &mut Symbols<'_>, actual: &Actual, scope: ScopeId) -> bool {
+    let Actual::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
+    let (text, mut at) = (name.text(), Some(scope));
+    while let Some(id) = at {
+        match symbols.scope(id).name(&text.to_ascii_lowercase()) {
+            Some(entry) if matches!(entry.what, PARAMETER | USED_PARAMETER) => return true,
+            Some(_) => break,
+            None => at = symbols.scope(id).parent,
         }
     }
+    let message = format!("`{text}` is not a parameter of the template module around this alias");
+    symbols.report(Diagnostic::error("template-argument", *span, message));
+    false
+}
 
+fn unfit(symbols: &mut Symbols<'_>, formal: &Formal, span: Span, found: &str) -> Option<Entity> {
+    let wanted = match &formal.kind {
+        FormalKind::Type => "a type",
+        FormalKind::Interface => "an interface",
+        FormalKind::Value => "a value type",
+        FormalKind::Event => "an event type",
+        FormalKind::Struct => "a struct",
+        FormalKind::Union => "a union",
+        FormalKind::Exception => "an exception",
+        FormalKind::Enum => "an enum",
+        FormalKind::AnySequence => "a sequence",
+        FormalKind::Sequence(_) => "a sequence of this type",
+        FormalKind::Const(_) => "a constant",
+    };
+    let message = format!("parameter `{}` takes {wanted}, not {found}", formal.name.text);
+    let error = Diagnostic::error("template-argument", span, message);
+    symbols.report(error.and(formal.span, "declared here"));
+    None
+}
+
+/// Returns whether two types are the same, resolving typedefs, including those of elements.
+fn same(model: &Model, one: TypeId, other: TypeId) -> bool {
+    match (model.stripped(one), model.stripped(other)) {
+        (
+            Type::Sequence { element: one, bound: of_one },
+            Type::Sequence { element: other, bound: of_other },
+        ) => of_one == of_other && same(model, *one, *other),
+        (one, other) => one == other,
+    }
+}
+
+impl Templates {
+    /// Returns whether a body is being checked and the definition is not part of it.
+    pub(super) fn is_beyond_check(&self, def: DefId) -> bool {
+        self.checking > 0 && def.index() < self.checked_from
+    }
+
+    /// Counts a name whose meaning is unknown.
+    pub(super) fn count_unknown(&mut self) {
+        self.unknown += 1;
+    }
+
+    /// Returns the number of names whose meaning was unknown.
+    pub(super) fn unknown_names(&self) -> usize {
+        self.unknown
+    }
+
+    /// Returns the value of a parameter of a template module.
+    pub(super) fn parameter_value(&self, index: usize) -> Option<(TypeId, ConstValue)> {
+        self.values.get(index).cloned()
+    }
+}
+
+impl Symbols<'_> {
     /// Returns the meaning of a template module's name in its own body: the instance that the body belongs
     /// to.
     pub(super) fn instance_around(&self, index: usize) -> Option<DefId> {
@@ -456,11 +473,6 @@ impl Resolver<'_> {
         }
         let mut around = std::iter::successors(self.context, |id| self.model.def(*id).parent);
         around.find(|id| self.templates.instances.get(id) == Some(&index))
-    }
-
-    /// Returns the value of a parameter of a template module.
-    pub(super) fn parameter_value(&self, index: usize) -> Option<(TypeId, ConstValue)> {
-        self.templates.values.get(index).cloned()
     }
 
     /// Adds the enclosing instances to a message. `None` for a warning that was reported before.

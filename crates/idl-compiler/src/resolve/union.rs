@@ -4,17 +4,18 @@ use std::collections::HashMap;
 
 use super::known::Place;
 use super::scope::{Entity, ScopeId};
-use super::{Progress, Resolver};
+use super::symbols::Symbols;
+use super::{Progress, Resolver, acted, annotation, constant, types};
 use crate::ast::{self, Head, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotations, Case, ConstValue, DefId, DefKind, Label, Member, Primitive, Type, TypeId, Union,
+    Annotations, Case, ConstValue, DefId, DefKind, Label, Member, Model, Primitive, Type, TypeId, Union,
 };
 use crate::source::Span;
 
 impl Resolver<'_> {
     pub(super) fn union(&mut self, head: Head, union: ast::Union, scope: ScopeId) -> Option<DefId> {
-        let stand_in = self.intern(Type::Object);
+        let stand_in = self.symbols.intern(Type::Object);
         let body = Union {
             discriminator: stand_in,
             discriminator_annotations: Annotations::default(),
@@ -24,24 +25,26 @@ impl Resolver<'_> {
             nested: Vec::new(),
         };
         let (id, declared) = self.begin(&head, &union.name, DefKind::Union(body), scope);
-        let inside = self.states[id.index()].scope?;
+        let inside = self.symbols.states[id.index()].scope?;
         let annotations = self.annotations(&union.head, inside, Place::Discriminator);
         let discriminator = self.type_spec(union.discriminator.clone(), inside);
-        let discriminator = discriminator.filter(|ty| self.is_discriminator(*ty, union.discriminator.span));
+        let discriminator =
+            discriminator.filter(|ty| is_discriminator(&mut self.symbols, *ty, union.discriminator.span));
         let mut labels = Labels::default();
         let mut cases = Vec::new();
         for case in union.cases {
             cases.extend(self.case(case, discriminator, &mut labels, inside));
         }
-        self.states[id.index()].progress = Progress::Complete;
+        self.symbols.states[id.index()].progress = Progress::Complete;
         let discriminator = discriminator?;
-        let free = self.free_value(discriminator, &labels);
+        let free = free_value(&self.symbols.model, discriminator, &labels);
         if let (Some(span), None) = (labels.default, &free) {
             let error = Diagnostic::error("default-unreachable", span, "`default` can never be selected");
-            let ty = self.model.describe(discriminator);
-            self.report_unless_incomplete(error.note(format!("the labels list every value of `{ty}`")));
+            let ty = self.symbols.model.describe(discriminator);
+            self.symbols
+                .report_unless_incomplete(error.note(format!("the labels list every value of `{ty}`")));
         }
-        if let DefKind::Union(body) = &mut self.model.defs[id.index()].kind {
+        if let DefKind::Union(body) = &mut self.symbols.model.defs[id.index()].kind {
             body.discriminator = discriminator;
             body.discriminator_annotations = annotations;
             body.cases = cases;
@@ -50,32 +53,8 @@ impl Resolver<'_> {
                 None => body.implicit_default = free,
             }
         }
-        self.set_depth(id);
+        self.symbols.set_depth(id);
         declared.then_some(id)
-    }
-
-    fn is_discriminator(&mut self, ty: TypeId, span: Span) -> bool {
-        let fits = match self.model.stripped(ty) {
-            Type::Primitive(primitive) => !primitive.is_float(),
-            Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Enum(_)),
-            _ => false,
-        };
-        if let Some(ranged) = self.model.ranged_typedef(ty) {
-            let message =
-                format!("a union cannot be discriminated by `{}`, which has bounds", self.model.describe(ty));
-            let error = Diagnostic::error("bad-discriminator", span, message);
-            let error = error.and(self.model.def(ranged).span, "declared here");
-            self.report(error.help("use the type behind it"));
-            return false;
-        }
-        if !fits {
-            let message = format!("a union cannot be discriminated by `{}`", self.model.describe(ty));
-            let error = Diagnostic::error("bad-discriminator", span, message);
-            self.report(
-                error.note("a discriminator is an integer, `char`, `wchar`, `octet`, `boolean` or an enum"),
-            );
-        }
-        fits
     }
 
     /// Resolves one case; `None` if its member is invalid.
@@ -95,17 +74,17 @@ impl Resolver<'_> {
                     match labels.default {
                         Some(first) => {
                             let error = Diagnostic::error("duplicate-label", *span, "a second `default`");
-                            self.report(error.and(first, "the first is here"));
+                            self.symbols.report(error.and(first, "the first is here"));
                         }
                         None => labels.default = Some(*span),
                     }
                 }
                 Some(expr) => {
                     let Some(ty) = ty else { continue };
-                    match self.constant_value(expr, ty, scope) {
+                    match constant::constant_value(&mut self.symbols, expr, ty, scope) {
                         None => labels.broken = true,
                         Some(value) => {
-                            if self.add_label(&value, expr.span, labels) {
+                            if add_label(&mut self.symbols, &value, expr.span, labels) {
                                 own.push(Label { value, span: expr.span });
                             }
                         }
@@ -114,65 +93,89 @@ impl Resolver<'_> {
             }
         }
         let member_type = self.type_spec(case.ty, scope);
-        let member_type = member_type.and_then(|ty| self.array(ty, &case.declarator.dims, scope));
-        self.declare_local(scope, &case.declarator.name, Entity::Member, "member");
+        let member_type =
+            member_type.and_then(|ty| types::array(&mut self.symbols, ty, &case.declarator.dims, scope));
+        self.symbols.declare_local(scope, &case.declarator.name, Entity::Member, "member");
         let mut annotations = self.annotations(&case.head, scope, Place::Case);
         if let Some(ty) = member_type {
-            self.act_on(&case.head, &mut annotations, ty, scope);
+            acted::act_on(&mut self.symbols, &case.head, &mut annotations, ty, scope);
         }
-        self.check_non_nil(&annotations, member_type);
+        annotation::check_non_nil(&mut self.symbols, &annotations, member_type);
         let Ident { text, span } = case.declarator.name;
         let member = Member { name: text, ty: member_type?, docs: case.head.docs, annotations, span };
         Some(Case { labels: own, is_default, member })
     }
+}
 
-    fn add_label(&mut self, value: &ConstValue, span: Span, labels: &mut Labels) -> bool {
-        let Some(key) = label_key(value) else { return false };
-        match labels.seen.get(&key) {
-            Some(first) => {
-                let shown = self.show(value);
-                let error =
-                    Diagnostic::error("duplicate-label", span, format!("label {shown} is listed twice"));
-                let error = error.and(*first, "the first is here");
-                self.report(error);
-                false
-            }
-            None => {
-                labels.seen.insert(key, span);
-                true
-            }
+fn is_discriminator(symbols: &mut Symbols<'_>, ty: TypeId, span: Span) -> bool {
+    let fits = match symbols.model.stripped(ty) {
+        Type::Primitive(primitive) => !primitive.is_float(),
+        Type::Named(def) => matches!(symbols.model.def(*def).kind, DefKind::Enum(_)),
+        _ => false,
+    };
+    if let Some(ranged) = symbols.model.ranged_typedef(ty) {
+        let message =
+            format!("a union cannot be discriminated by `{}`, which has bounds", symbols.model.describe(ty));
+        let error = Diagnostic::error("bad-discriminator", span, message);
+        let error = error.and(symbols.model.def(ranged).span, "declared here");
+        symbols.report(error.help("use the type behind it"));
+        return false;
+    }
+    if !fits {
+        let message = format!("a union cannot be discriminated by `{}`", symbols.model.describe(ty));
+        let error = Diagnostic::error("bad-discriminator", span, message);
+        symbols.report(
+            error.note("a discriminator is an integer, `char`, `wchar`, `octet`, `boolean` or an enum"),
+        );
+    }
+    fits
+}
+
+fn add_label(symbols: &mut Symbols<'_>, value: &ConstValue, span: Span, labels: &mut Labels) -> bool {
+    let Some(key) = label_key(value) else { return false };
+    match labels.seen.get(&key) {
+        Some(first) => {
+            let shown = constant::show(&symbols.model, value);
+            let error = Diagnostic::error("duplicate-label", span, format!("label {shown} is listed twice"));
+            let error = error.and(*first, "the first is here");
+            symbols.report(error);
+            false
+        }
+        None => {
+            labels.seen.insert(key, span);
+            true
         }
     }
+}
 
-    /// Returns a value that no label lists: for numbers the least from zero up, otherwise the greatest below
-    /// zero. A union with an invalid label counts as having one.
-    fn free_value(&self, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
-        type Build = Box<dyn Fn(i128) -> Option<ConstValue>>;
-        let (least, most, build): (i128, i128, Build) = match self.model.stripped(discriminator) {
-            Type::Primitive(Primitive::Boolean) => (0, 1, Box::new(|key| Some(ConstValue::Bool(key != 0)))),
-            Type::Primitive(Primitive::Char) => {
-                (0, 255, Box::new(|key| u8::try_from(key).ok().map(ConstValue::Char)))
-            }
-            Type::Primitive(Primitive::WChar) => {
-                (0, 65535, Box::new(|key| u16::try_from(key).ok().map(ConstValue::WChar)))
-            }
-            Type::Primitive(primitive) => {
-                let (least, most) = primitive.integer_range()?;
-                (least, most, Box::new(|key| Some(ConstValue::Integer(key))))
-            }
-            Type::Named(def) => {
-                let (def, count) = (*def, self.model.enumeration(*def)?.enumerators.len());
-                let build = move |key| Some(ConstValue::Enum { def, ordinal: u32::try_from(key).ok()? });
-                (0, count as i128 - 1, Box::new(build))
-            }
-            _ => return None,
-        };
-        if labels.broken {
-            return build(least.max(0));
+/// Returns a value that no label lists: for numbers the least from zero up, otherwise the greatest below
+/// zero. A union with an invalid label counts as having one.
+fn free_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
+    type Build = Box<dyn Fn(i128) -> Option<ConstValue>>;
+    let (least, most, build): (i128, i128, Build) = match model.stripped(discriminator) {
+        Type::Primitive(Primitive::Boolean) => (0, 1, Box::new(|key| Some(ConstValue::Bool(key != 0)))),
+        Type::Primitive(Primitive::Char) => {
+            (0, 255, Box::new(|key| u8::try_from(key).ok().map(ConstValue::Char)))
         }
-        let free = |key: &i128| !labels.seen.contains_key(key);
-        build((0..=most).find(free).or_else(|| (least..0).rev().find(free))?)
+        Type::Primitive(Primitive::WChar) => {
+            (0, 65535, Box::new(|key| u16::try_from(key).ok().map(ConstValue::WChar)))
+        }
+        Type::Primitive(primitive) => {
+            let (least, most) = primitive.integer_range()?;
+            (least, most, Box::new(|key| Some(ConstValue::Integer(key))))
+        }
+        Type::Named(def) => {
+            let (def, count) = (*def, model.enumeration(*def)?.enumerators.len());
+            let build = move |key| Some(ConstValue::Enum { def, ordinal: u32::try_from(key).ok()? });
+            (0, count as i128 - 1, Box::new(build))
+        }
+        _ => return None,
+    };
+    if labels.broken {
+        return build(least.max(0));
     }
+    let free = |key: &i128| !labels.seen.contains_key(key);
+    build((0..=most).find(free).or_else(|| (least..0).rev().find(free))?)
 }
 
 /// The labels of one union so far.

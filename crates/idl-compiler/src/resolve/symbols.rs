@@ -1,0 +1,228 @@
+//! The definitions so far, with their scopes, and the errors about them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::component::Implied;
+use super::lineage::Lineage;
+use super::repository_id::{EarlyPrefixes, IdState};
+use super::scope::{Entity, Scope, ScopeId};
+use super::template::Templates;
+use super::{Conditions, article};
+use crate::MAX_DEPTH;
+use crate::ast::Name;
+use crate::diagnostic::{Collector, Diagnostic};
+use crate::model::{DefId, DefKind, Model, Type, TypeId};
+use crate::source::Span;
+
+/// The model under construction, with the names that its scopes declare.
+pub(super) struct Symbols<'o> {
+    pub(super) model: Model,
+    /// One entry for each definition of the model.
+    pub(super) states: Vec<State>,
+    pub(super) scopes: Vec<Scope>,
+    pub(super) conditions: Conditions,
+    /// Undeclared names that a missing file may declare.
+    pub(super) assumed: Vec<String>,
+    /// Locations where names of the whole text are declared.
+    pub(super) later: HashMap<String, Span>,
+    /// `typeprefix` of scopes that did not exist yet.
+    pub(super) early_prefixes: EarlyPrefixes,
+    /// The inherited scopes of each scope, cached for the current definition.
+    pub(super) lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
+    /// Definitions that the component model adds.
+    pub(super) implied: Implied,
+    pub(super) templates: Templates,
+    /// The instance of a template module whose body is being resolved, or the definition that is checked at
+    /// the end.
+    pub(super) context: Option<DefId>,
+    pub(super) out: &'o mut Collector,
+}
+
+/// Resolver state of a definition that is not part of the model.
+pub(super) struct State {
+    pub(super) progress: Progress,
+    /// Nesting depth of the definition: members of members, typedefs of typedefs, bases of bases.
+    pub(super) depth: usize,
+    pub(super) scope: Option<ScopeId>,
+    pub(super) id: IdState,
+    /// Definitions directly inside, including those that are only declared or whose name was taken.
+    pub(super) inside: Vec<DefId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Declared forward at this location, not yet defined.
+    Forward(Span),
+    /// Its body is being resolved.
+    Open,
+    Complete,
+}
+
+impl<'o> Symbols<'o> {
+    pub(super) fn new(
+        model: Model,
+        conditions: Conditions,
+        later: HashMap<String, Span>,
+        out: &'o mut Collector,
+    ) -> Self {
+        Symbols {
+            model,
+            states: Vec::new(),
+            scopes: vec![Scope::file()],
+            conditions,
+            assumed: Vec::new(),
+            later,
+            early_prefixes: EarlyPrefixes::default(),
+            lineages: RefCell::default(),
+            implied: Implied::default(),
+            templates: Templates::default(),
+            context: None,
+            out,
+        }
+    }
+}
+
+impl Symbols<'_> {
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        if let Some(diagnostic) = self.in_instance(diagnostic) {
+            self.out.push(diagnostic);
+        }
+    }
+
+    /// Lists a definition under its parent, in source order.
+    pub(super) fn add_child(&mut self, id: DefId, scope: ScopeId) {
+        debug_assert_eq!(self.model.def(id).parent, self.scope(scope).owner, "declared in this scope");
+        if let Some(siblings) = self.siblings(id) {
+            siblings.push(id);
+        }
+    }
+
+    /// Lists a definition that is not the last of its scope under its parent, in source order.
+    pub(super) fn insert_child(&mut self, id: DefId) {
+        let mut siblings = self.siblings(id).map(std::mem::take).unwrap_or_default();
+        let span = self.model.def(id).span;
+        let after = siblings.iter().position(|sibling| self.model.def(*sibling).span > span);
+        siblings.insert(after.unwrap_or(siblings.len()), id);
+        if let Some(place) = self.siblings(id) {
+            *place = siblings;
+        }
+    }
+
+    /// Returns the definitions directly in the scope that contains a definition.
+    fn siblings(&mut self, id: DefId) -> Option<&mut Vec<DefId>> {
+        let Some(parent) = self.model.def(id).parent else { return Some(&mut self.model.roots) };
+        match &mut self.model.defs[parent.index()].kind {
+            DefKind::Module(module) => Some(&mut module.members),
+            DefKind::Interface(interface) => Some(&mut interface.members),
+            DefKind::Value(value) => Some(&mut value.members),
+            DefKind::Struct(body) | DefKind::Exception(body) => Some(&mut body.nested),
+            DefKind::Union(union) => Some(&mut union.nested),
+            _ => None,
+        }
+    }
+
+    pub(super) fn intern(&mut self, ty: Type) -> TypeId {
+        if let Some(id) = self.model.interned.get(&ty) {
+            return *id;
+        }
+        let id = TypeId(u32::try_from(self.model.types.len()).unwrap_or(u32::MAX));
+        self.model.types.push(ty.clone());
+        self.model.interned.insert(ty, id);
+        id
+    }
+
+    /// Reports an error, unless parts of the text were left out, which could be its cause.
+    pub(super) fn report_unless_incomplete(&mut self, error: Diagnostic) {
+        if !self.conditions.incomplete {
+            self.report(error);
+        }
+    }
+
+    /// Returns an error about a name that has another meaning than required.
+    pub(super) fn wrong_kind(
+        &self,
+        entity: Entity,
+        name: &Name,
+        code: &'static str,
+        wanted: &str,
+    ) -> Diagnostic {
+        let (what, declared) = match entity {
+            Entity::Def(def) => (self.model.def(def).kind.what(), Some(self.model.def(def).span)),
+            Entity::Enumerator(def, ordinal) => {
+                let body = self.model.enumeration(def);
+                ("enumerator", body.and_then(|body| body.enumerators.get(ordinal as usize)).map(|e| e.span))
+            }
+            Entity::PortType(index) => ("port type", self.implied.port_types.get(index).map(|ty| ty.span)),
+            Entity::Template(_) => ("template module", None),
+            Entity::Type(_) => ("type", None),
+            Entity::Value(_) => ("constant", None),
+            Entity::Corba => ("module", None),
+            Entity::TypeCode => ("type", None),
+            Entity::Member | Entity::Bad => ("member or parameter", None),
+        };
+        let error = Diagnostic::error(
+            code,
+            name.span,
+            format!("`{}` is {}, not {wanted}", name.text(), article(what)),
+        );
+        match declared {
+            Some(span) => error.and(span, format!("declared here as {}", article(what))),
+            None => error,
+        }
+    }
+
+    /// Records the nesting depth of a finished definition, and rejects it if it is too deep.
+    pub(super) fn set_depth(&mut self, id: DefId) {
+        let of_bases = self.model.direct_bases(id).chain(self.model.structure(id).and_then(|body| body.base));
+        let of_bases = of_bases.chain(self.model.bitset(id).and_then(|body| body.base));
+        let of_bases = of_bases.map(|base| self.states[base.index()].depth);
+        let parts = self.model.member_types(id);
+        let depth = 1 + of_bases.chain(parts.into_iter().map(|ty| self.type_depth(ty))).max().unwrap_or(0);
+        self.states[id.index()].depth = depth;
+        if depth > MAX_DEPTH {
+            let def = self.model.def(id);
+            let message =
+                format!("{} `{}` is built more than {MAX_DEPTH} levels deep", def.kind.what(), def.name);
+            let error = Diagnostic::error("too-deep", def.span, message);
+            self.report(error.note("counted through members, elements, typedefs and base interfaces"));
+            self.cut(id);
+        }
+    }
+
+    /// Removes the components of a definition, so that definitions built on it are not too deep again.
+    fn cut(&mut self, id: DefId) {
+        self.states[id.index()].depth = 0;
+        let stand_in = self.intern(Type::Object);
+        match &mut self.model.defs[id.index()].kind {
+            DefKind::Interface(interface) => interface.bases.clear(),
+            DefKind::Value(value) => {
+                value.bases.clear();
+                value.supports.clear();
+                value.state.clear();
+            }
+            DefKind::ValueBox(boxed) => boxed.ty = stand_in,
+            DefKind::Bitset(bitset) => bitset.base = None,
+            DefKind::Struct(body) | DefKind::Exception(body) => {
+                body.base = None;
+                body.members.clear();
+            }
+            DefKind::Union(union) => union.cases.clear(),
+            DefKind::Typedef(alias) => alias.ty = stand_in,
+            _ => {}
+        }
+    }
+
+    fn type_depth(&self, ty: TypeId) -> usize {
+        match self.model.ty(ty) {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => 1 + self.type_depth(*element),
+            Type::Map { key, value, .. } => 1 + self.type_depth(*key).max(self.type_depth(*value)),
+            // References and values are held by reference, so recursion does not pass through them.
+            Type::Named(def) if self.model.interface(*def).is_none() && self.model.value(*def).is_none() => {
+                self.states[def.index()].depth
+            }
+            _ => 0,
+        }
+    }
+}
