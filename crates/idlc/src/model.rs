@@ -3,8 +3,8 @@
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    AnnotationValue, Annotations, ConstValue, Construct, DefId, DefKind, Direction, Docs, Flavour, Member,
-    Param, Primitive, Type, TypeId, Union, ValueModifier, Visibility,
+    AnnotationValue, Annotations, ConstValue, Construct, DefId, DefKind, Direction, Docs, Flavour, Interface,
+    Member, Param, Primitive, Type, TypeId, Union, ValueModifier, Visibility,
 };
 use serde_json::{Map, Value, json};
 
@@ -56,50 +56,27 @@ impl Writer<'_> {
                     put("template", json!(template));
                 }
             }
-            DefKind::Interface(interface) => {
-                match interface.flavour {
-                    Flavour::Plain => {}
-                    Flavour::Abstract => put("abstract", json!(true)),
-                    Flavour::Local => put("local", json!(true)),
-                }
-                let construct = match interface.construct {
-                    Construct::Interface => None,
-                    Construct::Component => Some("component"),
-                    Construct::Connector => Some("connector"),
-                    Construct::Home => Some("home"),
-                    Construct::HomeExplicit => Some("home_explicit"),
-                    Construct::HomeImplicit => Some("home_implicit"),
-                    Construct::EventConsumer => Some("event_consumer"),
-                };
-                if let Some(construct) = construct {
-                    put("construct", json!(construct));
-                }
-                if interface.only_declared {
-                    put("only_declared", json!(true));
-                }
-                put("bases", json!(self.names(&interface.bases)));
-            }
+            DefKind::Interface(interface) => self.interface(&mut put, interface),
             DefKind::Value(value) => self.value_type(&mut put, value),
             DefKind::ValueBox(boxed) => put("boxed", self.ty(boxed.ty)),
             DefKind::Native => {}
             DefKind::Bitset(bitset) => {
                 put("base", json!(bitset.base.map(|base| self.model.scoped_name(base))));
                 let fields = bitset.fields.iter().map(|field| {
-                    let mut object = Map::new();
-                    object.insert("name".to_owned(), json!(field.name));
-                    object.insert("width".to_owned(), json!(field.width));
-                    object.insert("type".to_owned(), json!(field.ty.idl_name()));
-                    self.with_head(object, &field.docs, &field.annotations)
+                    let entries = [
+                        ("name", json!(field.name)),
+                        ("width", json!(field.width)),
+                        ("type", json!(field.ty.idl_name())),
+                    ];
+                    self.with_head(entries, &field.docs, &field.annotations)
                 });
                 put("fields", fields.collect());
             }
             DefKind::Bitmask(bitmask) => {
                 put("bit_bound", json!(bitmask.bit_bound));
                 let flags = bitmask.flags.iter().map(|flag| {
-                    let mut object = Map::new();
-                    object.insert("name".to_owned(), json!(flag.name));
-                    object.insert("position".to_owned(), json!(flag.position));
-                    self.with_head(object, &flag.docs, &flag.annotations)
+                    let entries = [("name", json!(flag.name)), ("position", json!(flag.position))];
+                    self.with_head(entries, &flag.docs, &flag.annotations)
                 });
                 put("flags", flags.collect());
             }
@@ -130,13 +107,8 @@ impl Writer<'_> {
             DefKind::Union(union) => self.union(&mut put, union),
             DefKind::Enum(body) => {
                 let enumerators = body.enumerators.iter().map(|enumerator| {
-                    let mut object = Map::new();
-                    object.insert("name".to_owned(), json!(enumerator.name));
-                    let mut put = |key: &str, value: Value| {
-                        object.insert(key.to_owned(), value);
-                    };
-                    self.head(&mut put, &enumerator.docs, &enumerator.annotations);
-                    Value::Object(object)
+                    let entries = [("name", json!(enumerator.name))];
+                    self.with_head(entries, &enumerator.docs, &enumerator.annotations)
                 });
                 put("enumerators", enumerators.collect());
             }
@@ -174,7 +146,13 @@ impl Writer<'_> {
     }
 
     /// Adds the comments and annotations of an item to its object.
-    fn with_head(&self, mut object: Map<String, Value>, docs: &Docs, annotations: &Annotations) -> Value {
+    fn with_head<const N: usize>(
+        &self,
+        entries: [(&str, Value); N],
+        docs: &Docs,
+        annotations: &Annotations,
+    ) -> Value {
+        let mut object: Map<_, _> = entries.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
         let mut put = |key: &str, value: Value| {
             object.insert(key.to_owned(), value);
         };
@@ -184,18 +162,40 @@ impl Writer<'_> {
 
     fn params(&self, params: &[Param]) -> Value {
         let params = params.iter().map(|param| {
-            let mut object = Map::new();
-            object.insert("name".to_owned(), json!(param.name));
             let direction = match param.direction {
                 Direction::In => "in",
                 Direction::Out => "out",
                 Direction::InOut => "inout",
             };
-            object.insert("direction".to_owned(), json!(direction));
-            object.insert("type".to_owned(), self.ty(param.ty));
-            self.with_head(object, &param.docs, &param.annotations)
+            let entries =
+                [("name", json!(param.name)), ("direction", json!(direction)), ("type", self.ty(param.ty))];
+            self.with_head(entries, &param.docs, &param.annotations)
         });
         params.collect()
+    }
+
+    fn interface(&self, put: &mut impl FnMut(&str, Value), interface: &Interface) {
+        match interface.flavour {
+            Flavour::Plain => {}
+            Flavour::Abstract => put("abstract", json!(true)),
+            Flavour::Local => put("local", json!(true)),
+        }
+        let construct = match interface.construct {
+            Construct::Interface => None,
+            Construct::Component => Some("component"),
+            Construct::Connector => Some("connector"),
+            Construct::Home => Some("home"),
+            Construct::HomeExplicit => Some("home_explicit"),
+            Construct::HomeImplicit => Some("home_implicit"),
+            Construct::EventConsumer => Some("event_consumer"),
+        };
+        if let Some(construct) = construct {
+            put("construct", json!(construct));
+        }
+        if interface.only_declared {
+            put("only_declared", json!(true));
+        }
+        put("bases", json!(self.names(&interface.bases)));
     }
 
     fn value_type(&self, put: &mut impl FnMut(&str, Value), value: &idl_compiler::model::Value) {
@@ -216,30 +216,25 @@ impl Writer<'_> {
         });
         put("state", state.collect());
         let factories = value.factories.iter().map(|factory| {
-            let mut object = Map::new();
-            object.insert("name".to_owned(), json!(factory.name));
-            object.insert("params".to_owned(), self.params(&factory.params));
-            object.insert("raises".to_owned(), json!(self.names(&factory.raises)));
-            self.with_head(object, &factory.docs, &factory.annotations)
+            let entries = [
+                ("name", json!(factory.name)),
+                ("params", self.params(&factory.params)),
+                ("raises", json!(self.names(&factory.raises))),
+            ];
+            self.with_head(entries, &factory.docs, &factory.annotations)
         });
         put("factories", factories.collect());
     }
 
     fn member(&self, member: &Member) -> Value {
-        let mut object = Map::new();
-        object.insert("name".to_owned(), json!(member.name));
-        object.insert("type".to_owned(), self.ty(member.ty));
-        let mut put = |key: &str, value: Value| {
-            object.insert(key.to_owned(), value);
-        };
-        self.head(&mut put, &member.docs, &member.annotations);
-        Value::Object(object)
+        let entries = [("name", json!(member.name)), ("type", self.ty(member.ty))];
+        self.with_head(entries, &member.docs, &member.annotations)
     }
 
     fn union(&self, put: &mut impl FnMut(&str, Value), union: &Union) {
         put("discriminator", self.ty(union.discriminator));
         if !union.discriminator_annotations.0.is_empty() {
-            let head = self.with_head(Map::new(), &Docs::default(), &union.discriminator_annotations);
+            let head = self.with_head([], &Docs::default(), &union.discriminator_annotations);
             put("discriminator_annotations", head["annotations"].clone());
         }
         let cases = union.cases.iter().map(|case| {
