@@ -199,15 +199,7 @@ impl Reader {
             }
             "include_policy" => {
                 input.parse::<Token![=]>()?;
-                let policy = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
-                self.options.include_policy = match policy.to_string().as_str() {
-                    "compile" => IncludePolicy::Compile,
-                    "extern" => IncludePolicy::Extern,
-                    _ => {
-                        let message = "the include policy is `compile` or `extern`";
-                        return Err(syn::Error::new(policy.span(), message));
-                    }
-                };
+                self.options.include_policy = include_policy(input)?;
             }
             "crate" => {
                 input.parse::<Token![=]>()?;
@@ -230,45 +222,22 @@ impl Reader {
                 self.options.non_nil.extend(patterns.iter().map(LitStr::value));
             }
             "derive" => {
-                for (pattern, path) in in_parentheses(input, |input| {
-                    let pattern: Option<LitStr> =
-                        if input.peek(LitStr) { Some(input.parse()?) } else { None };
-                    if pattern.is_some() {
-                        input.parse::<Token![=]>()?;
-                    }
-                    Ok((pattern, syn::Path::parse_mod_style(input)?))
-                })? {
+                for (pattern, path) in in_parentheses(input, derived)? {
                     self.derive_spans.push(pattern.as_ref().map_or(name.span(), LitStr::span));
                     let pattern = pattern.map_or("*".to_owned(), |pattern| pattern.value());
                     self.options.derive.push((pattern, path.into_token_stream()));
                 }
             }
-            "default_bodies" if input.peek(syn::token::Paren) => {
-                let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
-                self.bodies_spans.extend(patterns.iter().map(LitStr::span));
-                self.options.default_bodies.extend(patterns.iter().map(LitStr::value));
-            }
-            "default_bodies" => {
-                self.bodies_spans.push(name.span());
-                self.options.default_bodies.push("*".to_owned());
-            }
-            "ami" if input.peek(syn::token::Paren) => {
-                let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
-                self.ami_spans.extend(patterns.iter().map(LitStr::span));
-                self.options.ami.extend(patterns.iter().map(LitStr::value));
-            }
-            "ami" => {
-                self.ami_spans.push(name.span());
-                self.options.ami.push("*".to_owned());
-            }
-            "interpretive" if input.peek(syn::token::Paren) => {
-                let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
-                self.interpretive_spans.extend(patterns.iter().map(LitStr::span));
-                self.options.interpretive.extend(patterns.iter().map(LitStr::value));
-            }
-            "interpretive" => {
-                self.interpretive_spans.push(name.span());
-                self.options.interpretive.push("*".to_owned());
+            "default_bodies" | "ami" | "interpretive" => {
+                let (spans, patterns) = match text.as_str() {
+                    "default_bodies" => (&mut self.bodies_spans, &mut self.options.default_bodies),
+                    "ami" => (&mut self.ami_spans, &mut self.options.ami),
+                    _ => (&mut self.interpretive_spans, &mut self.options.interpretive),
+                };
+                for (span, pattern) in patterns_or_all(input, &name)? {
+                    spans.push(span);
+                    patterns.push(pattern);
+                }
             }
             "adaptive" => {
                 let (patterns, uses) = adaptive(input)?;
@@ -346,6 +315,34 @@ impl Reader {
             }),
         }
     }
+}
+
+/// Parses `compile` or `extern`.
+fn include_policy(input: ParseStream<'_>) -> syn::Result<IncludePolicy> {
+    let policy = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
+    match policy.to_string().as_str() {
+        "compile" => Ok(IncludePolicy::Compile),
+        "extern" => Ok(IncludePolicy::Extern),
+        _ => Err(syn::Error::new(policy.span(), "the include policy is `compile` or `extern`")),
+    }
+}
+
+/// Parses `"pattern" = path`, or a path that applies to all types.
+fn derived(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, syn::Path)> {
+    let pattern: Option<LitStr> = if input.peek(LitStr) { Some(input.parse()?) } else { None };
+    if pattern.is_some() {
+        input.parse::<Token![=]>()?;
+    }
+    Ok((pattern, syn::Path::parse_mod_style(input)?))
+}
+
+/// Parses `("a", "b", ...)`; without parentheses, the option `name` applies to all definitions.
+fn patterns_or_all(input: ParseStream<'_>, name: &Ident) -> syn::Result<Vec<(Span, String)>> {
+    if !input.peek(syn::token::Paren) {
+        return Ok(vec![(name.span(), "*".to_owned())]);
+    }
+    let patterns: Vec<LitStr> = in_parentheses(input, |input| input.parse())?;
+    Ok(patterns.iter().map(|pattern| (pattern.span(), pattern.value())).collect())
 }
 
 /// Parses `("a", "b", ..., uses = 9)`.
