@@ -93,6 +93,7 @@
 //! | `csi` | CSIv2: logins, asserted identities and authorization rules (`zorb::csi`) |
 //! | `dynamic` | IDL that is read at run time, and an Interface Repository (`dynamic::Idl`) |
 //! | `encoding_rs` | further code sets ([`OrbBuilder::char_code_sets`]) |
+//! | `experiments` | strategies for comparison, slower than the defaults (`OrbBuilder::demux`, `OrbBuilder::zero_copy`) |
 //! | `interface-repository` | typed stubs of the Interface Repository (`zorb::interface_repository`) |
 //! | `metrics` | counters and gauges for the `metrics` facade (`Orb::record_metrics`) |
 //! | `serde` | JSON of values of any type, and `Limits` from a configuration file |
@@ -129,14 +130,16 @@ macro_rules! include_idl {
 
 pub use orb_runtime::{
     ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CallError, CallErrorKind,
-    CompletionStatus, Context, Demux, DepositError, DepositTarget, InvalidName, ItemSource, ItemStream,
-    Limit, LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectDemux, ObjectId,
-    ObjectRef, OneLine, OperationDemux, Orb, OrbBuilder, PathDemux, Peer, PoolStats, Printable,
-    ProtocolError, RaisedBy, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource,
-    SeqStream, Servant, ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope,
-    SystemException, SystemExceptionKind, Transport, TransportStats, WaitStrategy, blocking, minor, request,
-    testing, try_request,
+    CompletionStatus, Context, DepositError, DepositTarget, InvalidName, ItemSource, ItemStream, Limit,
+    LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectId, ObjectRef, OneLine,
+    Orb, OrbBuilder, Peer, PoolStats, Printable, ProtocolError, RaisedBy, Reference, ReplyInfo, Request,
+    ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant, ServantFuture, Serves, ServesLocally,
+    ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport, TransportStats,
+    WaitStrategy, blocking, minor, request, testing, try_request,
 };
+
+#[cfg(feature = "experiments")]
+pub use orb_runtime::{Demux, ObjectDemux, OperationDemux, PathDemux};
 
 pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
 

@@ -11,6 +11,7 @@ use giop_codec::code_set::{CodeSetComponentInfo, CodeSetId};
 use giop_codec::value::Factories;
 use giop_proto::Limits;
 
+#[cfg(feature = "experiments")]
 use crate::experiments::Demux;
 use crate::tls::Tls;
 use crate::transport::pipe::PipeEnd;
@@ -38,7 +39,9 @@ pub(crate) struct ConnectionConfig {
     pub(crate) assumed_wide: CodeSetId,
     pub(crate) invalid_text: InvalidText,
     pub(crate) wait_strategy: WaitStrategy,
+    #[cfg(feature = "experiments")]
     pub(crate) low_water: bool,
+    #[cfg(feature = "experiments")]
     pub(crate) deposit: bool,
     pub(crate) fragment_size: Option<usize>,
     pub(crate) transport: Transport,
@@ -68,6 +71,7 @@ pub(crate) struct ServerConfig {
     pub(crate) evict_idle_after: Option<Duration>,
     /// The clients that are called back over their own connections.
     pub(crate) bidirectional: CallbackRule,
+    #[cfg(feature = "experiments")]
     pub(crate) demux: Demux,
     /// The address of the admin endpoint.
     #[cfg(feature = "admin")]

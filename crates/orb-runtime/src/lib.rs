@@ -20,6 +20,7 @@ pub mod csi;
 pub mod dynamic;
 mod endpoint;
 mod errors;
+#[cfg(feature = "experiments")]
 mod experiments;
 #[doc(hidden)]
 pub mod lossy;
@@ -60,6 +61,7 @@ pub use giop_proto::{
 pub use client::{Answer, Defer, Deferred, FanOut, RaisedBy, fan_out};
 pub use config::{BuildError, WaitStrategy};
 pub use connection::blocking;
+#[cfg(feature = "experiments")]
 pub use experiments::{Demux, ObjectDemux, OperationDemux, PathDemux};
 pub use orb::{ActivateError, Activation, ArgsError, Orb, OrbBuilder, ShutdownReport};
 pub use poa::ObjectId;
@@ -160,17 +162,16 @@ pub mod private {
         sendc,
     };
     pub use crate::errors::{OrbError, because_of};
-    pub use crate::experiments::{Interface, Operations};
     pub use crate::reference::abstract_value::{Abstract, AbstractReference};
     pub use crate::reference::context::Context;
-    pub use crate::reference::operation::Operation;
+    pub use crate::reference::operation::{Interface, Operation};
     pub use crate::reference::{
         LocalObject, LocalReference, Native, ObjectRef, Reference, Serves, ServesLocally, not_received,
         not_sent,
     };
     pub use crate::servant::{
-        ByteStream, DispatchSlot, ItemStream, LocalFuture, OpTable, Outcome, ResultSource, SeqStart,
-        SeqStream, ServantFuture, ServerRequest, Skeleton, StreamStart, UserException,
+        ByteStream, DispatchSlot, ItemStream, LocalFuture, OpTable, Operations, Outcome, ResultSource,
+        SeqStart, SeqStream, ServantFuture, ServerRequest, Skeleton, StreamStart, UserException,
         unknown_user_exception,
     };
     pub use crate::stream::{ByteSource, ItemSource, LastArgument, LastResult, SeqSource};

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, Once};
 
+#[cfg(feature = "experiments")]
 use orb_runtime::{Demux, OperationDemux};
 use probe::{Probe, ProbeRef, builder};
 
@@ -84,6 +85,7 @@ async fn a_request_that_waits_is_logged_when_it_comes_and_not_again() {
     assert_eq!(received(), 2, "{}", log.text());
 }
 
+#[cfg(feature = "experiments")]
 #[tokio::test]
 async fn an_operation_that_is_called_by_number_has_its_name_in_the_log_of_both_sides() {
     let log = log();

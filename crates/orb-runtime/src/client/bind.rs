@@ -173,8 +173,9 @@ impl ObjectRef {
             announce.push(ask());
         }
         let blocks = version >= Version::V1_2
-            && self.orb().config.connection.deposit
             && profile.component(ComponentTag::ZORB_BLOCKS).is_some_and(TaggedComponent::is_zorb_blocks);
+        #[cfg(feature = "experiments")]
+        let blocks = blocks && self.orb().config.connection.deposit;
         if blocks {
             announce.push(BlockList::empty_context());
         }

@@ -197,7 +197,10 @@ impl<'a> Outgoing<'a> {
             request_id: started.id,
             response,
             target: address,
+            #[cfg(feature = "experiments")]
             operation: &operation.written(&binding.profile),
+            #[cfg(not(feature = "experiments"))]
+            operation: operation.name,
             contexts,
         };
         header.encode(e)?;

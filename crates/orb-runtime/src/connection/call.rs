@@ -312,8 +312,9 @@ impl SharedConnection {
             // One wake-up instead of a few pays only if the message arrives in single segments.
             LOW_WATER_MIN_REST.. => state.reads.last < SEGMENT_READ_BYTES,
             _ => false,
-        } && self.trickles
-            && !before_first_message(state);
+        } && !before_first_message(state);
+        #[cfg(feature = "experiments")]
+        let slow = slow && self.trickles;
         self.await_octets(state, if slow { rest.min(LOW_WATER) } else { 1 });
     }
 

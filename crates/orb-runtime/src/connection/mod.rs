@@ -103,6 +103,7 @@ pub(crate) struct SharedConnection {
     /// How long a reader polls the socket before it sleeps.
     spin: Duration,
     /// Whether the low-water mark is raised during large messages that arrive slowly.
+    #[cfg(feature = "experiments")]
     trickles: bool,
     state: Mutex<State>,
     /// Whether a reply was received. From then on the server knows the code sets.
@@ -129,6 +130,7 @@ pub(crate) struct State {
     pub(crate) encoders: Vec<Box<Encoder>>,
     pub(crate) headers: Headers,
     /// Whether bulk arguments are shared instead of copied into their message.
+    #[cfg(feature = "experiments")]
     pub(crate) shares: bool,
     /// Waker of the reader that waits for the next chunk of a payload.
     pub(crate) stream_reader: Option<Waker>,
@@ -191,8 +193,9 @@ impl SharedConnection {
     pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &ConnectionConfig) -> Arc<Self> {
         let now = now();
         let in_place = socket.ring().is_none();
-        let (client_only, shares) =
-            (config.role == Role::Client && in_place && !config.accept_requests, config.deposit);
+        let client_only = config.role == Role::Client && in_place && !config.accept_requests;
+        #[cfg(feature = "experiments")]
+        let shares = config.deposit;
         let state = State {
             machine: Connection::new(config, now),
             roles: Roles {
@@ -212,6 +215,7 @@ impl SharedConnection {
             capacity_waiters: Vec::new(),
             encoders: Vec::new(),
             headers: Headers::default(),
+            #[cfg(feature = "experiments")]
             shares,
             stream_reader: None,
             stalled: false,
@@ -222,6 +226,7 @@ impl SharedConnection {
             peer,
             client_only,
             spin: orb.wait_strategy.spin(),
+            #[cfg(feature = "experiments")]
             trickles: orb.low_water,
             state: Mutex::new(state),
             answered: AtomicBool::new(false),
@@ -519,6 +524,7 @@ impl State {
     fn encoder(&mut self, version: Version) -> Box<Encoder> {
         let mut encoder =
             self.encoders.pop().unwrap_or_else(|| Box::new(Encoder::new(ByteOrder::NATIVE, version)));
+        #[cfg(feature = "experiments")]
         if !self.shares {
             encoder.set_chunk_threshold(usize::MAX);
         }

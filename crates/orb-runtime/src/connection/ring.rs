@@ -168,7 +168,9 @@ impl SharedConnection {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.parked => {
                 let rest = state.machine.input().rest();
-                let slow = self.trickles && state.ring.slow && rest >= SLOW_READ_BYTES;
+                let slow = state.ring.slow && rest >= SLOW_READ_BYTES;
+                #[cfg(feature = "experiments")]
+                let slow = slow && self.trickles;
                 let at_a_time = if before_first_message(&state) {
                     AtATime::Any
                 } else if slow {

@@ -1,6 +1,6 @@
 //! Object keys: bytes that identify an object, its POA and the run of the ORB.
 //!
-//! There are five forms. Keys that the ORB creates start with three bytes that cannot start a text, and a
+//! There are four forms, and one more with the feature `experiments`. Keys that the ORB creates start with three bytes that cannot start a text, and a
 //! fourth that selects the form:
 //!
 //! | form | bytes after `FB 7A 6F` | of |
@@ -8,7 +8,7 @@
 //! | active | `01` boot(8) index(4) generation(4) | POAs with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY: one array access finds the object, whatever the depth of its POA |
 //! | transient | `02` boot(8) POA index(4) POA generation(4) id | all other TRANSIENT POAs |
 //! | persistent | `03` length of the names(2) {length(1) name} id | PERSISTENT POAs: a restart or a new build of the program changes nothing in it |
-//! | layered | `04` boot(8) POA number(4) length of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name, for comparison; the number distinguishes POAs that had the same name |
+//! | layered | `04` boot(8) POA number(4) length of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name (`experiments`); the number distinguishes POAs that had the same name |
 //! | plain | any others | objects under keys that are texts of `corbaloc:` |
 //!
 //! Numbers are big-endian. Any holder of a reference can forge all of it. [`Key::parse`] therefore accepts
@@ -39,6 +39,7 @@ pub const MAX_DEPTH: usize = 255;
 const ACTIVE: u8 = 1;
 const TRANSIENT: u8 = 2;
 const PERSISTENT: u8 = 3;
+#[cfg(feature = "experiments")]
 const LAYERED: u8 = 4;
 
 /// Identifies a run of an ORB.
@@ -71,6 +72,7 @@ pub enum Key<'a> {
         id: &'a [u8],
     },
     /// An object by the names of its POAs and its id there, in one run only.
+    #[cfg(feature = "experiments")]
     Layered {
         /// The run that created the key.
         boot: Boot,
@@ -163,6 +165,7 @@ impl<'a> Key<'a> {
                         let (poa, id) = rest.split_first_chunk().ok_or(Malformed)?;
                         Ok(Self::Transient { boot, poa: Place::from_octets(*poa), id })
                     }
+                    #[cfg(feature = "experiments")]
                     LAYERED => {
                         let (number, rest) = rest.split_first_chunk().ok_or(Malformed)?;
                         let (path, id) = Path::split(rest)?;
@@ -188,6 +191,7 @@ impl<'a> Key<'a> {
             Self::Active { boot, place } => put(&[&MAGIC, &[ACTIVE], boot, &place.octets()]),
             Self::Transient { boot, poa, id } => put(&[&MAGIC, &[TRANSIENT], boot, &poa.octets(), id]),
             Self::Persistent { path, id } => put(&[&MAGIC, &[PERSISTENT], &path.len_octets(), path.0, id]),
+            #[cfg(feature = "experiments")]
             Self::Layered { boot, number, path, id } => {
                 let number = &number.to_be_bytes();
                 put(&[&MAGIC, &[LAYERED], boot, number, &path.len_octets(), path.0, id]);
@@ -207,6 +211,7 @@ impl<'a> Key<'a> {
             Self::Active { .. } => MAGIC.len() + 1 + 8,
             Self::Transient { .. } => MAGIC.len() + 1 + 8 + 8,
             Self::Persistent { path, .. } => MAGIC.len() + 1 + 2 + path.0.len(),
+            #[cfg(feature = "experiments")]
             Self::Layered { path, .. } => MAGIC.len() + 1 + 8 + 4 + 2 + path.0.len(),
             Self::Plain(_) => 0,
         }
@@ -217,10 +222,9 @@ impl<'a> Key<'a> {
     pub fn object_id(&self) -> ObjectId {
         match self {
             Self::Active { place, .. } => place.octets().into(),
-            Self::Transient { id, .. }
-            | Self::Persistent { id, .. }
-            | Self::Layered { id, .. }
-            | Self::Plain(id) => (*id).into(),
+            Self::Transient { id, .. } | Self::Persistent { id, .. } | Self::Plain(id) => (*id).into(),
+            #[cfg(feature = "experiments")]
+            Self::Layered { id, .. } => (*id).into(),
         }
     }
 }
@@ -418,6 +422,7 @@ mod tests {
                 "fb7a6f02 0102030405060708 0a0b0c0d 00000007 78",
                 20,
             ),
+            #[cfg(feature = "experiments")]
             (
                 Key::Layered { boot: BOOT, number: 0x0a0b_0c0d, path: two.as_path(), id: b"x" },
                 "fb7a6f04 0102030405060708 0a0b0c0d 0005 0161 026263 78",
@@ -440,6 +445,7 @@ mod tests {
             ("fb7a6f01 0102030405060708 0a0b0c0d 00000007", 0),
             ("fb7a6f02 0102030405060708 0a0b0c0d 00000007", 0),
             ("fb7a6f03 0005 0161 026263", 0),
+            #[cfg(feature = "experiments")]
             ("fb7a6f04 0102030405060708 0a0b0c0d 0005 0161 026263", 0),
             ("fb7a6f03 0000 6964", 2),
         ];
@@ -451,7 +457,8 @@ mod tests {
             assert!(Key::parse(&octets).is_ok());
         }
         assert_eq!(Key::parse(&hex("fb7a6f01 0102030405060708 0a0b0c0d 00000007 00")), Err(Malformed));
-        for form in (0..=u8::MAX).filter(|form| !(1..=4).contains(form)) {
+        let last = if cfg!(feature = "experiments") { 4 } else { 3 };
+        for form in (0..=u8::MAX).filter(|form| !(1..=last).contains(form)) {
             let octets = [&MAGIC[..], &[form], &[0; 16]].concat();
             assert_eq!(Key::parse(&octets), Err(Malformed), "form {form}");
         }
@@ -491,7 +498,7 @@ mod tests {
             assert_eq!(deep.as_path().names().unwrap().count(), depth);
         }
         assert_eq!(deep.child("one more"), Err(NoName::TooDeep));
-        let key = Key::Layered { boot: BOOT, number: 1, path: deep.as_path(), id: b"an id" };
+        let key = Key::Persistent { path: deep.as_path(), id: b"an id" };
         let octets = key.encode().unwrap();
         assert!(octets.len() <= MAX_KEY);
         assert_eq!(Key::parse(&octets), Ok(key));
@@ -530,7 +537,13 @@ mod tests {
                 prop_assert_eq!(key.encode().unwrap(), octets.clone());
                 let id = key.object_id();
                 prop_assert_eq!(id.as_slice(), &octets[key.id_at()..]);
-                if let Key::Persistent { path, .. } | Key::Layered { path, .. } = key
+                let path = match key {
+                    Key::Persistent { path, .. } => Some(path),
+                    #[cfg(feature = "experiments")]
+                    Key::Layered { path, .. } => Some(path),
+                    _ => None,
+                };
+                if let Some(path) = path
                     && let Ok(names) = path.names()
                 {
                     let again = names.fold(PathBuf::default(), |path, name| path.child(name).unwrap());
@@ -553,6 +566,7 @@ mod tests {
                 0 => Key::Active { boot, place },
                 1 => Key::Transient { boot, poa: place, id: &id },
                 2 => Key::Persistent { path: path.as_path(), id: &id },
+                #[cfg(feature = "experiments")]
                 3 => Key::Layered { boot, number: index, path: path.as_path(), id: &id },
                 _ => Key::Plain(&id),
             };

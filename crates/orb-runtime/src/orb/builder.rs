@@ -16,6 +16,7 @@ use crate::config::{
     BuildError, CallbackRule, ClientConfig, Config, ConnectionConfig, ServerConfig, WaitStrategy,
 };
 use crate::endpoint::Endpoint;
+#[cfg(feature = "experiments")]
 use crate::experiments::Demux;
 use crate::orb::Orb;
 use crate::poa::object_adapter::ObjectAdapter;
@@ -69,7 +70,9 @@ impl OrbBuilder {
                 assumed_wide: CodeSetId::NONE,
                 invalid_text: InvalidText::Refuse,
                 wait_strategy: WaitStrategy::Park,
+                #[cfg(feature = "experiments")]
                 low_water: true,
+                #[cfg(feature = "experiments")]
                 deposit: true,
                 fragment_size: None,
                 transport: Transport::default(),
@@ -88,6 +91,7 @@ impl OrbBuilder {
                 max_connections_per_address: 64,
                 evict_idle_after: Some(Duration::from_secs(1)),
                 bidirectional: CallbackRule::default(),
+                #[cfg(feature = "experiments")]
                 demux: Demux::default(),
                 #[cfg(feature = "admin")]
                 admin: None,
@@ -335,6 +339,7 @@ impl OrbBuilder {
     /// Sets whether to use `SO_RCVLOWAT` for large messages that arrive in small segments (default `true`).
     /// The ORB is woken only when much more of the message has arrived, which saves most of the receiver's
     /// work on a slow link. `false` is for comparisons.
+    #[cfg(feature = "experiments")]
     pub fn receive_low_water_mark(mut self, low_water: bool) -> Self {
         self.parts.config.connection.low_water = low_water;
         self
@@ -352,6 +357,7 @@ impl OrbBuilder {
     /// `false` makes a conventional copying ORB, for comparisons. Bulk arguments are marshalled through one
     /// request buffer. Everything received is read through a staging buffer of 64 KiB, copied into its
     /// message's buffer, and sequences are copied out of that. The bytes on the wire are the same.
+    #[cfg(feature = "experiments")]
     pub fn zero_copy(mut self, deposit: bool) -> Self {
         self.parts.config.connection.deposit = deposit;
         self
@@ -426,6 +432,7 @@ impl OrbBuilder {
     /// let classical = Demux::new().path(PathDemux::Layered).objects(ObjectDemux::Hash);
     /// let builder = Orb::builder().demux(classical.operations(OperationDemux::Sorted));
     /// ```
+    #[cfg(feature = "experiments")]
     pub fn demux(mut self, demux: Demux) -> Self {
         self.parts.config.server.demux = demux;
         self
@@ -523,6 +530,7 @@ impl Parts {
             adapter: Extension::new(Arc::new(ObjectAdapter::new(
                 boot,
                 self.blocking_threads,
+                #[cfg(feature = "experiments")]
                 self.config.server.demux,
             ))),
             #[cfg(feature = "csi")]

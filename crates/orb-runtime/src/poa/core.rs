@@ -10,12 +10,11 @@ use arc_swap::ArcSwapOption;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use tokio::sync::Semaphore;
 
-use crate::experiments::ObjectDemux;
-use crate::object_key::{PathBuf, Place};
-use crate::poa::active_object_map::ObjectMap;
+use crate::object_key::PathBuf;
 use crate::poa::adapter_activation::AdapterActivations;
 use crate::poa::destroy::Ending;
 use crate::poa::manager::ManagerCore;
+use crate::poa::places::Keys;
 use crate::poa::policies::Policies;
 use crate::poa::policy::{
     IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy, ThreadModel,
@@ -32,18 +31,13 @@ pub(crate) struct PoaNode {
     /// This POA or an ancestor is still being initialized, by a builder or an adapter activator: requests are
     /// held.
     pub(crate) initializing: AtomicBool,
-    /// The objects that are looked up by id.
-    pub(crate) objects: ObjectMap,
+    /// Its objects and their keys.
+    pub(crate) keys: Keys,
     /// The number of active objects.
     pub(crate) active: AtomicUsize,
     /// The default servant or servant locator: serves requests for objects that are not active.
     pub(crate) default: ArcSwapOption<ActiveObject>,
     pub(crate) policies: Policies,
-    pub(crate) indexed: bool,
-    /// The prefix of the keys of its objects. The object id follows it.
-    pub(crate) prefix: Box<[u8]>,
-    /// The slot in the table of POAs that are looked up by index.
-    pub(crate) place: Option<Place>,
     /// The number of the POA within the ORB.
     pub(crate) number: u32,
     pub(crate) manager: Arc<ManagerCore>,
@@ -77,9 +71,7 @@ pub(crate) struct PoaParams {
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
     pub(crate) policies: Policies,
-    pub(crate) demux: ObjectDemux,
-    pub(crate) prefix: Box<[u8]>,
-    pub(crate) place: Option<Place>,
+    pub(crate) keys: Keys,
     pub(crate) parent: Weak<PoaGate>,
     pub(crate) initializing: bool,
 }
@@ -99,7 +91,7 @@ impl PoaGate {
         threads: &Arc<Semaphore>,
         main: &Turn,
     ) -> Arc<Self> {
-        let PoaParams { name, path, policies, demux, prefix, place, parent, initializing } = birth;
+        let PoaParams { name, path, policies, keys, parent, initializing } = birth;
         let turn = match policies.thread {
             ThreadModel::OrbControl => None,
             ThreadModel::Single => Some(Arc::new(Semaphore::new(1))),
@@ -108,13 +100,10 @@ impl PoaGate {
         let is_main = policies.thread == ThreadModel::Main;
         let node = PoaNode {
             initializing: AtomicBool::new(initializing),
-            objects: ObjectMap::new(demux),
+            keys,
             active: AtomicUsize::new(0),
             default: ArcSwapOption::empty(),
             policies,
-            indexed: policies.is_indexed(demux),
-            prefix,
-            place,
             number,
             manager: Arc::clone(manager),
             name,
@@ -193,7 +182,7 @@ impl PoaGate {
 
     /// Returns whether its objects are looked up by index, with ids that are made of index and generation.
     pub(crate) fn is_indexed(&self) -> bool {
-        self.node().indexed
+        self.node().keys.indexed
     }
 
     pub(crate) fn chooses_ids(&self) -> bool {
@@ -206,7 +195,7 @@ impl PoaGate {
 
     /// Returns the object of that id, or else the default servant or servant locator.
     pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
-        let found = if self.node().policies.retains() { self.node().objects.get(id) } else { None };
+        let found = if self.node().policies.retains() { self.node().keys.objects.get(id) } else { None };
         match found {
             Some(entry) => Some(entry),
             None => self.node().default.load_full(),
@@ -230,7 +219,7 @@ impl PoaGate {
 
     /// Returns the key of an object.
     pub(crate) fn key(&self, id: &[u8]) -> Vec<u8> {
-        [&*self.node().prefix, id].concat()
+        [&*self.node().keys.prefix, id].concat()
     }
 
     /// Records that the servant has the object. Returns `false` if `exclusive` is set and the servant has an
@@ -279,7 +268,7 @@ impl PoaGate {
 
     /// Drops all references, so that reference cycles between objects and POAs are freed.
     pub(crate) fn release(&self) {
-        self.node().objects.clear();
+        self.node().keys.objects.clear();
         self.node().servant_activations.release();
         self.node().adapter_activations.release();
         self.release_default();
@@ -315,9 +304,8 @@ impl Drop for ChildInitGuard<'_> {
 impl Policies {
     /// Returns whether objects are looked up by index: only the POA chooses their ids, and it serves active
     /// objects only.
-    pub(crate) fn is_indexed(&self, demux: ObjectDemux) -> bool {
-        demux == ObjectDemux::Active
-            && self.lifespan == LifespanPolicy::Transient
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.lifespan == LifespanPolicy::Transient
             && self.id_assignment == IdAssignmentPolicy::System
             && self.retains()
             && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly

@@ -64,7 +64,7 @@ impl Poa {
     /// Returns the bytes that identify the POA within its ORB while it exists.
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
-        [self.core.node().path.as_path().as_slice(), &[0], &*self.core.node().prefix].concat()
+        [self.core.node().path.as_path().as_slice(), &[0], &*self.core.node().keys.prefix].concat()
     }
 
     /// Returns the POA below which it was created; `None` for the root.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
-use giop_codec::ior::OperationNumbers;
 
-use crate::experiments::OperationDemux;
 use crate::object_key::SystemId;
 use crate::poa::object_adapter::{Located, ObjectAdapter};
 use crate::poa::policy::LifespanPolicy;
@@ -87,16 +85,6 @@ impl Shared {
             CompletionStatus::No,
         )
         .because(format!("there is no POA `{name}`"))
-    }
-
-    /// Returns the numbers of an object's operations, if references publish them. They are known while a
-    /// servant is active.
-    pub(crate) fn operation_numbers(&self, key: &ObjectKey) -> Option<OperationNumbers> {
-        if self.config.server.demux.operations != OperationDemux::Numeric {
-            return None;
-        }
-        let entry = self.adapter().find(key.as_slice())?;
-        entry.skeleton.operations().numbers(entry.skeleton.repository_ids())
     }
 }
 

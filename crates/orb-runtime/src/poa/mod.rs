@@ -4,9 +4,10 @@ mod active_object_map;
 mod adapter_activation;
 mod builder;
 pub(crate) mod core;
-mod delayered_table;
 mod destroy;
 mod error;
+#[cfg(feature = "experiments")]
+mod experiments;
 pub(crate) mod forwarder;
 mod handle;
 mod locator;

@@ -4,7 +4,7 @@
 //! a stale key leads to none. Plain keys (`corbaloc:.../Account`) are looked up in a concurrent hash map.
 //! Both tables are read without locks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,14 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use giop_proto::Streams;
 use tokio::sync::Semaphore;
 
-use crate::experiments::{Demux, PathDemux};
+#[cfg(feature = "experiments")]
+use crate::experiments::Demux;
 use crate::object_key;
 use crate::object_key::{Boot, Key, Path, PathBuf, Place};
 use crate::poa::core::PoaParams;
-use crate::poa::delayered_table::Together;
 use crate::poa::error::PoaError;
+#[cfg(feature = "experiments")]
+use crate::poa::experiments::Strategies;
 use crate::poa::manager::{ManagerCore, PoaManagerState};
-use crate::poa::places::{Slot, place_poa, start_of_keys, take_place};
+use crate::poa::places::{Keys, Slots};
 use crate::poa::policies::Policies;
 use crate::poa::policy::{BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy};
 use crate::servant::active_object::{ActiveObject, NO_SLOT, RunMode};
@@ -30,10 +32,10 @@ use crate::servant::{Servant, Skeleton};
 /// The objects of one ORB.
 pub(crate) struct ObjectAdapter {
     /// Distinguishes the keys of this run from those of earlier runs.
-    boot: Boot,
-    demux: Demux,
-    slots: boxcar::Vec<Slot<ActiveObject>>,
-    free: Mutex<VecDeque<u32>>,
+    pub(super) boot: Boot,
+    #[cfg(feature = "experiments")]
+    pub(crate) strategies: Strategies,
+    slots: Slots<ActiveObject>,
     active: AtomicUsize,
     /// Whether an object with streamed operations was activated.
     streams: AtomicBool,
@@ -45,12 +47,9 @@ pub(crate) struct ObjectAdapter {
     /// The POA of the objects with plain keys.
     pub(crate) plain: Arc<PoaGate>,
     /// POAs with transient keys, by index.
-    transient: boxcar::Vec<Slot<PoaGate>>,
-    free_poas: Mutex<VecDeque<u32>>,
+    transient: Slots<PoaGate>,
     /// POAs with persistent keys, by the encoded names of their path.
     persistent: papaya::HashMap<Box<[u8]>, Arc<PoaGate>>,
-    /// The combined table of objects and operations, if [`PathDemux::DeLayered`] is configured.
-    together: Option<Together>,
     managers: Mutex<HashMap<Box<str>, Arc<ManagerCore>>>,
     next_id: AtomicU64,
     next_poa: AtomicU32,
@@ -99,25 +98,30 @@ impl Streams for ObjectAdapter {
 }
 
 impl ObjectAdapter {
-    pub(crate) fn new(boot: Boot, blocking_threads: usize, demux: Demux) -> Self {
+    pub(crate) fn new(
+        boot: Boot,
+        blocking_threads: usize,
+        #[cfg(feature = "experiments")] demux: Demux,
+    ) -> Self {
         let threads = Arc::new(Semaphore::new(blocking_threads));
         let main = MainThread::default();
         let manager = ManagerCore::new("RootPOAManager", PoaManagerState::Active, false);
-        let transient = boxcar::Vec::new();
-        let free_poas = Mutex::default();
-        let poa = |number, name: &str, policies, (prefix, place)| {
-            let (name, path, objects) = (name.into(), PathBuf::default(), demux.objects);
+        let transient = Slots::new();
+        let poa = |number, name: &str, policies, keys| {
+            let (name, path) = (name.into(), PathBuf::default());
             let (parent, initializing) = (Weak::new(), false);
-            let birth =
-                PoaParams { name, path, policies, demux: objects, prefix, place, parent, initializing };
+            let birth = PoaParams { name, path, policies, keys, parent, initializing };
             PoaGate::new(birth, number, &manager, &threads, &main.turn)
         };
-        let root = PathBuf::default();
+        let (policies, path) = (Policies::root(), PathBuf::default());
+        #[cfg(feature = "experiments")]
+        let strategies = Strategies::new(demux);
+        #[cfg(feature = "experiments")]
+        let keys = strategies.keys(boot, 0, (&policies, path.as_path()), &transient);
+        #[cfg(not(feature = "experiments"))]
+        let keys = Keys::new(boot, (&policies, path.as_path()), true, &transient);
         // The root POA has no name, so its key is never too long.
-        let at_root = start_of_keys(boot, demux, (0, &Policies::root(), root.as_path()), || {
-            take_place(&transient, &free_poas)
-        });
-        let root = poa(0, "RootPOA", Policies::root(), at_root.unwrap_or_default());
+        let root = poa(0, "RootPOA", policies, keys.unwrap_or_default());
         place_poa(&transient, &root);
         let plain = Policies {
             lifespan: LifespanPolicy::Persistent,
@@ -127,19 +131,17 @@ impl ObjectAdapter {
         };
         Self {
             boot,
-            demux,
-            slots: boxcar::Vec::new(),
-            free: Mutex::default(),
+            #[cfg(feature = "experiments")]
+            strategies,
+            slots: Slots::new(),
             active: AtomicUsize::new(0),
             streams: AtomicBool::new(false),
             passes: AtomicBool::new(false),
             bidirectional: AtomicBool::new(false),
             root,
-            plain: poa(1, "plain keys", plain, Default::default()),
+            plain: poa(1, "plain keys", plain, Keys::default()),
             transient,
-            free_poas,
             persistent: papaya::HashMap::new(),
-            together: (demux.path == PathDemux::DeLayered).then(Together::default),
             managers: Mutex::new([("RootPOAManager".into(), Arc::clone(&manager))].into()),
             next_id: AtomicU64::new(0),
             next_poa: AtomicU32::new(2),
@@ -191,16 +193,17 @@ impl ObjectAdapter {
         let key = poa.key(id);
         let entry = Arc::new(ActiveObject::new(
             &key,
-            poa.node().prefix.len(),
+            poa.node().keys.prefix.len(),
             NO_SLOT,
             Arc::clone(poa),
             (skeleton, mode),
         ));
-        if !poa.node().objects.insert(&entry) {
+        if !poa.node().keys.objects.insert(&entry) {
             return None;
         }
         poa.count_activation(&self.active);
-        self.put_together(&entry);
+        #[cfg(feature = "experiments")]
+        self.strategies.activated(&entry);
         Some(entry)
     }
 
@@ -217,8 +220,8 @@ impl ObjectAdapter {
 
     /// Reserves an unused place for an object. It is not assigned again before an object has used it.
     pub(crate) fn reserve(&self, poa: &PoaGate) -> Place {
-        let place = take_place(&self.slots, &self.free);
-        if let Some(slot) = self.slots.get(place.index as usize) {
+        let place = self.slots.take();
+        if let Some(slot) = self.slots.get(place.index) {
             slot.owner.store(poa.node().number, Ordering::Relaxed);
         }
         place
@@ -236,22 +239,15 @@ impl ObjectAdapter {
         let key = poa.key(&place.octets());
         let entry = Arc::new(ActiveObject::new(
             &key,
-            poa.node().prefix.len(),
+            poa.node().keys.prefix.len(),
             place.index,
             Arc::clone(poa),
             (skeleton, mode),
         ));
-        if let Some(slot) = self.slots.get(place.index as usize) {
-            slot.held.store(Some(Arc::clone(&entry)));
-        }
-        self.put_together(&entry);
+        self.slots.put(place.index, &entry);
+        #[cfg(feature = "experiments")]
+        self.strategies.activated(&entry);
         entry
-    }
-
-    fn put_together(&self, entry: &Arc<ActiveObject>) {
-        if let Some(together) = &self.together {
-            together.insert(entry);
-        }
     }
 
     /// Activates an object at a place that this ORB reserved. `None`: an object is active there.
@@ -263,13 +259,13 @@ impl ObjectAdapter {
         mode: RunMode,
     ) -> Option<Arc<ActiveObject>> {
         let _one_at_a_time = poa.family();
-        let taken = self.slots.get(place.index as usize).is_none_or(|slot| slot.held.load().is_some());
+        let taken = self.slots.get(place.index).is_none_or(|slot| slot.held.load().is_some());
         (!taken).then(|| self.activate_at(poa, place, skeleton, mode))
     }
 
     /// Returns whether the place was reserved for an object of this POA, active or not.
     pub(crate) fn is_reserved(&self, place: Place, poa: &PoaGate) -> bool {
-        self.slots.get(place.index as usize).is_some_and(|slot| {
+        self.slots.get(place.index).is_some_and(|slot| {
             slot.generation.load(Ordering::Relaxed) == place.generation
                 && slot.owner.load(Ordering::Relaxed) == poa.node().number
         })
@@ -305,54 +301,32 @@ impl ObjectAdapter {
 
     /// Looks up a key.
     pub(crate) fn locate<'a>(&self, key: &'a [u8]) -> Located<'a> {
+        #[cfg(feature = "experiments")]
+        if let Some(located) = self.locate_layered(key) {
+            return located;
+        }
         let (poa, id) = match Key::parse(key) {
             Ok(Key::Active { place, .. }) => {
                 return self.at(place, key).map_or(Located::Nowhere, Located::Object);
             }
             Ok(Key::Transient { boot, poa, id }) if boot == self.boot => (self.poa_at(poa), id),
-            Ok(Key::Persistent { path, id }) if self.is_layered() => {
-                let lasts = |poa: &Arc<PoaGate>| poa.node().policies.lifespan == LifespanPolicy::Persistent;
-                (self.walk(path).ok().filter(lasts), id)
-            }
             Ok(Key::Persistent { path, id }) => {
                 (self.persistent.pin().get(path.as_slice()).map(Arc::clone), id)
             }
-            Ok(Key::Layered { boot, number, path, id }) if self.is_layered() && boot == self.boot => {
-                let poa = self.walk(path).ok();
-                // The keys of a persistent POA have another form.
-                let poa =
-                    poa.filter(|poa| poa.node().number == number && key.starts_with(&poa.node().prefix));
-                if let Some(poa) = poa.as_ref().filter(|poa| poa.is_indexed()) {
-                    let place = id.try_into().map(Place::from_octets);
-                    let found = place.ok().and_then(|place| self.at(place, key));
-                    return found.map_or(Located::Missing(Arc::clone(poa), id), Located::Object);
-                }
-                (poa, id)
-            }
             Ok(Key::Plain(id)) => {
-                return found(&self.plain, id)
-                    .unwrap_or_else(|| Located::Missing(Arc::clone(&self.plain), id));
+                let missing = || Located::Missing(Arc::clone(&self.plain), id);
+                return self.plain.find(id).map_or_else(missing, Located::Object);
             }
-            Ok(Key::Transient { .. } | Key::Layered { .. }) | Err(_) => (None, key),
+            _ => return Located::Nowhere,
         };
         let Some(poa) = poa else { return Located::Nowhere };
-        found(&poa, id).unwrap_or(Located::Missing(poa, id))
-    }
-
-    /// Finds the object and the number of its operation by one look-up.
-    pub(crate) fn find_together(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
-        let found = self.together.as_ref()?.get(key, operation);
-        found.filter(|(entry, _)| !entry.is_gone())
-    }
-
-    fn is_layered(&self) -> bool {
-        self.demux.path == PathDemux::Layered
+        poa.find(id).map_or(Located::Missing(poa, id), Located::Object)
     }
 
     /// Returns the object at that place, if it has this key.
     #[inline]
-    fn at(&self, place: Place, key: &[u8]) -> Option<Arc<ActiveObject>> {
-        let held = self.slots.get(place.index as usize)?.held.load();
+    pub(super) fn at(&self, place: Place, key: &[u8]) -> Option<Arc<ActiveObject>> {
+        let held = self.slots.get(place.index)?.held.load();
         // Comparing the whole key includes the boot stamp and the generation.
         held.as_ref().filter(|entry| entry.key() == key).map(Arc::clone)
     }
@@ -375,7 +349,7 @@ impl ObjectAdapter {
     ///
     /// # Errors
     /// The POA that lacks a child, and the name of that child. `None`: the names are malformed.
-    fn walk<'a>(&self, path: Path<'a>) -> Result<Arc<PoaGate>, Option<(Arc<PoaGate>, &'a str)>> {
+    pub(super) fn walk<'a>(&self, path: Path<'a>) -> Result<Arc<PoaGate>, Option<(Arc<PoaGate>, &'a str)>> {
         let mut poa = Arc::clone(&self.root);
         for name in path.names().map_err(|_| None)? {
             match poa.child(name) {
@@ -387,8 +361,8 @@ impl ObjectAdapter {
     }
 
     fn poa_at(&self, place: Place) -> Option<Arc<PoaGate>> {
-        let held = self.transient.get(place.index as usize)?.held.load_full();
-        held.filter(|poa| poa.node().place == Some(place))
+        let held = self.transient.get(place.index)?.held.load_full();
+        held.filter(|poa| poa.node().keys.place == Some(place))
     }
 
     /// Creates a POA.
@@ -408,16 +382,16 @@ impl ObjectAdapter {
             return Err(PoaError::AdapterAlreadyExists(name.to_owned()));
         }
         let number = self.next_poa.fetch_add(1, Ordering::Relaxed);
-        let born = (number, &policies, path.as_path());
-        let (prefix, place) =
-            start_of_keys(self.boot, self.demux, born, || take_place(&self.transient, &self.free_poas))?;
+        let born = (&policies, path.as_path());
+        #[cfg(feature = "experiments")]
+        let keys = self.strategies.keys(self.boot, number, born, &self.transient)?;
+        #[cfg(not(feature = "experiments"))]
+        let keys = Keys::new(self.boot, born, true, &self.transient)?;
         let birth = PoaParams {
             name: name.into(),
             path,
             policies,
-            demux: self.demux.objects,
-            prefix,
-            place,
+            keys,
             parent: Arc::downgrade(parent),
             initializing: parent.holds_child(&family, name),
         };
@@ -438,7 +412,7 @@ impl ObjectAdapter {
     pub(crate) fn set_default(&self, poa: &Arc<PoaGate>, servant: Servant) {
         self.note(&*servant.skeleton);
         let entry =
-            ActiveObject::shared(&poa.node().prefix, Arc::clone(poa), (servant.skeleton, servant.mode));
+            ActiveObject::shared(&poa.node().keys.prefix, Arc::clone(poa), (servant.skeleton, servant.mode));
         // Concurrent look-ups find the old or the new entry.
         if let Some(before) = poa.node().default.swap(Some(Arc::new(entry))) {
             before.retire();
@@ -462,10 +436,7 @@ impl ObjectAdapter {
         }
         self.take_out(entry);
         if entry.slot != NO_SLOT {
-            if let Some(slot) = self.slots.get(entry.slot as usize) {
-                slot.held.store(None);
-            }
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry.slot);
+            self.slots.free(entry.slot);
         }
         entry.poa.forget_servant(entry);
         self.count_deactivation(&entry.poa);
@@ -475,11 +446,10 @@ impl ObjectAdapter {
     /// Removes a retired object from the tables that find it by id. Then another object with that id can be
     /// activated.
     pub(crate) fn take_out(&self, entry: &ActiveObject) {
-        if let Some(together) = &self.together {
-            together.remove(entry);
-        }
+        #[cfg(feature = "experiments")]
+        self.strategies.take_out(entry);
         if entry.slot == NO_SLOT {
-            entry.poa.node().objects.remove(entry.id());
+            entry.poa.node().keys.objects.remove(entry.id());
         }
     }
 
@@ -492,21 +462,17 @@ impl ObjectAdapter {
 
     /// Returns all active objects of the POA, without its default servant.
     pub(crate) fn objects_of(&self, poa: &Arc<PoaGate>) -> Vec<Arc<ActiveObject>> {
-        let mut all = poa.node().objects.filter(|entry| !entry.is_gone());
+        let mut all = poa.node().keys.objects.filter(|entry| !entry.is_gone());
         if poa.is_indexed() {
-            let slots = self.slots.iter().filter_map(|(_, slot)| slot.held.load_full());
-            all.extend(slots.filter(|entry| Arc::ptr_eq(&entry.poa, poa)));
+            all.extend(self.slots.values().filter(|entry| Arc::ptr_eq(&entry.poa, poa)));
         }
         all
     }
 
     /// Removes a destroyed POA from the tables.
     pub(crate) fn forget_poa(&self, poa: &Arc<PoaGate>) {
-        if let Some(place) = poa.node().place {
-            if let Some(slot) = self.transient.get(place.index as usize) {
-                slot.held.store(None);
-            }
-            self.free_poas.lock().unwrap_or_else(PoisonError::into_inner).push_back(place.index);
+        if let Some(place) = poa.node().keys.place {
+            self.transient.free(place.index);
         }
         let path = poa.node().path.as_path().as_slice();
         let persistent = self.persistent.pin();
@@ -520,10 +486,9 @@ impl ObjectAdapter {
 
     /// Returns the POA's objects with active requests, including its default servant.
     fn busy(&self, poa: &Arc<PoaGate>) -> Vec<Arc<ActiveObject>> {
-        let mut busy = poa.node().objects.filter(ActiveObject::is_busy);
+        let mut busy = poa.node().keys.objects.filter(ActiveObject::is_busy);
         busy.extend(poa.node().default.load_full().filter(|entry| entry.is_busy()));
-        let slots = self.slots.iter().filter_map(|(_, slot)| slot.held.load_full());
-        busy.extend(slots.filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
+        busy.extend(self.slots.values().filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
         busy
     }
 
@@ -537,8 +502,11 @@ impl ObjectAdapter {
     }
 }
 
-fn found<'a>(poa: &PoaGate, id: &[u8]) -> Option<Located<'a>> {
-    poa.find(id).map(Located::Object)
+/// Publishes a POA at its place, if it has one.
+fn place_poa(poas: &Slots<PoaGate>, poa: &Arc<PoaGate>) {
+    if let Some(place) = poa.node().keys.place {
+        poas.put(place.index, poa);
+    }
 }
 
 impl Drop for ObjectAdapter {

@@ -185,9 +185,9 @@ impl Poa {
     pub fn reference_to_id<R: Reference>(&self, reference: &R) -> Result<ObjectId, PoaError> {
         let object = reference.as_object();
         let key = object.own_key().filter(|_| Arc::ptr_eq(object.orb(), &self.orb));
-        let id = key.and_then(|key| key.strip_prefix(&*self.core.node().prefix)).map(ObjectId::from);
+        let id = key.and_then(|key| key.strip_prefix(&*self.core.node().keys.prefix)).map(ObjectId::from);
         let id = id.filter(|id| !self.core.is_indexed() || self.check_id(id).is_ok());
-        id.filter(|_| !self.core.node().prefix.is_empty()).ok_or(PoaError::WrongAdapter)
+        id.filter(|_| !self.core.node().keys.prefix.is_empty()).ok_or(PoaError::WrongAdapter)
     }
 
     /// Returns the servant of the object, or the default servant if the object is not active.
@@ -318,7 +318,7 @@ impl Poa {
         let found = if self.core.is_indexed() {
             self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
         } else {
-            self.core.node().objects.get(id)
+            self.core.node().keys.objects.get(id)
         };
         found.filter(|entry| !entry.is_gone())
     }
@@ -345,7 +345,7 @@ impl Poa {
         if !chosen {
             return Err(PoaError::foreign_id());
         }
-        let len = self.core.node().prefix.len() + octets.len();
+        let len = self.core.node().keys.prefix.len() + octets.len();
         if len > crate::object_key::MAX_KEY {
             Err(crate::object_key::NoKey::TooLong(len).into())
         } else {

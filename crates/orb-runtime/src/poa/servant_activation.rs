@@ -77,7 +77,7 @@ impl PoaGate {
         let Some(activator) = self.node().servant_activations.activator() else {
             return Ok(self.node().servant_activations.steps.get(id));
         };
-        let is_there = || self.node().objects.get(id).is_some();
+        let is_there = || self.node().keys.objects.get(id).is_some();
         let poa = Poa::new(Arc::clone(self), orb);
         let work = |id: ObjectId| async move {
             let turn = poa.core.take_turn().await;

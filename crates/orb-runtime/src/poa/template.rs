@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{Ior, ProfileTag, TaggedProfile};
 
+#[cfg(feature = "experiments")]
 use crate::experiments::OperationDemux;
 use crate::object_key::ObjectId;
 use crate::poa::error::PoaError;
@@ -59,9 +60,10 @@ impl Poa {
     /// The template keeps the addresses at the time of this call.
     pub fn template<R: Reference>(&self) -> IorTemplate<R> {
         let type_id = R::REPOSITORY_ID;
+        let sample = self.orb.ior(type_id, SAMPLE);
         // With numeric operations, each reference has operation numbers of its own.
-        let alike = self.orb.config.server.demux.operations != OperationDemux::Numeric;
-        let sample = alike.then(|| self.orb.ior(type_id, SAMPLE)).flatten();
+        #[cfg(feature = "experiments")]
+        let sample = sample.filter(|_| self.orb.config.server.demux.operations != OperationDemux::Numeric);
         let profiles = sample.and_then(|ior| ior.profiles.iter().map(Profile::around).collect());
         IorTemplate { poa: self.clone(), interface: PhantomData, profiles }
     }

@@ -1,12 +1,15 @@
 //! Operations, as stubs declare them and as requests name them.
 
+#[cfg(feature = "experiments")]
 use std::borrow::Cow;
 
 use giop_codec::ByteOrder;
+#[cfg(feature = "experiments")]
 use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
 use giop_proto::{CallError, Sent};
 
-use crate::experiments::Interface;
+#[cfg(feature = "experiments")]
+use crate::experiments::NumberedInterface;
 
 /// An operation that a stub declares in a static.
 pub type Operation = Called<'static>;
@@ -22,13 +25,46 @@ pub struct Called<'n> {
     /// Byte order of arguments that are already encoded, and the position of their start modulo 8.
     pub(crate) body: Option<(ByteOrder, usize)>,
     /// Its interface, and its index among the operations of that interface.
+    #[cfg(feature = "experiments")]
     place: Option<(&'static Interface, u32)>,
+}
+
+/// An interface as its stubs know it. Generated. Only the feature `experiments` uses it, for calls by number.
+#[derive(Debug)]
+pub struct Interface {
+    #[cfg(feature = "experiments")]
+    numbered: NumberedInterface,
+}
+
+impl Interface {
+    /// Creates the description from the repository id and the operations' names in GIOP messages, in the
+    /// order of their numbers.
+    #[must_use]
+    pub const fn new(repository_id: &str, operations: &[&str]) -> Self {
+        let _ = (repository_id, operations);
+        Self {
+            #[cfg(feature = "experiments")]
+            numbered: NumberedInterface::new(repository_id, operations),
+        }
+    }
 }
 
 impl<'n> Called<'n> {
     /// Creates an operation whose name is known for one call only.
     pub(crate) const fn passing(name: &'n str, oneway: bool) -> Self {
-        Self { name, oneway, streamed: false, passing: true, body: None, place: None }
+        Self { passing: true, ..Self::new(name, oneway) }
+    }
+
+    const fn new(name: &'n str, oneway: bool) -> Self {
+        Self {
+            name,
+            oneway,
+            streamed: false,
+            passing: false,
+            body: None,
+            #[cfg(feature = "experiments")]
+            place: None,
+        }
     }
 
     /// Declares the arguments as bytes of that order, which begin at a position of that value modulo 8.
@@ -52,13 +88,13 @@ impl Operation {
     /// Creates an operation with a reply.
     #[must_use]
     pub const fn twoway(name: &'static str) -> Self {
-        Self { name, oneway: false, streamed: false, passing: false, body: None, place: None }
+        Self::new(name, false)
     }
 
     /// Creates an operation without a reply.
     #[must_use]
     pub const fn oneway(name: &'static str) -> Self {
-        Self { name, oneway: true, streamed: false, passing: false, body: None, place: None }
+        Self::new(name, true)
     }
 
     /// Declares a `@stream` argument.
@@ -70,7 +106,12 @@ impl Operation {
     /// Declares its interface, and its index among the operations of that interface itself.
     #[must_use]
     pub const fn of(self, interface: &'static Interface, index: u32) -> Self {
-        Self { place: Some((interface, index)), ..self }
+        let _ = (interface, index);
+        Self {
+            #[cfg(feature = "experiments")]
+            place: Some((interface, index)),
+            ..self
+        }
     }
 
     /// Returns the name on the wire.
@@ -89,6 +130,7 @@ impl Operation {
 impl Called<'_> {
     /// Returns the operation in requests to that server: its name, or its number if the server asks for
     /// numbers.
+    #[cfg(feature = "experiments")]
     #[inline]
     pub(crate) fn written(&self, profile: &IiopProfile) -> Cow<'_, str> {
         match profile.component(ComponentTag::ZORB_OPERATIONS) {
@@ -97,10 +139,12 @@ impl Called<'_> {
         }
     }
 
+    #[cfg(feature = "experiments")]
     #[cold]
     fn number(&self, component: &TaggedComponent) -> Cow<'_, str> {
         let number = self.place.zip(component.as_zorb_operations());
-        let number = number.and_then(|((interface, index), numbers)| interface.number(&numbers, index));
+        let number =
+            number.and_then(|((interface, index), numbers)| interface.numbered.number(&numbers, index));
         number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
     }
 

@@ -17,6 +17,22 @@ impl Shared {
         self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
     }
 
+    /// Returns the components of an ORB that copies, or whose operations are called by number.
+    #[cfg(feature = "experiments")]
+    fn components_for_comparison(
+        &self,
+        mut components: Vec<TaggedComponent>,
+        key: &ObjectKey,
+    ) -> Result<Vec<TaggedComponent>, EncodeError> {
+        if !self.config.connection.deposit {
+            components.pop();
+        }
+        if let Some(numbers) = self.operation_numbers(key) {
+            components.push(TaggedComponent::zorb_operations(&numbers)?);
+        }
+        Ok(components)
+    }
+
     fn try_ior(&self, type_id: &str, key: &ObjectKey) -> Result<Option<Ior>, EncodeError> {
         let mut tcp = self.endpoints.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => Some((host.as_str(), *port)),
@@ -26,16 +42,13 @@ impl Shared {
         if self.endpoints.is_empty() {
             return Ok(None);
         }
-        let mut components = vec![
+        let components = vec![
             TaggedComponent::orb_type(OrbType::ZORB),
             TaggedComponent::code_sets(&self.config.connection.code_sets)?,
+            TaggedComponent::zorb_blocks(),
         ];
-        if self.config.connection.deposit {
-            components.push(TaggedComponent::zorb_blocks());
-        }
-        if let Some(numbers) = self.operation_numbers(key) {
-            components.push(TaggedComponent::zorb_operations(&numbers)?);
-        }
+        #[cfg(feature = "experiments")]
+        let components = self.components_for_comparison(components, key)?;
         let first = tcp.next();
         // A profile has one TLS port, which belongs to its own host.
         let (host, port) = first.or_else(|| tls.first().map(|(host, _)| (*host, 0))).unwrap_or(("", 0));

@@ -18,8 +18,9 @@ use tokio::sync::Notify;
 use crate::opaque::Opaque;
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
+#[cfg(feature = "experiments")]
+use crate::servant::experiments;
 use crate::servant::forward::ForwardRequest;
-use crate::servant::operation_lookup;
 use crate::servant::skeleton::Servant;
 use crate::servant::thread_model::{CallStack, Turn};
 use crate::telemetry;
@@ -129,6 +130,7 @@ struct Info {
     /// Buffer for the headers of large requests, reused.
     headers: BytesMut,
     /// Number of the operation, if it was found together with the object.
+    #[cfg(feature = "experiments")]
     number: Option<u16>,
     /// The telemetry of the request.
     seen: RequestSpan,
@@ -171,6 +173,7 @@ impl Request {
             extras: Mutex::default(),
             has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
+            #[cfg(feature = "experiments")]
             number: None,
             seen: Default::default(),
         };
@@ -191,7 +194,7 @@ impl Request {
         &mut self,
         entry: &Arc<ActiveObject>,
         incoming: IncomingRequest,
-        number: Option<u16>,
+        #[cfg(feature = "experiments")] number: Option<u16>,
         #[cfg(feature = "csi")] caller: crate::csi::Caller,
     ) -> Option<Arguments> {
         if !self.info.is_unique() {
@@ -204,7 +207,10 @@ impl Request {
         let entry = target.map_or_else(|| Arc::clone(entry), |target| target.entry);
         let arguments = incoming.take_arguments(&mut info.headers);
         info.target = Some(Target { entry, source: Source::Wire(incoming) });
-        info.number = number;
+        #[cfg(feature = "experiments")]
+        {
+            info.number = number;
+        }
         *info.cancelled.get_mut() = false;
         *info.calls.get_mut() = false;
         if std::mem::take(info.has_extras.get_mut()) {
@@ -448,15 +454,19 @@ impl Request {
     pub fn operation(&self) -> &str {
         let info = &*self.info;
         match &info.target {
+            #[cfg(feature = "experiments")]
             Some(Target { source: Source::Wire(incoming), entry }) => {
-                operation_lookup::name_of(&info.orb, entry, incoming.operation())
+                experiments::name_of(&info.orb, entry, incoming.operation())
             }
+            #[cfg(not(feature = "experiments"))]
+            Some(Target { source: Source::Wire(incoming), .. }) => incoming.operation(),
             Some(Target { source: Source::Local(operation, _), .. }) => operation,
             None => "",
         }
     }
 
     /// Returns the operation's number in its skeleton, if it was found together with the object.
+    #[cfg(feature = "experiments")]
     pub(crate) fn number(&self) -> Option<u16> {
         self.info.number
     }

@@ -201,8 +201,10 @@ impl<T> Incoming<T> {
 
     fn decode(&mut self) -> Result<T, DecodeError> {
         let Terms { order, version, code_sets, limits, orb, .. } = &self.terms;
+        let d = Decoder::from_bytes(&self.buffer, *order, *version);
+        #[cfg(feature = "experiments")]
         let d = match orb.config.connection.deposit {
-            true => Decoder::from_bytes(&self.buffer, *order, *version),
+            true => d,
             false => Decoder::new(&self.buffer, *order, *version),
         };
         let mut d = d.at(self.at).with_context(orb);

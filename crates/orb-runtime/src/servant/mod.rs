@@ -16,9 +16,10 @@ mod atomic {
 pub(crate) mod charge;
 mod current;
 mod deposit;
+#[cfg(feature = "experiments")]
+pub(crate) mod experiments;
 pub(crate) mod forward;
 mod item_stream;
-pub(crate) mod operation_lookup;
 mod optable;
 pub(crate) mod reply;
 pub(crate) mod request;
@@ -45,5 +46,5 @@ pub(crate) use results::{BadResults, ResultStream, Results};
 pub use seq_stream::{SeqStart, SeqStream};
 pub use servant_future::{LocalFuture, ServantFuture};
 pub(crate) use served::Served;
-pub use skeleton::{DispatchSlot, Servant, Skeleton, UserException};
+pub use skeleton::{DispatchSlot, Operations, Servant, Skeleton, UserException};
 pub use stream::{ByteStream, StreamStart};

@@ -1,22 +1,24 @@
-//! Mapping of operation names to numbers, by a perfect hash generated at compile time and by alternatives for
-//! comparison.
+//! Mapping of operation names to numbers, by a perfect hash generated at compile time.
 
+#[cfg(feature = "experiments")]
 use std::sync::OnceLock;
 
-use crate::experiments::{OperationDemux, Others, linear, number};
+#[cfg(feature = "experiments")]
+use crate::servant::experiments::Others;
 
 /// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`.
 ///
 /// `SLOTS` is a power of two of at least `2 * N`.
 #[derive(Debug)]
 pub struct OpTable<const N: usize, const SLOTS: usize> {
-    names: [&'static str; N],
+    pub(super) names: [&'static str; N],
     /// The seed of each bucket, mixed into the hashes of its names so that none of them collide.
     seeds: [u32; SLOTS],
     /// The number of the name in each slot, plus one. Zero is an empty slot.
     slots: [u16; SLOTS],
     /// Tables of the alternative strategies.
-    others: OnceLock<Others>,
+    #[cfg(feature = "experiments")]
+    pub(super) others: OnceLock<Others>,
 }
 
 impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
@@ -89,7 +91,13 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
             }
             size -= 1;
         }
-        Self { names, seeds, slots, others: OnceLock::new() }
+        Self {
+            names,
+            seeds,
+            slots,
+            #[cfg(feature = "experiments")]
+            others: OnceLock::new(),
+        }
     }
 
     /// Returns the number of the operation of that name.
@@ -102,23 +110,6 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
         let slot = *self.slots.get(mix(hash, seed) as usize & (SLOTS - 1))?;
         let index = usize::from(slot).checked_sub(1)?;
         (self.names.get(index)?.as_bytes() == name).then_some(index)
-    }
-
-    /// Returns the number of the operation of that name, found by strategy `way`.
-    #[cold]
-    #[must_use]
-    pub fn find_by(&self, way: OperationDemux, name: &[u8]) -> Option<usize> {
-        let others = || self.others.get_or_init(|| Others::new(&self.names));
-        match way {
-            OperationDemux::Perfect => self.find(name),
-            OperationDemux::Linear => linear(&self.names, name),
-            OperationDemux::Sorted => others().binary(&self.names, name),
-            OperationDemux::Hash => others().hashed(name),
-            OperationDemux::Numeric => match number(name) {
-                Some(number) => (number < N).then_some(number),
-                None => self.find(name),
-            },
-        }
     }
 
     /// Returns the names in the order of their numbers.
@@ -176,19 +167,6 @@ mod tests {
         let names: Vec<&'static str> = (0..1000).map(|i| &*format!("operation_{i}").leak()).collect();
         let table = OpTable::<1000, 2048>::new(names.clone().try_into().unwrap());
         assert!(names.iter().enumerate().all(|(i, name)| table.find(name) == Some(i)));
-        for way in OperationDemux::ALL {
-            assert!(names.iter().enumerate().all(|(i, name)| table.find_by(way, name.as_bytes()) == Some(i)));
-        }
-    }
-
-    #[test]
-    fn a_number_is_one_of_the_operations_only_where_numbers_are_taken() {
-        for (name, number) in [("0", Some(0)), ("4", Some(4)), ("5", None), ("65536", None), ("04", None)] {
-            for way in OperationDemux::ALL {
-                let expected = number.filter(|_| way == OperationDemux::Numeric);
-                assert_eq!(TABLE.find_by(way, name.as_bytes()), expected, "{way:?} {name}");
-            }
-        }
     }
 
     const NAMES: usize = 24;
@@ -203,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_ways_agree_on_every_name_whether_it_is_known_or_not(
+        fn every_name_is_found_and_no_other(
             names in names(),
             others in prop::collection::vec("(_get_)?[abc_]{0,5}", 0..20),
             octets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..20),
@@ -213,11 +191,7 @@ mod tests {
             let asked = asked.chain(others.iter().map(String::as_bytes));
             for name in asked.chain(octets.iter().map(Vec::as_slice)) {
                 let expected = names.iter().position(|known| known.as_bytes() == name);
-                for way in OperationDemux::ALL {
-                    if way != OperationDemux::Numeric || number(name).is_none() {
-                        prop_assert_eq!(table.find_by(way, name), expected, "{:?} {:?}", way, name.escape_ascii());
-                    }
-                }
+                prop_assert_eq!(table.find(name), expected, "{:?}", name.escape_ascii());
             }
         }
     }

@@ -17,6 +17,8 @@ use crate::connection::padding;
 use crate::runtime::backpressure::LARGE_REPLY;
 use crate::servant::charge::Charge;
 use crate::servant::current::{Extras, Request};
+#[cfg(not(feature = "experiments"))]
+use crate::servant::optable::OpTable;
 use crate::servant::reply::ReplyBuffer;
 use crate::servant::skeleton::UserException;
 use crate::servant::{ForwardRequest, Refusal};
@@ -61,6 +63,14 @@ impl ServerRequest {
     #[must_use]
     pub fn operation(&self) -> &[u8] {
         self.current.operation_octets()
+    }
+
+    /// Returns the number of the operation that is called.
+    #[cfg(not(feature = "experiments"))]
+    #[inline]
+    #[must_use]
+    pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
+        table.find(self.operation())
     }
 
     /// Decodes the arguments with `f`. `f` runs twice if sequences of structs become views.

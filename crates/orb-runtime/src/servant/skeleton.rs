@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 use giop_codec::cdr::{CdrDecode, CdrEncode};
 use tokio_util::sync::ReusableBoxFuture;
 
-use crate::experiments::Operations;
 use crate::servant::active_object::RunMode;
 use crate::servant::forward::ForwardRequest;
 use crate::servant::request::{Outcome, ServerRequest};
@@ -52,7 +51,7 @@ pub trait Skeleton: Send + Sync + 'static {
         false
     }
 
-    /// Returns all operations by number.
+    /// Returns all operations by number, for the feature `experiments`.
     fn operations(&self) -> Operations {
         Operations::default()
     }
@@ -65,6 +64,15 @@ pub trait Skeleton: Send + Sync + 'static {
 
     /// Fills `out`, an `Option<Arc<dyn Local>>` of the interface or one of its bases, for collocated calls.
     fn local(self: Arc<Self>, out: &mut dyn Any);
+}
+
+/// The operations of a skeleton by number: those of the first base first, its own last. Generated.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Operations {
+    /// Their names in GIOP messages.
+    pub names: &'static [&'static str],
+    /// The number of operations of each interface, in the same order.
+    pub counts: &'static [usize],
 }
 
 /// A servant of any interface, type-erased, for POAs and servant managers. Clones are the same servant and

@@ -219,7 +219,10 @@ impl Shared {
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
         config.load = Arc::clone(&self.load);
-        config.deposit = self.config.connection.deposit;
+        #[cfg(feature = "experiments")]
+        {
+            config.deposit = self.config.connection.deposit;
+        }
         config.fragment_size = self.config.connection.fragment_size;
         config.unannounced = self.config.unannounced(Version::V1_2);
         config.streams = Some(Arc::clone(self.adapter()) as Arc<dyn Streams>);

@@ -32,6 +32,7 @@ pub(crate) struct ActiveRequests {
     link: Arc<SharedConnection>,
     template: Request,
     /// Operation number of the next request, if it was found together with the object.
+    #[cfg(feature = "experiments")]
     pub(crate) number: Option<u16>,
     /// The caller of the next request.
     #[cfg(feature = "csi")]
@@ -46,6 +47,7 @@ pub(crate) struct ActiveRequests {
     #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
     encoders: Vec<Box<ReplyBuffer>>,
     /// Whether bulk results are shared instead of copied into their reply.
+    #[cfg(feature = "experiments")]
     shares: bool,
     aside: FuturesUnordered<SuspendedRequest>,
     /// Objects with an incomplete oneway, and the requests that follow it.
@@ -101,13 +103,14 @@ impl OnewayBarrier {
 impl ActiveRequests {
     pub(crate) fn new(
         template: Request,
-        shares: bool,
+        #[cfg(feature = "experiments")] shares: bool,
         link: Arc<SharedConnection>,
         home: Option<Handle>,
     ) -> Self {
         Self {
             link,
             template,
+            #[cfg(feature = "experiments")]
             number: None,
             #[cfg(feature = "csi")]
             caller: Default::default(),
@@ -116,6 +119,7 @@ impl ActiveRequests {
             gathering: false,
             busy: None,
             encoders: Vec::new(),
+            #[cfg(feature = "experiments")]
             shares,
             aside: FuturesUnordered::new(),
             waiting: Vec::new(),
@@ -180,6 +184,7 @@ impl ActiveRequests {
         let arguments = current.renew(
             entry,
             incoming,
+            #[cfg(feature = "experiments")]
             self.number,
             #[cfg(feature = "csi")]
             std::mem::take(&mut self.caller),
@@ -304,12 +309,17 @@ impl ActiveRequests {
 
     /// Returns an encoder for a reply.
     pub(crate) fn encoder(&mut self) -> Box<ReplyBuffer> {
-        let mut encoder =
-            self.encoders.pop().unwrap_or_else(|| ReplyBuffer::new(Some(Arc::clone(&self.link))));
+        #[cfg(feature = "experiments")]
         if !self.shares {
+            let mut encoder = self.spare_encoder();
             encoder.set_chunk_threshold(usize::MAX);
+            return encoder;
         }
-        encoder
+        self.spare_encoder()
+    }
+
+    fn spare_encoder(&mut self) -> Box<ReplyBuffer> {
+        self.encoders.pop().unwrap_or_else(|| ReplyBuffer::new(Some(Arc::clone(&self.link))))
     }
 
     fn lease(&mut self, kind: usize) -> DispatchSlotLease {

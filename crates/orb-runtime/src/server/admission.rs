@@ -10,11 +10,13 @@ use giop_codec::giop::{ContextId, ObjectKey, ResponseFlags, ServiceContext};
 use giop_proto::{IncomingRequest, Limit, ServeToken};
 
 use crate::connection::SharedConnection;
+#[cfg(feature = "experiments")]
 use crate::experiments::PathDemux;
 use crate::poa::manager::Held;
 use crate::poa::object_adapter::Located;
 use crate::reference::ObjectRef;
-use crate::servant::operation_lookup;
+#[cfg(feature = "experiments")]
+use crate::servant::experiments;
 use crate::servant::poa_gate::{Gate, PoaGate};
 use crate::servant::request::ReplyTo;
 use crate::servant::{ForwardRequest, Outcome, Refusal};
@@ -37,7 +39,9 @@ impl Driver {
     pub(crate) fn note(&self, incoming: &IncomingRequest) {
         if trace::wire_enabled() {
             let octets = incoming.message();
-            let operation = operation_lookup::shown(&self.orb, incoming.key(), incoming.operation());
+            let operation = incoming.operation();
+            #[cfg(feature = "experiments")]
+            let operation = experiments::shown(&self.orb, incoming.key(), operation);
             trace::wire(Way::In, self.link.peer(), operation, octets, octets.len());
         }
     }
@@ -343,6 +347,7 @@ impl Driver {
     /// Sets `last` to the object of the request. Most requests are for the same object as the one before.
     #[inline]
     fn find(&mut self, incoming: &IncomingRequest) {
+        #[cfg(feature = "experiments")]
         if self.orb.config.server.demux.path == PathDemux::DeLayered {
             return self.find_delayered(incoming);
         }
@@ -354,10 +359,11 @@ impl Driver {
     }
 
     /// Finds object and operation by one look-up.
+    #[cfg(feature = "experiments")]
     #[cold]
     fn find_delayered(&mut self, incoming: &IncomingRequest) {
         let adapter = self.orb.adapter();
-        let found = adapter.find_together(incoming.key(), incoming.operation_octets());
+        let found = adapter.strategies.find_together(incoming.key(), incoming.operation_octets());
         (self.last, self.active.number) = match found {
             Some((entry, number)) => (Some(entry), Some(number)),
             None => (adapter.find(incoming.key()), None),

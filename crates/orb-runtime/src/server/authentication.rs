@@ -9,8 +9,10 @@ use giop_proto::{IncomingLocate, IncomingRequest};
 
 use crate::csi::{Access, AuthOutcome, Refused};
 use crate::object_key::{Key, Path};
+use crate::servant::Outcome;
+#[cfg(feature = "experiments")]
+use crate::servant::experiments;
 use crate::servant::request::ReplyTo;
-use crate::servant::{Outcome, operation_lookup};
 use crate::server::driver::Driver;
 use crate::server::pending_requests::WaitCondition;
 
@@ -80,9 +82,11 @@ impl Driver {
         interface: Option<&str>,
     ) -> Option<Outcome> {
         let guard = self.guard.as_mut()?;
+        let operation = incoming.operation();
+        #[cfg(feature = "experiments")]
         let operation = match &self.last {
-            Some(entry) => operation_lookup::name_of(&self.orb, entry, incoming.operation()),
-            None => incoming.operation(),
+            Some(entry) => experiments::name_of(&self.orb, entry, operation),
+            None => operation,
         };
         let session = self.link.session().map(|session| &**session);
         let access = Access {

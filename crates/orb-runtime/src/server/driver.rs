@@ -89,8 +89,13 @@ impl Driver {
         let home = link.thread().and_then(|_| service.orb.home().cloned());
         #[cfg(feature = "csi")]
         let guard = service.orb.security().guard(&link);
-        let active =
-            ActiveRequests::new(template, service.orb.config.connection.deposit, Arc::clone(&link), home);
+        let active = ActiveRequests::new(
+            template,
+            #[cfg(feature = "experiments")]
+            service.orb.config.connection.deposit,
+            Arc::clone(&link),
+            home,
+        );
         Self {
             link,
             orb: service.orb,
