@@ -60,7 +60,7 @@ impl History {
     pub(crate) fn sample(&mut self, core: &Shared) {
         let Some(calls) = core.calls() else { return };
         let now = core.counted();
-        self.add(core.uptime(), calls, now.connections, (now.stats.octets_in, now.stats.octets_out));
+        self.add(core.admin().uptime(), calls, now.connections, (now.stats.octets_in, now.stats.octets_out));
     }
 
     fn add(&mut self, at: Duration, calls: &Calls, connections: usize, (received, sent): (u64, u64)) {

@@ -106,7 +106,7 @@ impl Opened {
                     accepted = self.listener.accept() => accepted,
                     _ = points.tick() => {
                         let Some(core) = served.upgrade() else { return };
-                        core.history().sample(&core);
+                        core.admin().history().sample(&core);
                         continue;
                     }
                 };
@@ -172,7 +172,7 @@ fn answer<B>(core: &Shared, request: &Request<B>) -> Response<String> {
         "/page.css" => typed("text/css; charset=utf-8", include_str!("page.css").to_owned()),
         "/status.json" => typed("application/json", status::status(core).to_string()),
         "/metrics" => typed("text/plain; version=0.0.4; charset=utf-8", text::metrics(core)),
-        "/health" => health(&core.problems()),
+        "/health" => health(&core.admin().problems()),
         "/ready" if core.is_ready() => plain(StatusCode::OK, "ready\n"),
         "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
         _ => plain(StatusCode::NOT_FOUND, "there is /, /status.json, /metrics, /health and /ready\n"),

@@ -1,13 +1,12 @@
 //! The state that the admin endpoint shows of an ORB.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
 use crate::admin::history::History;
-use crate::connection::SharedConnection;
 use crate::orb::Orb;
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::Calls;
@@ -38,11 +37,28 @@ impl AdminState {
             checks: Mutex::default(),
         }
     }
-}
 
-impl AdminState {
     fn checks(&self) -> MutexGuard<'_, Vec<Check>> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs the health checks. Returns the problems that they report.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.checks().iter().filter_map(|check| check()).collect()
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Returns the time at which the ORB was built, by the machine's clock.
+    pub(crate) fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Returns the history of the last minutes.
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,7 +67,7 @@ impl Orb {
     /// there is none.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.core.shown().address.get().copied()
+        self.core.admin().address.get().copied()
     }
 
     /// Adds a check to `/health` of the admin endpoint. If `check` returns a text, `/health` answers 503 with
@@ -59,14 +75,14 @@ impl Orb {
     ///
     /// The ORB keeps `check` as long as it exists. A check that holds an [`Orb`] would keep that open.
     pub fn add_health_check(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
-        self.core.shown().checks().push(Box::new(check));
+        self.core.admin().checks().push(Box::new(check));
     }
 }
 
 impl Shared {
     #[inline]
     #[expect(clippy::expect_used, reason = "`start_counting` always sets it")]
-    fn shown(&self) -> &AdminState {
+    pub(crate) fn admin(&self) -> &AdminState {
         self.extensions.admin.get().expect("the builder starts the counters")
     }
 
@@ -77,46 +93,23 @@ impl Shared {
     }
 
     pub(crate) fn serve_admin(self: &Arc<Self>, opened: crate::admin::Opened) {
-        let _ = self.shown().address.set(opened.address());
+        let _ = self.admin().address.set(opened.address());
         opened.serve(self);
     }
 
     /// Returns the counters of calls by operation, if they are counted.
     #[inline]
     pub(crate) fn calls(&self) -> Option<&Arc<Calls>> {
-        self.shown().calls.as_ref()
-    }
-
-    /// Runs the health checks. Returns the problems that they report.
-    pub(crate) fn problems(&self) -> Vec<String> {
-        self.shown().checks().iter().filter_map(|check| check()).collect()
+        self.admin().calls.as_ref()
     }
 
     /// Returns whether requests are served now.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.is_closing() && !self.is_on_hold()
-    }
-
-    pub(crate) fn uptime(&self) -> Duration {
-        self.shown().begun.elapsed()
-    }
-
-    /// Returns the time at which the ORB was built, by the machine's clock.
-    pub(crate) fn started(&self) -> SystemTime {
-        self.shown().started
-    }
-
-    /// Returns the history of the last minutes.
-    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
-        self.shown().history.lock().unwrap_or_else(PoisonError::into_inner)
+        !self.closing.has_begun() && !self.pauses.is_on_hold()
     }
 
     pub(crate) fn endpoint_texts(&self) -> Vec<String> {
         let endpoints = self.endpoints.iter().filter(|endpoint| !endpoint.is_nowhere());
         endpoints.map(ToString::to_string).collect()
-    }
-
-    pub(crate) fn links_now(&self) -> Vec<Weak<SharedConnection>> {
-        self.links().values().cloned().collect()
     }
 }

@@ -1,6 +1,5 @@
 //! The state of an ORB, as JSON.
 
-use std::sync::Weak;
 use std::time::UNIX_EPOCH;
 
 use giop_proto::Limit;
@@ -18,7 +17,7 @@ const MOST_CONNECTIONS: usize = 100;
 /// Returns the document that the page and `zorb top` show.
 pub(crate) fn status(core: &Shared) -> Value {
     let Counted { stats, pool, transport, objects, failed_oneways, .. } = core.counted();
-    let mut open: Vec<_> = core.links_now().iter().filter_map(Weak::upgrade).collect();
+    let mut open = core.links.open();
     let count = open.len();
     open.sort_by_cached_key(|link| link.peer().to_string());
     open.truncate(MOST_CONNECTIONS);
@@ -61,14 +60,14 @@ pub(crate) fn status(core: &Shared) -> Value {
     };
     let bounds: Vec<f64> = (0..BOUNDS).map(bound_us).collect();
     let (adapters, more_adapters) = adapters(core);
-    let history = core.history().json();
+    let history = core.admin().history().json();
     json!({
         "zorb": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "started_ms": core.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
-        "uptime_ms": core.uptime().as_millis() as u64,
+        "started_ms": core.admin().started().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        "uptime_ms": core.admin().uptime().as_millis() as u64,
         "ready": core.is_ready(),
-        "problems": core.problems(),
+        "problems": core.admin().problems(),
         "endpoints": core.endpoint_texts(),
         "objects": objects,
         "adapters": adapters,

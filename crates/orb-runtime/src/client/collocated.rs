@@ -13,6 +13,7 @@ use tokio::time::Sleep;
 
 use crate::connection::blocking;
 use crate::opaque::Opaque;
+use crate::poa::lookup::no_such_object;
 use crate::poa::manager::Held;
 use crate::reference::ObjectRef;
 use crate::reference::operation::{Called, Operation};
@@ -66,7 +67,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             match self.run(target, operation, f).await?.0 {
                 // The caller of a oneway does not get the outcome, as in remote calls.
                 Err(error) if operation.oneway => {
-                    target.orb().note_failed_oneway(&error);
+                    target.orb().counters.note_failed_oneway(&error);
                     nothing().ok_or(error)
                 }
                 outcome => outcome,
@@ -182,13 +183,13 @@ async fn admit<'e>(
 ) -> Result<InFlight<&'e ActiveObject>, SystemException> {
     tokio::select! {
         biased;
-        () = orb.accepting() => {}
-        () = orb.closing() => return Err(crate::errors::closed()),
+        () = orb.pauses.accepting(|| orb.links.number()) => {}
+        () = orb.closing.wait() => return Err(crate::errors::closed()),
     }
     loop {
         let again = || etherealizing_in_caller(orb, entry.key()).and_then(|_| entry.enter_nested());
         let Some(entered) = entry.enter().or_else(again) else {
-            return Err(orb.no_such_object(entry.key()));
+            return Err(no_such_object(entry.key()));
         };
         if entry.poa.is_open() || entry.poa.serves_its_activator(orb) {
             return Ok(entered);
@@ -203,7 +204,7 @@ async fn admit<'e>(
         let gate = tokio::select! {
             biased;
             gate = gate => gate,
-            () = orb.closing() => return Err(crate::errors::closed()),
+            () = orb.closing.wait() => return Err(crate::errors::closed()),
         };
         if gate != Gate::Active {
             return Err(gate.refusal());

@@ -3,31 +3,24 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Shared as SharedFuture;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
-use giop_proto::{Limit, Role};
-use socket2::SockRef;
-use tokio::net::TcpStream;
+use giop_codec::exception::SystemException;
 
 use crate::client::bidirectional::Bidirectional;
 use crate::client::dial;
+use crate::client::dialer::{Dialer, Made, transient};
 use crate::connection::SharedConnection;
 use crate::connection::exclusive::{IdleConnections, Key, Target};
-use crate::endpoint::{AddressFamily, Endpoint, interleaved};
-use crate::errors::{closed, no_runtime, seconds};
+use crate::errors::{closed, no_runtime};
 use crate::runtime::Shared;
-use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;
-use crate::transport::{Peer, Socket, unix};
 
-type Made = Result<Arc<SharedConnection>, SystemException>;
+type Dialing = SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>>;
 
 /// A connection that is open or being opened.
 ///
@@ -36,7 +29,27 @@ type Made = Result<Arc<SharedConnection>, SystemException>;
 #[derive(Default)]
 struct PoolEntry {
     link: OnceLock<Arc<SharedConnection>>,
-    dialing: OnceLock<SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>>>,
+    dialing: OnceLock<Dialing>,
+}
+
+impl PoolEntry {
+    /// Returns the shared future that opens the connection.
+    fn dialing(self: &Arc<Self>, key: &Key, dialer: &Dialer<'_>) -> Dialing {
+        let (orb, thread, deadline) = (Arc::clone(dialer.orb), dialer.thread.cloned(), dialer.deadline);
+        let entered =
+            PoolEntryGuard { core: Arc::downgrade(&orb), key: key.clone(), cell: Arc::downgrade(self) };
+        let (target, cell) = (key.1.clone(), Arc::downgrade(self));
+        let dialing = async move {
+            let dialer = Dialer { orb: &orb, thread: thread.as_ref(), deadline };
+            let link = dialer.make(&target, entered, true).await?;
+            if let Some(cell) = cell.upgrade() {
+                let _ = cell.link.set(Arc::clone(&link));
+            }
+            Ok(link)
+        };
+        let dialing: Pin<Box<dyn Future<Output = Made> + Send>> = Box::pin(dialing);
+        dialing.shared()
+    }
 }
 
 impl fmt::Debug for PoolEntry {
@@ -117,10 +130,10 @@ impl Shared {
             let made = match cell.link.get() {
                 Some(link) => Ok(Arc::clone(link)),
                 None => {
-                    let dialing =
-                        cell.dialing.get_or_init(|| self.dial_shared(&key, &cell, thread, deadline));
+                    let dialer = Dialer { orb: self, thread, deadline };
+                    let dialing = cell.dialing.get_or_init(|| cell.dialing(&key, &dialer));
                     // A caller whose deadline expires leaves the dialling to the other callers.
-                    self.in_time(&target.endpoint, deadline, dialing.clone()).await?
+                    dialer.in_time(&target.endpoint, dialing.clone()).await?
                 }
             };
             match made {
@@ -154,29 +167,6 @@ impl Shared {
         dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(none_of)
     }
 
-    /// Returns the shared future that opens the connection of the cell.
-    fn dial_shared(
-        self: &Arc<Self>,
-        key: &Key,
-        cell: &Arc<PoolEntry>,
-        thread: Option<&Arc<IoThread>>,
-        deadline: Option<Instant>,
-    ) -> SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>> {
-        let (core, thread) = (Arc::clone(self), thread.cloned());
-        let entered =
-            PoolEntryGuard { core: Arc::downgrade(self), key: key.clone(), cell: Arc::downgrade(cell) };
-        let (target, cell) = (key.1.clone(), Arc::downgrade(cell));
-        let dialing = async move {
-            let link = core.make(&target, thread.as_ref(), entered, true, deadline).await?;
-            if let Some(cell) = cell.upgrade() {
-                let _ = cell.link.set(Arc::clone(&link));
-            }
-            Ok(link)
-        };
-        let dialing: Pin<Box<dyn Future<Output = Made> + Send>> = Box::pin(dialing);
-        dialing.shared()
-    }
-
     /// Returns the key of the runtime that drives a connection for the caller, and its I/O thread if it has
     /// one. Callers with the same key share the connection.
     pub(crate) fn place(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
@@ -184,154 +174,6 @@ impl Shared {
         let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
         let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
         Ok(((runtime, target.clone()), thread))
-    }
-
-    /// Opens a new connection. `guest` is kept until it ends. `shared` means that no single call owns it, so
-    /// that the server may call back over it.
-    pub(crate) async fn dial(
-        self: &Arc<Self>,
-        target: &Target,
-        thread: Option<&Arc<IoThread>>,
-        guest: impl Send + 'static,
-        shared: bool,
-        deadline: Option<Instant>,
-    ) -> Result<Arc<SharedConnection>, SystemException> {
-        let making = self.make(target, thread, guest, shared, deadline);
-        self.in_time(&target.endpoint, deadline, making).await?
-    }
-
-    /// Opens a new connection without a timeout. `deadline` is the time by which all addresses must have been
-    /// tried.
-    async fn make(
-        self: &Arc<Self>,
-        target: &Target,
-        thread: Option<&Arc<IoThread>>,
-        guest: impl Send + 'static,
-        shared: bool,
-        deadline: Option<Instant>,
-    ) -> Made {
-        let Target { endpoint, .. } = target;
-        let dialed = self.dial_endpoint(endpoint, thread, deadline).await;
-        let (socket, peer) = dialed.map_err(|error| unreachable(endpoint, &error))?;
-        let mut config = self.link_config(Role::Client);
-        config.max_version = target.version;
-        // A closing ORB accepts no requests on new connections.
-        config.accept_requests = shared && self.offers_bidirectional(target.version) && !self.is_closing();
-        let called_back = config.accept_requests;
-        let link = SharedConnection::new(socket, peer, config, &self.config.connection);
-        if called_back {
-            self.disable_idle_timeout(&link);
-        }
-        link.set_code_sets(target.code_sets);
-        self.drive(&link, guest);
-        Ok(link)
-    }
-
-    /// Waits for a connection until the deadline of the call, but at most for the connect timeout.
-    async fn in_time(
-        &self,
-        endpoint: &Endpoint,
-        deadline: Option<Instant>,
-        making: impl Future<Output = Made>,
-    ) -> Result<Made, SystemException> {
-        let limit = self.config.client.connect_timeout;
-        let left = deadline.map(|at| at.saturating_duration_since(crate::connection::now()));
-        let within = left.map_or(limit, |left| left.min(limit));
-        match tokio::time::timeout(within, making).await {
-            Ok(made) => Ok(made),
-            Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::new(
-                SystemExceptionKind::Timeout,
-                minor::TIMEOUT_REQUEST_END,
-                CompletionStatus::No,
-            )
-            .because(format!("no connection to {endpoint} before the call's deadline"))),
-            Err(_) => {
-                self.hit(Limit::ConnectTime);
-                Err(transient(format!(
-                    "no connection to {endpoint} within {} (OrbBuilder::connect_timeout)",
-                    seconds(limit)
-                )))
-            }
-        }
-    }
-
-    async fn dial_endpoint(
-        self: &Arc<Self>,
-        endpoint: &Endpoint,
-        thread: Option<&Arc<IoThread>>,
-        deadline: Option<Instant>,
-    ) -> std::io::Result<(Socket, Peer)> {
-        match endpoint {
-            Endpoint::Iiop { host, port } => self.dial_any(host, *port, thread, deadline).await,
-            Endpoint::Ssl { host, port } => {
-                let (stream, address) = self.dial_host(host, *port, deadline).await?;
-                Ok((self.secure(stream, host).await?, Peer::Tcp(address)))
-            }
-            Endpoint::Unix { path } => {
-                let stream = unix::connect(Path::new(path), self.config.connection.socket_buffer).await?;
-                Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Unix(path.into())))
-            }
-            Endpoint::Itself => {
-                let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());
-                let config = self.link_config(Role::Server);
-                let link =
-                    SharedConnection::new(Socket::Pipe(far), Peer::Local, config, &self.config.connection);
-                self.drive(&link, ());
-                Ok((Socket::Pipe(near), Peer::Local))
-            }
-        }
-    }
-
-    /// Connects to one of the addresses of the host, see [`dial`].
-    async fn dial_any(
-        &self,
-        host: &str,
-        port: u16,
-        thread: Option<&Arc<IoThread>>,
-        deadline: Option<Instant>,
-    ) -> std::io::Result<(Socket, Peer)> {
-        if let Some(network) = &self.config.client.memory {
-            return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
-        }
-        let (stream, address) = self.dial_host(host, port, deadline).await?;
-        Ok((self.sockets.wrap(stream, &self.pool, thread)?, Peer::Tcp(address)))
-    }
-
-    async fn dial_host(
-        &self,
-        host: &str,
-        port: u16,
-        deadline: Option<Instant>,
-    ) -> std::io::Result<(TcpStream, SocketAddr)> {
-        let addresses = tokio::net::lookup_host((host, port)).await?;
-        let addresses = interleaved(addresses, AddressFamily::of_address);
-        let delay = dial::delay(addresses.len(), deadline);
-        let dialed = dial::race(addresses, delay, |address| async move {
-            match self.dial_one(address).await {
-                Ok(stream) => Ok((stream, address)),
-                Err(error) => Err((address, error)),
-            }
-        });
-        dialed.await.map_err(none_answered)
-    }
-
-    async fn dial_one(&self, address: SocketAddr) -> std::io::Result<TcpStream> {
-        let socket = match address {
-            SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
-        };
-        if let Some(octets) = self.config.connection.socket_buffer {
-            let octets = u32::try_from(octets).unwrap_or(u32::MAX);
-            socket.set_recv_buffer_size(octets)?;
-            socket.set_send_buffer_size(octets)?;
-        }
-        socket.set_nodelay(true)?;
-        let options = SockRef::from(&socket);
-        self.notice_silence(&options);
-        if self.offers_bidirectional(self.config.connection.max_version) {
-            self.keep_alive(&options)?;
-        }
-        socket.connect(address).await
     }
 }
 
@@ -354,26 +196,6 @@ impl Connections {
     }
 }
 
-fn unreachable(endpoint: &Endpoint, error: &std::io::Error) -> SystemException {
-    if let Some(exception) = crate::client::tls_handshake::exception_of(endpoint, error) {
-        return exception;
-    }
-    transient(format!("cannot connect to {endpoint}: {error}"))
-}
-
-/// Combines the errors of all addresses of a host.
-fn none_answered(mut errors: Vec<(SocketAddr, std::io::Error)>) -> std::io::Error {
-    let Some((_, last)) = errors.pop() else {
-        return std::io::Error::new(std::io::ErrorKind::NotFound, "the host name has no address");
-    };
-    if errors.is_empty() {
-        return last;
-    }
-    let kind = last.kind();
-    let before = errors.iter().map(|(address, error)| format!("{address}: {error}; "));
-    std::io::Error::new(kind, before.collect::<String>() + &format!("and {last}"))
-}
-
 /// Combines the errors of all addresses of a server: the last exception with the texts of all.
 pub(crate) fn none_of(mut errors: Vec<SystemException>) -> SystemException {
     let Some(last) = errors.pop() else { return transient("the server has no address".to_owned()) };
@@ -389,15 +211,6 @@ pub(crate) fn none_of(mut errors: Vec<SystemException>) -> SystemException {
     SystemException::new(last.kind, last.minor, last.completed).because(text)
 }
 
-fn transient(text: String) -> SystemException {
-    SystemException::new(
-        SystemExceptionKind::Transient,
-        minor::TRANSIENT_NO_USABLE_PROFILE,
-        CompletionStatus::No,
-    )
-    .because(text)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixListener;
@@ -406,9 +219,12 @@ mod tests {
 
     use super::*;
     use crate::Orb;
+    use crate::endpoint::Endpoint;
     use giop_codec::Version;
     use giop_codec::cdr::CodeSets;
+    use giop_codec::exception::{CompletionStatus, SystemExceptionKind};
     use std::time::Duration;
+    use tokio::net::TcpStream;
 
     #[tokio::test]
     async fn connection_attempt_without_waiting_calls_is_removed() {
@@ -452,7 +268,7 @@ mod tests {
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
         let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.other.wait()).await;
         assert!(ended.is_ok(), "its task goes on");
-        assert_eq!(core.links().len(), 0);
+        assert_eq!(core.links.lock().len(), 0);
     }
 
     #[tokio::test]
@@ -487,7 +303,7 @@ mod tests {
             rustix::net::listen(&listener, 0).unwrap();
             // Fill the backlog, so that further connections have to wait.
             let mut inside = Vec::new();
-            while let Some(stream) = unix::connect(&path, None).now_or_never() {
+            while let Some(stream) = crate::transport::unix::connect(&path, None).now_or_never() {
                 inside.push(stream.unwrap());
                 assert!(inside.len() < 64);
             }

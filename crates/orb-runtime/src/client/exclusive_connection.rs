@@ -7,6 +7,7 @@ use giop_codec::exception::SystemException;
 
 use crate::client::connection_pool::none_of;
 use crate::client::dial;
+use crate::client::dialer::Dialer;
 use crate::connection::exclusive::{Ended, Lease, Target};
 use crate::errors::closed;
 use crate::runtime::Shared;
@@ -27,7 +28,7 @@ impl Shared {
             Some(link) => link,
             None => {
                 let ended = Ended::new(home, key.clone());
-                self.dial(target, thread, ended, false, deadline).await?
+                Dialer { orb: self, thread, deadline }.dial(target, ended).await?
             }
         };
         Ok(Lease::new(home, key, link))

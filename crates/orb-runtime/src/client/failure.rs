@@ -42,7 +42,7 @@ pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
 /// Creates the exception for a reply that does not decode. Counts the failure if a limit caused it.
 #[cold]
 pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &Called<'_>) -> SystemException {
-    orb.hit_by(&error);
+    orb.counters.hit_by(&error);
     let exception = error.system(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
         .because(format!("the reply of `{}` does not decode: {error}", operation.name))

@@ -1,7 +1,7 @@
 //! Calls at their client: binding, encoding, sending, awaiting the reply, and repeating if that is allowed.
 //!
 //! The loop of a call is here ([`invoke`] and its variants). `bind` finds the connection of a reference in
-//! `connection_pool`, which opens it by `dial`. Calls of servants of the same ORB are `collocated`.
+//! `connection_pool`, which opens it by `dialer`. Calls of servants of the same ORB are `collocated`.
 
 #![expect(
     clippy::manual_async_fn,
@@ -21,6 +21,7 @@ pub(crate) mod connection_pool;
 pub(crate) mod corbaname;
 mod deferred;
 pub(crate) mod dial;
+mod dialer;
 pub(crate) mod exclusive_connection;
 mod failure;
 pub(crate) mod fan_out;
@@ -31,9 +32,6 @@ mod retry;
 pub(crate) mod sendc;
 mod streamed_call;
 #[cfg(feature = "tls")]
-mod tls_handshake;
-#[cfg(not(feature = "tls"))]
-#[path = "tls_disabled.rs"]
 mod tls_handshake;
 mod traced_call;
 
@@ -263,7 +261,7 @@ fn results<R, E: From<SystemException>>(
     let orb = target.orb();
     if reply.status() == ReplyStatus::NoException {
         return reply
-            .decode(orb.pool(), |body| decode(&mut body.with_context(orb)))
+            .decode(&orb.pool, |body| decode(&mut body.with_context(orb)))
             .map_err(|error| bad_reply(orb, error, operation).into());
     }
     Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))

@@ -16,30 +16,28 @@ use crate::tls::failure::Failure;
 use crate::transport::Socket;
 use crate::transport::tls::TlsSocket;
 
-impl Shared {
-    /// Establishes a session with the server to which a stream is connected.
-    ///
-    /// # Errors
-    /// A [`Failure`] as the source of the error.
-    pub(crate) async fn secure(self: &Arc<Self>, stream: TcpStream, host: &str) -> io::Result<Socket> {
-        let attempt = Attempt { core: self, made: false };
-        let made = async {
-            let tls = self.config.tls.as_ref().and_then(Tls::client).ok_or(Failure::NotConfigured(
-                "no CA is trusted to vouch for servers: TlsBuilder::trust or ::pin names one",
-            ));
-            let name = ServerName::try_from(host.to_owned())
-                .map_err(|_| Failure::NotConfigured("the host is neither a DNS name nor an IP address"));
-            let connection = ClientConnection::new(tls?, name?)?;
-            let handshake = TlsSocket::handshake(stream, Connection::from(connection), &|| {});
-            handshake.await.map_err(|(_, failure)| failure)
-        };
-        match made.await {
-            Ok(socket) => {
-                attempt.succeeded();
-                Ok(Socket::Tls(Box::new(socket)))
-            }
-            Err(failure) => Err(io::Error::other(failure)),
+/// Establishes a session with the server to which a stream is connected.
+///
+/// # Errors
+/// A [`Failure`] as the source of the error.
+pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> io::Result<Socket> {
+    let attempt = Attempt { core: orb, made: false };
+    let made = async {
+        let tls = orb.config.tls.as_ref().and_then(Tls::client).ok_or(Failure::NotConfigured(
+            "no CA is trusted to vouch for servers: TlsBuilder::trust or ::pin names one",
+        ));
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Failure::NotConfigured("the host is neither a DNS name nor an IP address"));
+        let connection = ClientConnection::new(tls?, name?)?;
+        let handshake = TlsSocket::handshake(stream, Connection::from(connection), &|| {});
+        handshake.await.map_err(|(_, failure)| failure)
+    };
+    match made.await {
+        Ok(socket) => {
+            attempt.succeeded();
+            Ok(Socket::Tls(Box::new(socket)))
         }
+        Err(failure) => Err(io::Error::other(failure)),
     }
 }
 
@@ -57,7 +55,7 @@ impl Attempt<'_> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        let counts = self.core.tls_counts();
+        let counts = &self.core.sockets.tls;
         let count = if self.made { &counts.sessions } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
         if !self.made {

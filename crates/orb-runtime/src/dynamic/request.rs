@@ -340,7 +340,7 @@ impl Request {
             return Err(self.raised(&reply, called));
         }
         let aside = Aside::new();
-        let answered = reply.decode(orb.pool(), |body| {
+        let answered = reply.decode(&orb.pool, |body| {
             let mut d = body.with_context(orb);
             let answered = self.decode(&mut d);
             aside.decoded(&d, answered)

@@ -66,12 +66,12 @@ impl Shared {
                 tokio::time::sleep(INTERVAL).await;
                 let Some(core) = reporting.0.upgrade() else { return };
                 core.record_metrics();
-                if core.links().is_empty() {
+                if core.links.lock().is_empty() {
                     drop(reporting);
                     // Something may have been counted, or a connection opened, while this task still seemed
                     // to run.
                     core.record_metrics();
-                    if !core.links().is_empty() {
+                    if !core.links.lock().is_empty() {
                         core.report_metrics();
                     }
                     return;

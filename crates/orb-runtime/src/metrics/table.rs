@@ -150,7 +150,7 @@ impl Shared {
             stats: self.stats(),
             pool: self.pool.stats(),
             transport: self.sockets.stats(),
-            connections: self.links().len(),
+            connections: self.links.lock().len(),
             objects: self.adapter().len(),
             failed_oneways: self.counters.failed_oneways.load(std::sync::atomic::Ordering::Relaxed),
             #[cfg(feature = "csi")]

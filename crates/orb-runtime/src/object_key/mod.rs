@@ -1,7 +1,7 @@
 //! Object keys: bytes that identify an object, its POA and the run of the ORB.
 //!
-//! There are four forms, and one more with the feature `experiments`. Keys that the ORB creates start with three bytes that cannot start a text, and a
-//! fourth that selects the form:
+//! There are four forms, and one more with the feature `experiments`. Keys that the ORB creates start with
+//! three bytes that cannot start a text, and a fourth that selects the form:
 //!
 //! | form | bytes after `FB 7A 6F` | of |
 //! |---|---|---|

@@ -165,7 +165,7 @@ impl Activation {
     }
 
     fn enter(self, skeleton: Arc<dyn Skeleton>) -> Result<Arc<ActiveObject>, ActivateError> {
-        if self.core.is_closing() {
+        if self.core.closing.has_begun() {
             return Err(ActivateError::Closed);
         }
         match &self.name {

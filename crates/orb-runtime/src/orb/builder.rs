@@ -21,6 +21,7 @@ use crate::experiments::Demux;
 use crate::orb::Orb;
 use crate::poa::object_adapter::ObjectAdapter;
 use crate::runtime::{Extension, Extensions, Guard, Init, Shared};
+use crate::server::accept::Acceptor;
 #[cfg(feature = "csi")]
 use crate::server::listen::Bound;
 use crate::server::listen::{ListenConfig, open};
@@ -497,7 +498,7 @@ impl OrbBuilder {
         let (endpoints, sockets) = open(listeners, &self.listen.publish)?;
         let core = self.parts.core(endpoints);
         for socket in sockets {
-            core.serve(socket);
+            Acceptor::new(&core, socket).spawn();
         }
         #[cfg(feature = "admin")]
         if let Some(admin) = admin {

@@ -91,7 +91,7 @@ impl Orb {
     /// Returns the number of open connections, in both directions.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        self.core.links().len()
+        self.core.links.lock().len()
     }
 
     /// Returns the number of oneways that failed in their servants. Their callers receive no error.

@@ -31,7 +31,7 @@ pub struct ShutdownReport {
 impl Orb {
     /// Serves the requests that `OrbBuilder::start_paused` held, and all following ones.
     pub fn resume(&self) {
-        self.core.resume();
+        self.core.pauses.resume();
     }
 
     /// Serves until `end` is ready, then shuts down. Requests of POAs with
@@ -80,7 +80,7 @@ impl Shared {
         // Stop listening before connections are closed, so that a client that reconnects is refused.
         self.tasks.listening.close();
         let _ = tokio::time::timeout_at(until, self.tasks.listening.wait()).await;
-        let links = self.open_links();
+        let links = self.links.open();
         let connections = links.len();
         // Do not keep the links: a socket stays open while a link exists, and its peer may wait for the end
         // of the stream.
@@ -90,13 +90,13 @@ impl Shared {
         // Running servants may make calls until they finish.
         self.tasks.serving.close();
         let served = tokio::time::timeout_at(until, self.tasks.serving.wait()).await.is_ok();
-        self.end_serving();
-        for link in self.open_links() {
+        self.closing.end_serving();
+        for link in self.links.open() {
             link.close();
         }
         self.tasks.other.close();
         let drained = served && tokio::time::timeout_at(until, self.tasks.other.wait()).await.is_ok();
-        let left = if drained { Vec::new() } else { self.open_links() };
+        let left = if drained { Vec::new() } else { self.links.open() };
         for link in &left {
             link.abort(CloseReason::Local);
         }
@@ -134,9 +134,9 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let Some(core) = self.0.upgrade() else { return };
         // Nothing is awaited here. A connection that is being made is closed as soon as it exists.
-        core.end_serving();
+        core.closing.end_serving();
         if core.begin_closing() {
-            let links = core.open_links();
+            let links = core.links.open();
             if !links.is_empty() {
                 tracing::info!(
                     target: "zorb",

@@ -11,6 +11,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
+use crate::poa::lookup::no_such_poa;
 use crate::poa::servants::Boxed;
 use crate::poa::step_queue as steps;
 use crate::poa::step_queue::{Making, Steps};
@@ -159,7 +160,7 @@ impl PoaGate {
             let made = match asked {
                 Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),
                 Ok(Ok(true)) => Err(failed(&name, "it says that it made the POA, which is not there")),
-                Ok(Ok(false)) => Err(parent.orb.no_such_poa(&name)),
+                Ok(Ok(false)) => Err(no_such_poa(&name)),
                 Ok(Err(error)) => Err(failed(&name, &error.to_string())),
                 Err(panic) => Err(failed(&name, &panicked(&*panic).to_string())),
             };

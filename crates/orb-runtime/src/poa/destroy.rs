@@ -75,7 +75,7 @@ impl PoaGate {
             futures_util::future::join_all(children).await;
             poa.end(&core, etherealize).await;
         };
-        let ending: Boxed<'static, ()> = match orb.home().cloned().or_else(|| Handle::try_current().ok()) {
+        let ending: Boxed<'static, ()> = match orb.tasks.home.clone().or_else(|| Handle::try_current().ok()) {
             Some(runtime) => Box::pin(runtime.spawn(work).map(drop)),
             // No runtime is available: the first task that awaits the destruction runs it.
             None => Box::pin(work),

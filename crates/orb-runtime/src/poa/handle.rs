@@ -135,7 +135,7 @@ impl Poa {
         policies: Policies,
         manager: Option<&Arc<ManagerCore>>,
     ) -> Result<Self, PoaError> {
-        if self.orb.is_closing() {
+        if self.orb.closing.has_begun() {
             return Err(PoaError::shut_down());
         }
         let adapter = self.orb.adapter();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
 
 use crate::object_key::SystemId;
@@ -37,7 +37,7 @@ impl Shared {
             {
                 true
             }
-            _ => self.is_on_hold() && self.adapter().may_come(key),
+            _ => self.pauses.is_on_hold() && self.adapter().may_come(key),
         }
     }
 
@@ -50,42 +50,38 @@ impl Shared {
             self.adapter().deactivate(entry)
         }
     }
+}
 
-    #[cold]
-    pub(crate) fn no_such_object(&self, key: &[u8]) -> SystemException {
-        let key = ObjectKey::from(key);
-        SystemException::new(
-            SystemExceptionKind::ObjectNotExist,
-            minor::OBJECT_NOT_EXIST_NO_OBJECT,
-            CompletionStatus::No,
-        )
-        .because(format!("no object is active under the key {key}"))
-    }
-
+impl ObjectAdapter {
     /// Returns the exception for a key whose POA does not exist. If the index in the key leads nowhere, it
     /// says that the object does not exist.
     #[cold]
     pub(crate) fn no_such_adapter(&self, key: &[u8]) -> SystemException {
-        let minor = if self.adapter().may_come(key) {
-            minor::OBJECT_NOT_EXIST_NO_ADAPTER
-        } else {
-            minor::OBJECT_NOT_EXIST_NO_OBJECT
-        };
-        let mut exception = self.no_such_object(key);
-        exception.minor = minor;
-        exception
+        match self.may_come(key) {
+            true => not_exist(minor::OBJECT_NOT_EXIST_NO_ADAPTER, no_object(key)),
+            false => no_such_object(key),
+        }
     }
+}
 
-    /// Returns the exception for a POA that the adapter activator did not create.
-    #[cold]
-    pub(crate) fn no_such_poa(&self, name: &str) -> SystemException {
-        SystemException::new(
-            SystemExceptionKind::ObjectNotExist,
-            minor::OBJECT_NOT_EXIST_NO_ADAPTER,
-            CompletionStatus::No,
-        )
-        .because(format!("there is no POA `{name}`"))
-    }
+/// Returns the exception for a key under which no object is active.
+#[cold]
+pub(crate) fn no_such_object(key: &[u8]) -> SystemException {
+    not_exist(minor::OBJECT_NOT_EXIST_NO_OBJECT, no_object(key))
+}
+
+/// Returns the exception for a POA that the adapter activator did not create.
+#[cold]
+pub(crate) fn no_such_poa(name: &str) -> SystemException {
+    not_exist(minor::OBJECT_NOT_EXIST_NO_ADAPTER, format!("there is no POA `{name}`"))
+}
+
+fn no_object(key: &[u8]) -> String {
+    format!("no object is active under the key {}", ObjectKey::from(key))
+}
+
+fn not_exist(minor: MinorCode, text: String) -> SystemException {
+    SystemException::new(SystemExceptionKind::ObjectNotExist, minor, CompletionStatus::No).because(text)
 }
 
 impl SystemId {

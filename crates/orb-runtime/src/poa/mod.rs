@@ -11,7 +11,7 @@ mod experiments;
 pub(crate) mod forwarder;
 mod handle;
 mod locator;
-mod lookup;
+pub(crate) mod lookup;
 pub(crate) mod manager;
 pub(crate) mod object_adapter;
 mod objects;

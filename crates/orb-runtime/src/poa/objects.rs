@@ -354,7 +354,7 @@ impl Poa {
     }
 
     fn put(&self, id: Option<&ObjectId>, servant: Servant) -> Result<Arc<ActiveObject>, PoaError> {
-        if self.orb.is_closing() {
+        if self.orb.closing.has_begun() {
             return Err(PoaError::shut_down());
         }
         if self.core.is_destroyed() {

@@ -105,7 +105,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
             return Ok(there.shared());
         }
         if locked.map.len() >= orb.config.limits.max_held_requests {
-            orb.hit(giop_proto::Limit::HeldRequests);
+            orb.counters.hit(giop_proto::Limit::HeldRequests);
             return Err(Gate::Holding.refusal());
         }
         let runtime = runtime(orb)?;
@@ -154,7 +154,7 @@ impl<K: Eq + Hash> Drop for UnderWay<K> {
 /// # Errors
 /// TRANSIENT minor OMG 1, COMPLETED_NO: there is no runtime.
 pub(crate) fn runtime(orb: &Shared) -> Result<Handle, SystemException> {
-    let runtime = orb.home().cloned().or_else(|| Handle::try_current().ok());
+    let runtime = orb.tasks.home.clone().or_else(|| Handle::try_current().ok());
     runtime.ok_or_else(|| {
         transient("there is no tokio runtime for the activator: build the ORB, or deactivate, inside of one")
     })

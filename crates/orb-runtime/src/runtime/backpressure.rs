@@ -83,6 +83,16 @@ impl Backpressure {
         ((hash >> 6) as usize % WORDS, 1 << (hash % 64))
     }
 
+    /// Records that an operation has large replies, and the size of this one.
+    #[cold]
+    pub(crate) fn note_large_reply(&self, operation: &[u8], bytes: usize) {
+        let (word, bit) = Self::place(operation);
+        if let Some(word) = self.operations.get(word) {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+        self.size.store(bytes.max(LARGE_REPLY), Ordering::Relaxed);
+    }
+
     fn knows(&self, operation: &[u8]) -> bool {
         let (word, bit) = Self::place(operation);
         self.operations.get(word).is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
@@ -94,29 +104,14 @@ impl Backpressure {
 }
 
 impl Shared {
-    /// Returns whether requests of operations with large replies are held.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.backpressure.crowded.load(Ordering::Relaxed)
-    }
-
-    /// Records that an operation has large replies, and the size of this one.
-    #[cold]
-    pub(crate) fn note_large_reply(&self, operation: &[u8], bytes: usize) {
-        let (word, bit) = Backpressure::place(operation);
-        if let Some(word) = self.backpressure.operations.get(word) {
-            word.fetch_or(bit, Ordering::Relaxed);
-        }
-        self.backpressure.size.store(bytes.max(LARGE_REPLY), Ordering::Relaxed);
-    }
-
     /// Handles a queued large reply: starts to hold requests if queued replies exceed half of the pool's cap.
     #[cold]
     pub(crate) fn queued_large_reply(self: &Arc<Self>) {
-        if self.pool().is_crowded()
-            && !self.is_closing()
+        if self.pool.is_crowded()
+            && !self.closing.has_begun()
             && !self.backpressure.crowded.swap(true, Ordering::Relaxed)
         {
-            self.set_pause(crate::runtime::CROWDED, true);
+            self.pauses.set(crate::runtime::CROWDED, true);
             self.spawn_until_closed(watch(Arc::downgrade(self)));
         }
     }
@@ -124,9 +119,10 @@ impl Shared {
     /// Returns an entry in the queue if a request of that operation must be held.
     #[cold]
     pub(crate) fn wait_for_memory(&self, operation: &[u8], link: &SharedConnection) -> Option<Arc<Ticket>> {
-        let known = self.backpressure.knows(operation) && !self.is_closing();
+        let known = self.backpressure.knows(operation) && !self.closing.has_begun();
         let mut waiting = known.then(|| self.backpressure.waiting())?;
-        if !self.is_crowded() || waiting.is_empty() && !self.pool().is_crowded() {
+        if !self.backpressure.crowded.load(Ordering::Relaxed) || waiting.is_empty() && !self.pool.is_crowded()
+        {
             return None;
         }
         let ticket = Arc::new(Ticket {
@@ -145,8 +141,8 @@ impl Shared {
     /// The exception that replaces the reply if that does not free enough.
     #[cold]
     pub(crate) fn make_room_for_reply(&self) -> Result<(), SystemException> {
-        if self.pool().is_full_of_replies() {
-            let needed = self.pool().owed().saturating_sub(self.pool().cap()) + 1;
+        if self.pool.is_full_of_replies() {
+            let needed = self.pool.owed().saturating_sub(self.pool.cap()) + 1;
             if !self.close_slow_readers(needed) {
                 let text = "replies that are queued for all clients take as much memory as they may: allow more by `OrbBuilder::max_receive_memory`";
                 return Err(SystemException::new(
@@ -177,7 +173,7 @@ impl Shared {
         let now = now();
         let mut by_address = HashMap::<Option<IpAddr>, usize>::new();
         let mut slow = Vec::new();
-        for link in self.open_links() {
+        for link in self.links.open() {
             let Some((bytes, time)) = link.reply_queue(now) else { continue };
             let address = link.peer().address();
             *by_address.entry(address).or_default() += bytes;
@@ -204,14 +200,14 @@ impl Shared {
     /// Resumes held requests as far as there is memory for their replies. Returns whether none is left.
     fn grant(&self) -> bool {
         let pressure = &self.backpressure;
-        let room = (self.pool().cap() / 2).saturating_sub(self.pool().owed());
+        let room = (self.pool.cap() / 2).saturating_sub(self.pool.owed());
         if room == 0 {
             return false;
         }
         let size = pressure.size.load(Ordering::Relaxed).max(LARGE_REPLY);
         let mut owed = HashMap::<Option<IpAddr>, usize>::new();
         let now = now();
-        for link in self.open_links() {
+        for link in self.links.open() {
             if let Some((bytes, _)) = link.reply_queue(now) {
                 *owed.entry(link.peer().address()).or_default() += bytes;
             }
@@ -237,7 +233,7 @@ impl Shared {
     }
 
     fn end_of_crowd(&self) {
-        self.set_pause(crate::runtime::CROWDED, false);
+        self.pauses.set(crate::runtime::CROWDED, false);
         self.backpressure.crowded.store(false, Ordering::Relaxed);
     }
 
@@ -257,7 +253,7 @@ async fn watch(core: Weak<Shared>) {
         let Some(core) = core.upgrade() else { return };
         looks += 1;
         if looks % LOOKS == 0 && !core.backpressure.waiting().is_empty() {
-            core.close_slow_readers(core.pool().owed().saturating_sub(core.pool().cap() / 2));
+            core.close_slow_readers(core.pool.owed().saturating_sub(core.pool.cap() / 2));
         }
         if core.grant() {
             return;

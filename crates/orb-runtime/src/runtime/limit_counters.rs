@@ -2,10 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use giop_codec::DecodeError;
 use giop_proto::{Limit, LimitHits};
-
-use crate::runtime::Shared;
 
 /// The number of times that each limit was hit.
 #[derive(Debug, Default)]
@@ -20,22 +17,11 @@ impl LimitCounters {
         }
         hits
     }
-}
 
-impl Shared {
     /// Counts a limit that was hit.
-    #[cold]
     pub(crate) fn hit(&self, limit: Limit) {
-        if let Some(count) = self.counters.limits.0.get(limit as usize) {
+        if let Some(count) = self.0.get(limit as usize) {
             count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Counts the limit that caused a decoding error, if one did.
-    #[cold]
-    pub(crate) fn hit_by(&self, error: &DecodeError) {
-        if let Some(limit) = Limit::of_decoding(error) {
-            self.hit(limit);
         }
     }
 }

@@ -14,12 +14,12 @@ mod trimming;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use giop_codec::OneLine;
 use giop_codec::giop::HeaderError;
+use giop_codec::{DecodeError, OneLine};
 use giop_proto::pool::BufferPool;
-use giop_proto::{Load, ProtocolError, Stats};
+use giop_proto::{Limit, Load, ProtocolError, Stats};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
@@ -44,12 +44,11 @@ pub(crate) struct Shared {
     #[cfg(feature = "tls")]
     pub(crate) handshakes: Arc<crate::tls::handshakes::Handshakes>,
     pub(crate) endpoints: Vec<Endpoint>,
-    links: Mutex<HashMap<u64, Weak<SharedConnection>>>,
-    next_number: AtomicU64,
+    pub(crate) links: Links,
     pub(crate) counters: Counters,
     pub(crate) tasks: Tasks,
     pub(crate) pauses: Pauses,
-    backpressure: backpressure::Backpressure,
+    pub(crate) backpressure: backpressure::Backpressure,
     trimming: trimming::Trimming,
     pub(crate) closing: Closing,
     /// The guard that closes the ORB, while a program has a handle.
@@ -59,11 +58,18 @@ pub(crate) struct Shared {
 /// Closes the ORB when the last handle is dropped.
 pub(crate) struct Guard(pub(crate) Weak<Shared>);
 
+/// The connections of an ORB, in both directions.
+#[derive(Default)]
+pub(crate) struct Links {
+    open: Mutex<HashMap<u64, Weak<SharedConnection>>>,
+    next_number: AtomicU64,
+}
+
 /// The counters of an ORB that no open connection has.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     limits: limit_counters::LimitCounters,
-    /// Counters of closed connections. Locked after [`Shared::links`].
+    /// Counters of closed connections. Locked after [`Links`].
     ended: Mutex<Stats>,
     pub(crate) failed_oneways: AtomicU64,
     /// Oneways that were held until the ORB closed.
@@ -78,8 +84,9 @@ pub(crate) struct Tasks {
     pub(crate) serving: TaskTracker,
     /// Tasks that accept connections.
     pub(crate) listening: TaskTracker,
-    /// The runtime in which the ORB was built.
-    home: Option<tokio::runtime::Handle>,
+    /// The runtime in which the ORB was built. It runs requests that are not served in place, if the
+    /// connection runs in a runtime of zorb's own.
+    pub(crate) home: Option<tokio::runtime::Handle>,
 }
 
 /// The progress of an ORB's end.
@@ -88,7 +95,7 @@ pub(crate) struct Closing {
     begun: AtomicBool,
     /// Requests of peers are no longer served.
     ending: AtomicBool,
-    pub(crate) notify: Notify,
+    notify: Notify,
 }
 
 /// The parameters of [`Shared::new`].
@@ -118,8 +125,7 @@ impl Shared {
             extensions,
             pool: Arc::new(BufferPool::new(pool)),
             endpoints,
-            links: Mutex::default(),
-            next_number: AtomicU64::new(0),
+            links: Links::default(),
             counters: Counters::default(),
             tasks: Tasks {
                 other: TaskTracker::new(),
@@ -135,47 +141,8 @@ impl Shared {
         })
     }
 
-    #[inline]
-    pub(crate) fn pool(&self) -> &Arc<BufferPool> {
-        &self.pool
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.begun.load(Ordering::Acquire)
-    }
-
-    /// Returns whether a connection like this one must be closed now.
-    pub(crate) fn closes(&self, link: &SharedConnection) -> bool {
-        self.is_closing() && (self.closing.ending.load(Ordering::Acquire) || link.serves_others())
-    }
-
-    /// Waits until the ORB closes.
-    pub(crate) async fn closing(&self) {
-        let closed = self.closing.notify.notified();
-        tokio::pin!(closed);
-        closed.as_mut().enable();
-        if !self.is_closing() {
-            closed.await;
-        }
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
-    }
-
-    #[cold]
-    pub(crate) fn note_failed_oneway(&self, exception: &dyn fmt::Display) {
-        self.counters.failed_oneways.fetch_add(1, Ordering::Relaxed);
-        let exception = OneLine::new(exception);
-        tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
-    }
-
-    pub(crate) fn links(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Weak<SharedConnection>>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn stats(&self) -> Stats {
-        let links = self.links();
+        let links = self.links.lock();
         let mut sum = *self.counters.ended.lock().unwrap_or_else(PoisonError::into_inner);
         sum.limits += self.counters.limits.read();
         for link in links.values().filter_map(Weak::upgrade) {
@@ -192,7 +159,7 @@ impl Shared {
             self.sockets.tls.misdirected.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(target: "zorb", peer = %link.peer(), "connection closed: {error}");
         }
-        let mut links = self.links();
+        let mut links = self.links.lock();
         if links.remove(&id).is_some() {
             *self.counters.ended.lock().unwrap_or_else(PoisonError::into_inner) += link.stats();
         }
@@ -204,59 +171,101 @@ impl Shared {
         self.report_metrics();
     }
 
-    /// Returns the counters of TLS.
-    #[cfg(feature = "tls")]
-    pub(crate) fn tls_counts(&self) -> &crate::transport::TlsCounts {
-        &self.sockets.tls
-    }
-
-    #[cfg(feature = "tls")]
-    pub(crate) fn handshakes(&self) -> &Arc<crate::tls::handshakes::Handshakes> {
-        &self.handshakes
-    }
-
     /// Spawns a task that ends when the ORB closes.
     pub(crate) fn spawn_until_closed(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let core = Arc::clone(self);
         self.tasks.other.spawn(async move {
-            let closed = core.closing.notify.notified();
-            tokio::pin!(closed);
-            closed.as_mut().enable();
-            if !core.is_closing() {
-                tokio::select! {
-                    () = task => {}
-                    () = closed => {}
-                }
+            tokio::select! {
+                biased;
+                () = core.closing.wait() => {}
+                () = task => {}
             }
         });
     }
 
-    /// Returns the runtime for requests that are not served in place, if the connection runs in a runtime of
-    /// zorb's own.
-    pub(crate) fn home(&self) -> Option<&tokio::runtime::Handle> {
-        self.tasks.home.as_ref()
-    }
-
     /// Stops new work. Returns whether this call did it.
     pub(crate) fn begin_closing(&self) -> bool {
-        let first = !self.closing.begun.swap(true, Ordering::AcqRel);
-        self.closing.notify.notify_waiters();
+        let first = self.closing.begin();
         self.stop_waiting_for_memory();
         first
     }
+}
 
-    pub(crate) fn open_links(&self) -> Vec<Arc<SharedConnection>> {
-        self.links().values().filter_map(std::sync::Weak::upgrade).collect()
+impl Links {
+    /// Returns a number that no connection or call of the ORB had before.
+    pub(crate) fn number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<u64, Weak<SharedConnection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the open connections.
+    pub(crate) fn open(&self) -> Vec<Arc<SharedConnection>> {
+        self.lock().values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Counters {
+    /// Counts a limit that was hit.
+    #[cold]
+    pub(crate) fn hit(&self, limit: Limit) {
+        self.limits.hit(limit);
+    }
+
+    /// Counts the limit that caused a decoding error, if one did.
+    #[cold]
+    pub(crate) fn hit_by(&self, error: &DecodeError) {
+        if let Some(limit) = Limit::of_decoding(error) {
+            self.limits.hit(limit);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn note_failed_oneway(&self, exception: &dyn fmt::Display) {
+        self.failed_oneways.fetch_add(1, Ordering::Relaxed);
+        let exception = OneLine::new(exception);
+        tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
+    }
+}
+
+impl Closing {
+    /// Returns whether the ORB is closing.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// Begins, and wakes all that wait for it. Returns whether this call began.
+    fn begin(&self) -> bool {
+        let first = !self.begun.swap(true, Ordering::AcqRel);
+        self.notify.notify_waiters();
+        first
+    }
+
+    /// Waits until the ORB closes.
+    pub(crate) async fn wait(&self) {
+        let closed = self.notify.notified();
+        tokio::pin!(closed);
+        closed.as_mut().enable();
+        if !self.has_begun() {
+            closed.await;
+        }
     }
 
     /// Ends the service for peers: running servants may no longer call.
     pub(crate) fn end_serving(&self) {
-        self.closing.ending.store(true, Ordering::Release);
+        self.ending.store(true, Ordering::Release);
     }
 
     /// Returns whether requests of peers are no longer served.
     pub(crate) fn has_ended_serving(&self) -> bool {
-        self.closing.ending.load(Ordering::Acquire)
+        self.ending.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a connection like this one must be closed now.
+    pub(crate) fn closes(&self, link: &SharedConnection) -> bool {
+        self.has_begun() && (self.has_ended_serving() || link.serves_others())
     }
 }
 

@@ -2,11 +2,10 @@
 //! available.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Waker};
-
-use crate::runtime::Shared;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 /// Pause flag: requests are held until `Orb::resume`.
 pub(crate) const HELD: u8 = 1;
@@ -27,26 +26,28 @@ impl Pauses {
     pub(crate) fn new(hold: bool) -> Self {
         Self { flags: AtomicU8::new(if hold { HELD } else { 0 }), held: Mutex::default() }
     }
-}
 
-impl Shared {
     /// Returns whether requests may be held before they start.
     #[inline]
-    pub(crate) fn pauses(&self) -> bool {
-        self.pauses.flags.load(Ordering::Acquire) != 0
+    pub(crate) fn any(&self) -> bool {
+        self.flags.load(Ordering::Acquire) != 0
     }
 
-    pub(crate) fn set_pause(&self, why: u8, pauses: bool) {
+    pub(crate) fn set(&self, why: u8, pauses: bool) {
         if pauses {
-            self.pauses.flags.fetch_or(why, Ordering::AcqRel);
+            self.flags.fetch_or(why, Ordering::AcqRel);
         } else {
-            self.pauses.flags.fetch_and(!why, Ordering::AcqRel);
+            self.flags.fetch_and(!why, Ordering::AcqRel);
         }
     }
 
     /// Returns whether requests are held until `Orb::resume`.
     pub(crate) fn is_on_hold(&self) -> bool {
-        self.pauses.flags.load(Ordering::Acquire) & HELD != 0
+        self.flags.load(Ordering::Acquire) & HELD != 0
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<u64, Waker>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether requests are held. If so, registers the task to be woken by `Orb::resume`.
@@ -54,7 +55,7 @@ impl Shared {
         if !self.is_on_hold() {
             return false;
         }
-        let mut held = self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held();
         if !self.is_on_hold() {
             return false;
         }
@@ -65,14 +66,14 @@ impl Shared {
     /// Removes the connection or call from those that wait for `Orb::resume`.
     pub(crate) fn stop_holding(&self, number: u64) {
         if self.is_on_hold() {
-            self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+            self.held().remove(&number);
         }
     }
 
-    /// Waits until requests are no longer held.
-    pub(crate) async fn accepting(&self) {
+    /// Waits until requests are no longer held. `number` returns the number of a new call.
+    pub(crate) async fn accepting(&self, number: impl FnOnce() -> u64) {
         /// Removes the entry of a call that is dropped.
-        struct Call<'a>(&'a Shared, u64);
+        struct Call<'a>(&'a Pauses, u64);
         impl Drop for Call<'_> {
             fn drop(&mut self) {
                 self.0.stop_holding(self.1);
@@ -81,18 +82,14 @@ impl Shared {
         if !self.is_on_hold() {
             return;
         }
-        let number = self.number();
-        let _call = Call(self, number);
-        std::future::poll_fn(|cx| {
-            if self.is_holding(cx, number) { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
-        })
-        .await;
+        let call = Call(self, number());
+        poll_fn(|cx| if self.is_holding(cx, call.1) { Poll::Pending } else { Poll::Ready(()) }).await;
     }
 
     /// Ends the hold of the builder, and wakes all requests that it holds.
     pub(crate) fn resume(&self) {
-        self.set_pause(HELD, false);
-        let held = std::mem::take(&mut *self.pauses.held.lock().unwrap_or_else(PoisonError::into_inner));
+        self.set(HELD, false);
+        let held = std::mem::take(&mut *self.held());
         held.into_values().for_each(Waker::wake);
     }
 }

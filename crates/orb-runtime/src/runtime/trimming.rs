@@ -20,7 +20,9 @@ impl Shared {
     /// Starts to trim the pool if it is large, because a connection has become idle or closed and buffers may
     /// be unused.
     pub(crate) fn trim_pool_later(self: &Arc<Self>) {
-        if self.pool().held() > LITTLE && !self.is_closing() && !self.trimming.0.swap(true, Ordering::Relaxed)
+        if self.pool.held() > LITTLE
+            && !self.closing.has_begun()
+            && !self.trimming.0.swap(true, Ordering::Relaxed)
         {
             self.spawn_until_closed(trim(Arc::downgrade(self)));
         }
@@ -31,7 +33,7 @@ async fn trim(core: Weak<Shared>) {
     loop {
         tokio::time::sleep(UNUSED).await;
         let Some(core) = core.upgrade() else { return };
-        if !core.pool().trim() {
+        if !core.pool.trim() {
             core.trimming.0.store(false, Ordering::Relaxed);
             return;
         }

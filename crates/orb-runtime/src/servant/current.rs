@@ -91,12 +91,12 @@ impl Shared {
     /// continue to call.
     #[inline]
     pub(crate) fn refuses_calls(&self) -> bool {
-        self.is_closing() && !self.lets_servants_call()
+        self.closing.has_begun() && !self.lets_servants_call()
     }
 
     #[cold]
     fn lets_servants_call(&self) -> bool {
-        !self.has_ended_serving()
+        !self.closing.has_ended_serving()
             && try_request().is_some_and(|request| std::ptr::eq(&**request.core(), self))
     }
 }

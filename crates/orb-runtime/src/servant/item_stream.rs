@@ -174,7 +174,7 @@ impl<T> Incoming<T> {
                 match self.decode() {
                     Ok(item) => return Poll::Ready(Ok(item)),
                     Err(error) if self.is_whole || !is_short(&error) => {
-                        self.terms.orb.hit_by(&error);
+                        self.terms.orb.counters.hit_by(&error);
                         return Poll::Ready(Err(malformed(&error)));
                     }
                     Err(_) if here > self.terms.max_item => return Poll::Ready(Err(self.too_large_item())),
@@ -222,7 +222,7 @@ impl<T> Incoming<T> {
         };
         self.came += chunk.len() as u64;
         if self.came > self.terms.max_stream {
-            self.terms.orb.hit(Limit::StreamSize);
+            self.terms.orb.counters.hit(Limit::StreamSize);
             return Err(too_large(self.came, self.terms.max_stream, CompletionStatus::Maybe));
         }
         self.waiting += chunk.len();
@@ -251,7 +251,7 @@ impl<T> Incoming<T> {
 
     #[cold]
     fn too_large_item(&self) -> SystemException {
-        self.terms.orb.hit(Limit::MessageSize);
+        self.terms.orb.counters.hit(Limit::MessageSize);
         let text = format!(
             "an item of the stream is over the limit of {} bytes of this side: raise it by `Limits::max_message_size`",
             self.terms.max_item

@@ -95,12 +95,12 @@ impl ServerRequest {
         };
         let decoded = match self.arguments.take() {
             None => f(self.current.arguments().with_context(core)),
-            Some(arguments) => arguments.decode(core.pool(), |d| f(d.with_context(core))),
+            Some(arguments) => arguments.decode(&core.pool, |d| f(d.with_context(core))),
         };
         match &decoded {
-            Ok(_) if Charge::is_worth(used.get()) => self.charge = Charge::new(core.pool(), used.get()),
+            Ok(_) if Charge::is_worth(used.get()) => self.charge = Charge::new(&core.pool, used.get()),
             Ok(_) => {}
-            Err(error) => core.hit_by(error),
+            Err(error) => core.counters.hit_by(error),
         }
         decoded
     }
@@ -146,7 +146,7 @@ impl ServerRequest {
             Ok(()) => {
                 let len = self.encoder.len();
                 if len >= LARGE_REPLY {
-                    self.current.core().note_large_reply(self.current.operation_octets(), len);
+                    self.current.core().backpressure.note_large_reply(self.current.operation_octets(), len);
                 }
                 Outcome { token: to.token, encoder: self.encoder, failed: None }
             }
@@ -284,7 +284,7 @@ impl ServerRequest {
                 // The encoder is empty if the reply was sent while it was encoded.
                 let len = self.encoder.len();
                 if len.wrapping_sub(1) >= LARGE_REPLY {
-                    self.current.core().note_large_reply(self.current.operation_octets(), len);
+                    self.current.core().backpressure.note_large_reply(self.current.operation_octets(), len);
                 }
                 Outcome { token: to.token, encoder: self.encoder, failed: None }
             }

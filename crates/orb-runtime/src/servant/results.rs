@@ -78,10 +78,10 @@ impl Results {
         }
         let limit = self.lease.link().max_stream_size();
         if !start.is_open_ended && coming > 0 && start.octets > limit {
-            self.orb.hit(Limit::StreamSize);
+            self.orb.counters.hit(Limit::StreamSize);
             return Err(BadResults::Refused(too_large(start.octets, limit, CompletionStatus::Yes)));
         }
-        let pool = Arc::clone(self.orb.pool());
+        let pool = Arc::clone(&self.orb.pool);
         let of = self.call.into();
         Ok(ByteStream::of_results(start, of, (self.lease, self.deadline, self.argument), pool))
     }

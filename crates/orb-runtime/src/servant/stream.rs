@@ -449,12 +449,12 @@ impl ServerRequest {
         if octets > first.len().saturating_add(coming) as u64 {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
         }
-        let pool = Some(Arc::clone(self.current.core().pool()));
+        let pool = Some(Arc::clone(&self.current.core().pool));
         let mut stream = ByteStream { left: octets, first, pool, ..ByteStream::default() };
         if let Some(link) = self.encoder.link().filter(|_| octets > stream.first.len() as u64) {
             let limit = link.max_stream_size();
             if stream.left > limit {
-                self.current.core().hit(giop_proto::Limit::StreamSize);
+                self.current.core().counters.hit(giop_proto::Limit::StreamSize);
                 let refused = too_large(octets, limit, CompletionStatus::No);
                 (stream.first, stream.refused) = (Bytes::new(), Some(Box::new(refused)));
                 return Ok(stream);

@@ -1,5 +1,6 @@
 //! Accepting connections.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::connection::SharedConnection;
 use crate::runtime::Shared;
 use crate::server::connection_limiter::ConnectionLimiter;
+#[cfg(feature = "tls")]
+use crate::server::tls_handshake;
 use crate::transport;
 use crate::transport::threads::IoThreads;
 use crate::transport::{Peer, last, unix};
@@ -79,26 +82,34 @@ impl Listener {
     }
 }
 
-impl Shared {
+/// Accepts the connections of one listener.
+pub(crate) struct Acceptor {
+    orb: Arc<Shared>,
+    listener: Listener,
+    limiter: Arc<ConnectionLimiter>,
+}
+
+impl Acceptor {
+    pub(crate) fn new(orb: &Arc<Shared>, listener: Listener) -> Self {
+        let limiter = Arc::new(ConnectionLimiter::new(&orb.config));
+        Self { orb: Arc::clone(orb), listener, limiter }
+    }
+
     /// Accepts connections until the ORB closes. Then it accepts and closes those that are left in the
     /// backlog.
-    pub(crate) fn serve(self: &Arc<Self>, listener: Listener) {
-        let core = Arc::clone(self);
-        let limiter = Arc::new(ConnectionLimiter::new(&self.config));
-        let secure = matches!(listener, Listener::Tls(_));
-        self.tasks.listening.spawn(async move {
-            let closed = core.closing.notify.notified();
-            tokio::pin!(closed);
-            closed.as_mut().enable();
+    pub(crate) fn spawn(self) {
+        let orb = Arc::clone(&self.orb);
+        orb.tasks.listening.spawn(async move {
+            let mut closed = pin!(self.orb.closing.wait());
             let mut in_a_row = 0;
-            while !core.is_closing() {
+            while !self.orb.closing.has_begun() {
                 let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
+                    accepted = self.listener.accept() => accepted,
                     () = &mut closed => break,
                 };
                 match accepted {
                     Ok((stream, peer)) => {
-                        core.admit(stream, peer, secure, &limiter);
+                        self.admit(stream, peer);
                         in_a_row += 1;
                         if in_a_row == IN_A_ROW {
                             in_a_row = 0;
@@ -120,18 +131,18 @@ impl Shared {
                     }
                 }
             }
-            let ends = match &listener {
+            let ends = match &self.listener {
                 Listener::Tcp(listener) | Listener::Tls(listener) if last::drop_new_syns(listener) => {
                     listener.local_addr().ok()
                 }
                 _ => None,
             };
-            core.turn_away(&listener, secure, &limiter);
+            self.turn_away();
             if let Some(address) = ends {
                 for _ in 0..MOST_HANDSHAKES {
                     tokio::time::sleep(HANDSHAKES).await;
                     let more = last::makes_connections(address.port()).await;
-                    core.turn_away(&listener, secure, &limiter);
+                    self.turn_away();
                     if !more {
                         break;
                     }
@@ -143,10 +154,10 @@ impl Shared {
     /// Accepts all connections in the backlog. They are closed gracefully, like all connections that are
     /// accepted after the ORB has begun to close. If the listener were closed first, the system would reset
     /// them, and the clients could not tell whether a request that they sent was executed.
-    fn turn_away(self: &Arc<Self>, listener: &Listener, secure: bool, limiter: &Arc<ConnectionLimiter>) {
+    fn turn_away(&self) {
         for _ in 0..MOST_TURNED_AWAY {
-            match listener.accept_now() {
-                Ok((stream, peer)) => self.admit(stream, peer, secure, limiter),
+            match self.listener.accept_now() {
+                Ok((stream, peer)) => self.admit(stream, peer),
                 Err(error) if concerns_one(&error) => {}
                 // The backlog is empty, or the system cannot accept now.
                 Err(_) => break,
@@ -154,25 +165,21 @@ impl Shared {
         }
     }
 
-    fn admit(
-        self: &Arc<Self>,
-        stream: TcpStream,
-        peer: Peer,
-        secure: bool,
-        limiter: &Arc<ConnectionLimiter>,
-    ) {
+    fn admit(&self, stream: TcpStream, peer: Peer) {
+        let Self { orb, listener, limiter } = self;
         let (all, per_address) =
-            (self.config.server.max_connections, self.config.server.max_connections_per_address);
+            (orb.config.server.max_connections, orb.config.server.max_connections_per_address);
+        let secure = matches!(listener, Listener::Tls(_));
         let address = peer.address();
         let seat = match ConnectionLimiter::enter(limiter, address) {
             Ok((seat, displaces)) => {
                 if displaces {
-                    self.hit(Limit::Displaced);
+                    orb.counters.hit(Limit::Displaced);
                 }
                 seat
             }
             Err(limit) => {
-                self.hit(limit);
+                orb.counters.hit(limit);
                 if !secure {
                     refuse(&stream);
                 }
@@ -187,13 +194,14 @@ impl Shared {
                 return;
             }
         };
-        let thread = self.sockets.threads().and_then(IoThreads::in_turn);
+        let thread = orb.sockets.threads().and_then(IoThreads::in_turn);
         let ready = transport::prepare(&stream)
             .and_then(|()| if address.is_some() { self.prepare(&stream) } else { Ok(()) });
+        #[cfg(feature = "tls")]
         if secure && ready.is_ok() {
-            return self.admit_secure(stream, peer, seat);
+            return tls_handshake::admit(orb, stream, peer, seat);
         }
-        let socket = ready.and_then(|()| self.sockets.wrap(stream, &self.pool, thread));
+        let socket = ready.and_then(|()| orb.sockets.wrap(stream, &orb.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {
@@ -201,20 +209,21 @@ impl Shared {
                 return;
             }
         };
-        let link =
-            SharedConnection::new(socket, peer, self.link_config(Role::Server), &self.config.connection);
+        let link = SharedConnection::new(socket, peer, orb.link_config(Role::Server), &orb.config.connection);
         seat.is_for(&link);
-        self.drive(&link, seat);
+        orb.drive(&link, seat);
     }
 
     /// Sets the options of an accepted socket.
     fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let socket = SockRef::from(stream);
-        self.notice_silence(&socket);
-        if self.accepts_bidirectional() { self.keep_alive(&socket) } else { Ok(()) }
+        self.orb.notice_silence(&socket);
+        if self.orb.accepts_bidirectional() { self.orb.keep_alive(&socket) } else { Ok(()) }
     }
+}
 
+impl Shared {
     /// Returns the GIOP configuration for connections of this ORB.
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));

@@ -12,6 +12,7 @@ use giop_proto::{IncomingRequest, Limit, ServeToken};
 use crate::connection::SharedConnection;
 #[cfg(feature = "experiments")]
 use crate::experiments::PathDemux;
+use crate::poa::lookup::no_such_object;
 use crate::poa::manager::Held;
 use crate::poa::object_adapter::Located;
 use crate::reference::ObjectRef;
@@ -51,7 +52,7 @@ impl Driver {
         if incoming.announces() {
             self.orb.accept_listen_points(&self.link);
         }
-        if self.orb.pauses() || self.pending.as_ref().is_some_and(|pending| pending.is_for_all()) {
+        if self.orb.pauses.any() || self.pending.as_ref().is_some_and(|pending| pending.is_for_all()) {
             match self.pause(cx, &incoming) {
                 None => {}
                 Some(Pause::Accepting) => {
@@ -126,7 +127,7 @@ impl Driver {
     /// Returns the reason why a request must wait before its object is looked up.
     #[cold]
     fn pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
-        if self.orb.is_holding(cx, self.number)
+        if self.orb.pauses.is_holding(cx, self.number)
             || self.pending.as_ref().is_some_and(|pending| pending.is_for_all())
         {
             return Some(Pause::Accepting);
@@ -185,7 +186,7 @@ impl Driver {
                     Ok(Some(making)) => {
                         return self.wait_for(cx, &poa, |held| WaitCondition::Made(held, making), incoming);
                     }
-                    Ok(None) => poa.nothing(|| self.orb.no_such_object(key)),
+                    Ok(None) => poa.nothing(|| no_such_object(key)),
                     Err(exception) => exception,
                 }
             }
@@ -194,7 +195,7 @@ impl Driver {
                 Ok(Some(making)) => {
                     return self.wait_for(cx, &entry.poa, |held| WaitCondition::Made(held, making), incoming);
                 }
-                Ok(None) => self.orb.no_such_object(key),
+                Ok(None) => no_such_object(key),
                 Err(exception) => exception,
             },
             Located::Level(parent, name) => {
@@ -214,11 +215,11 @@ impl Driver {
                             incoming,
                         );
                     }
-                    Ok(None) => self.orb.no_such_adapter(key),
+                    Ok(None) => self.orb.adapter().no_such_adapter(key),
                     Err(exception) => exception,
                 }
             }
-            Located::Nowhere => self.orb.no_such_adapter(key),
+            Located::Nowhere => self.orb.adapter().no_such_adapter(key),
         };
         Some(self.refuse(&incoming, exception))
     }
@@ -252,7 +253,7 @@ impl Driver {
         let held =
             Held::new(poa, incoming.message().len(), limits).filter(|_| pending < limits.max_requests / 2);
         if held.is_none() {
-            self.orb.hit(Limit::HeldRequests);
+            self.orb.counters.hit(Limit::HeldRequests);
         }
         held
     }

@@ -86,7 +86,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(link: Arc<SharedConnection>, service: Service, number: u64) -> Self {
         let template = Request::idle(Arc::clone(&service.orb), link.peer().clone(), link.session().cloned());
-        let home = link.thread().and_then(|_| service.orb.home().cloned());
+        let home = link.thread().and_then(|_| service.orb.tasks.home.clone());
         #[cfg(feature = "csi")]
         let guard = service.orb.security().guard(&link);
         let active = ActiveRequests::new(
@@ -352,7 +352,7 @@ impl Driver {
                 self.release_unused(&mut state);
                 continue;
             }
-            if self.pending.as_ref().is_some_and(|pending| pending.keeps()) && self.orb.is_closing() {
+            if self.pending.as_ref().is_some_and(|pending| pending.keeps()) && self.orb.closing.has_begun() {
                 let told = state.machine.lifecycle().is_draining();
                 drop(state);
                 self.reject_held(told);
@@ -553,7 +553,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // The runtime is shutting down, or the driver has finished.
         self.link.abort(CloseReason::Local);
-        self.orb.stop_holding(self.number);
+        self.orb.pauses.stop_holding(self.number);
         self.link.end_streams();
         // Others may keep the link, and with it the socket: for example a servant that holds the stream of a
         // request.

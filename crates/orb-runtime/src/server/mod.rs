@@ -5,7 +5,7 @@
 //! connection has one `driver`, even one that this ORB opened. `admission` decides whether a request starts,
 //! waits (`pending_requests`) or is rejected. `active_requests` polls the requests that have started.
 
-mod accept;
+pub(crate) mod accept;
 mod active_requests;
 mod admission;
 #[cfg(feature = "csi")]
@@ -18,9 +18,6 @@ mod published_address;
 mod replies;
 #[cfg(feature = "tls")]
 pub(crate) mod tls_handshake;
-#[cfg(not(feature = "tls"))]
-#[path = "tls_disabled.rs"]
-mod tls_handshake;
 
 use std::sync::Arc;
 
@@ -30,8 +27,8 @@ use crate::runtime::Shared;
 impl Shared {
     /// Spawns the driver of a link. Registers the link, and keeps `guest`, until the driver ends.
     pub(crate) fn drive(self: &Arc<Self>, link: &Arc<SharedConnection>, guest: impl Send + 'static) {
-        let id = self.number();
-        self.links().insert(id, Arc::downgrade(link));
+        let id = self.links.number();
+        self.links.lock().insert(id, Arc::downgrade(link));
         self.has_counted();
         let service = driver::Service { orb: Arc::clone(self) };
         let driver = driver::Driver::new(Arc::clone(link), service, id);
@@ -49,7 +46,7 @@ impl Shared {
             Some(thread) => tasks.spawn_on(thread.track(driving), thread.runtime()),
         };
         // A connection that was made while the ORB began to close may have missed the notification.
-        if self.closes(made) {
+        if self.closing.closes(made) {
             made.close();
         }
     }

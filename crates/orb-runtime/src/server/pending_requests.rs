@@ -174,7 +174,7 @@ impl WaitCondition {
 
     fn poll(&mut self, orb: &Shared, number: u64, cx: &mut Context<'_>) -> Poll<Option<Refusal>> {
         let waits = match self {
-            Self::Accepting => orb.is_holding(cx, number),
+            Self::Accepting => orb.pauses.is_holding(cx, number),
             Self::Open(held) => held.poll_gate(cx) == Gate::Holding,
             Self::Made(_, making) => return making.poll_unpin(cx).map(Result::err),
             Self::Turn(_) => false,

@@ -20,7 +20,7 @@ impl Driver {
     ) -> Locked<'a> {
         let Outcome { token, mut encoder, failed } = outcome;
         if let Some(exception) = failed {
-            self.orb.note_failed_oneway(&exception);
+            self.orb.counters.note_failed_oneway(&exception);
         }
         if encoder.is_empty() {
             state.machine.finish_request(token);
@@ -49,7 +49,7 @@ impl Driver {
         mut encoder: Box<ReplyBuffer>,
     ) -> Locked<'a> {
         let mut room = Ok(());
-        if self.orb.pool().is_full_of_replies() {
+        if self.orb.pool.is_full_of_replies() {
             drop(state);
             room = self.orb.make_room_for_reply();
             state = link.lock();
@@ -61,7 +61,7 @@ impl Driver {
         if state.machine.output().is_worth_a_write() {
             (state, _) = link.flush(state);
         }
-        if self.orb.pool().is_crowded() {
+        if self.orb.pool.is_crowded() {
             // Memory kept by an encoder is not accounted for, so the encoder is freed.
             drop(encoder);
             self.orb.queued_large_reply();

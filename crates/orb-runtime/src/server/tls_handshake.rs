@@ -25,76 +25,73 @@ const LINGER: Duration = Duration::from_secs(1);
 /// The maximum number of discarded bytes.
 const LEFTOVERS: usize = 64 * 1024;
 
-impl Shared {
-    /// Performs the handshake of a client, then serves it. `seat` is kept until the connection ends.
-    pub(crate) fn admit_secure(self: &Arc<Self>, stream: TcpStream, peer: Peer, seat: ConnectionSlot) {
-        let Some(tls) = self.config.tls.clone() else { return };
-        let counts = self.tls_counts();
-        let Some((place, displaces)) = self.handshakes().enter(peer.address(), now()) else {
-            counts.shed.fetch_add(1, Ordering::Relaxed);
-            self.has_counted();
-            self.hit(Limit::Handshakes);
-            let limit = tls.rules().max_handshakes;
-            tracing::warn!(
-                target: "zorb",
-                %peer,
-                "connection refused: {limit} handshakes are under way (TlsBuilder::max_handshakes)"
-            );
-            return;
-        };
-        if displaces {
-            self.hit(Limit::Displaced);
-        }
-        let core = Arc::clone(self);
-        self.spawn_until_closed(async move {
-            let begun = || place.begun();
-            let handshake = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream, &begun));
-            // Completes when the slot of this handshake, which takes long, is given to a new connection.
-            let gives_way = async {
-                tokio::select! {
-                    () = seat.given_away() => {}
-                    () = place.displaced() => {}
-                }
-            };
-            let outcome = tokio::select! {
-                outcome = handshake => outcome,
-                () = gives_way => {
-                    core.tls_counts().failed.fetch_add(1, Ordering::Relaxed);
-                    return core.has_counted();
-                }
-            };
-            drop(place);
-            let counts = core.tls_counts();
-            let (stream, failure) = match outcome {
-                Ok(Ok(socket)) => {
-                    counts.sessions.fetch_add(1, Ordering::Relaxed);
-                    let config = core.link_config(Role::Server);
-                    let link = SharedConnection::new(
-                        Socket::Tls(Box::new(socket)),
-                        peer,
-                        config,
-                        &core.config.connection,
-                    );
-                    seat.is_for(&link);
-                    return core.drive(&link, seat);
-                }
-                Ok(Err((stream, failure))) => (Some(stream), failure),
-                Err(_) => {
-                    core.hit(Limit::HandshakeTime);
-                    (None, Failure::Slow)
-                }
-            };
-            let count =
-                if matches!(failure, Failure::Plaintext) { &counts.plaintext } else { &counts.failed };
-            count.fetch_add(1, Ordering::Relaxed);
-            core.has_counted();
-            tracing::warn!(target: "zorb", %peer, "no TLS session with a client: {failure}");
-            if let Some(stream) = stream {
-                shut_down(&stream, Shutdown::Write);
-                let _ = tokio::time::timeout(LINGER, discard(&stream)).await;
-            }
-        });
+/// Performs the handshake of a client, then serves it. `seat` is kept until the connection ends.
+pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, seat: ConnectionSlot) {
+    let Some(tls) = orb.config.tls.clone() else { return };
+    let counts = &orb.sockets.tls;
+    let Some((place, displaces)) = orb.handshakes.enter(peer.address(), now()) else {
+        counts.shed.fetch_add(1, Ordering::Relaxed);
+        orb.has_counted();
+        orb.counters.hit(Limit::Handshakes);
+        let limit = tls.rules().max_handshakes;
+        tracing::warn!(
+            target: "zorb",
+            %peer,
+            "connection refused: {limit} handshakes are under way (TlsBuilder::max_handshakes)"
+        );
+        return;
+    };
+    if displaces {
+        orb.counters.hit(Limit::Displaced);
     }
+    let core = Arc::clone(orb);
+    orb.spawn_until_closed(async move {
+        let begun = || place.begun();
+        let handshake = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream, &begun));
+        // Completes when the slot of this handshake, which takes long, is given to a new connection.
+        let gives_way = async {
+            tokio::select! {
+                () = seat.given_away() => {}
+                () = place.displaced() => {}
+            }
+        };
+        let outcome = tokio::select! {
+            outcome = handshake => outcome,
+            () = gives_way => {
+                core.sockets.tls.failed.fetch_add(1, Ordering::Relaxed);
+                return core.has_counted();
+            }
+        };
+        drop(place);
+        let counts = &core.sockets.tls;
+        let (stream, failure) = match outcome {
+            Ok(Ok(socket)) => {
+                counts.sessions.fetch_add(1, Ordering::Relaxed);
+                let config = core.link_config(Role::Server);
+                let link = SharedConnection::new(
+                    Socket::Tls(Box::new(socket)),
+                    peer,
+                    config,
+                    &core.config.connection,
+                );
+                seat.is_for(&link);
+                return core.drive(&link, seat);
+            }
+            Ok(Err((stream, failure))) => (Some(stream), failure),
+            Err(_) => {
+                core.counters.hit(Limit::HandshakeTime);
+                (None, Failure::Slow)
+            }
+        };
+        let count = if matches!(failure, Failure::Plaintext) { &counts.plaintext } else { &counts.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        core.has_counted();
+        tracing::warn!(target: "zorb", %peer, "no TLS session with a client: {failure}");
+        if let Some(stream) = stream {
+            shut_down(&stream, Shutdown::Write);
+            let _ = tokio::time::timeout(LINGER, discard(&stream)).await;
+        }
+    });
 }
 
 /// Performs the handshake of a server. `begun` is called when the client's first message has arrived.

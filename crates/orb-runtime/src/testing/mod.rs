@@ -174,7 +174,7 @@ impl MemoryNetwork for Network {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let core = self.hosts().iter().find(|(name, _)| name == host).and_then(|(_, core)| core.upgrade());
-        let core = core.filter(|core| !core.is_closing());
+        let core = core.filter(|core| !core.closing.has_begun());
         let core = core.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
         let (near, far) = self.state().make_pipe();
         let link = SharedConnection::new(

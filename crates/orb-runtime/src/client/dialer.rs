@@ -1,0 +1,188 @@
+//! Opening connections to servers: name look-up, sockets, TLS, and the time that this may take.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_proto::{Limit, Role};
+use socket2::SockRef;
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::client::dial;
+#[cfg(feature = "tls")]
+use crate::client::tls_handshake;
+use crate::connection::exclusive::Target;
+use crate::connection::{SharedConnection, now};
+use crate::endpoint::{AddressFamily, Endpoint, interleaved};
+use crate::errors::seconds;
+use crate::runtime::Shared;
+use crate::transport::pipe::{PipeFaults, pipe};
+use crate::transport::threads::IoThread;
+use crate::transport::{Peer, Socket, unix};
+
+/// A connection that was opened.
+pub(crate) type Made = Result<Arc<SharedConnection>, SystemException>;
+
+/// Opens connections for the calls of one ORB.
+pub(crate) struct Dialer<'a> {
+    pub(crate) orb: &'a Arc<Shared>,
+    /// The I/O thread that drives the connection, if it has one.
+    pub(crate) thread: Option<&'a Arc<IoThread>>,
+    /// The time by which all addresses must have been tried.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Dialer<'_> {
+    /// Opens a connection for one call at a time. `guest` is kept until it ends.
+    pub(crate) async fn dial(&self, target: &Target, guest: impl Send + 'static) -> Made {
+        self.in_time(&target.endpoint, self.make(target, guest, false)).await?
+    }
+
+    /// Opens a connection without a timeout. `guest` is kept until it ends. `shared` means that no single
+    /// call owns it, so that the server may call back over it.
+    pub(crate) async fn make(&self, target: &Target, guest: impl Send + 'static, shared: bool) -> Made {
+        let Target { endpoint, .. } = target;
+        let dialed = self.dial_endpoint(endpoint).await;
+        let (socket, peer) = dialed.map_err(|error| unreachable(endpoint, &error))?;
+        let orb = self.orb;
+        let mut config = orb.link_config(Role::Client);
+        config.max_version = target.version;
+        // A closing ORB accepts no requests on new connections.
+        config.accept_requests =
+            shared && orb.offers_bidirectional(target.version) && !orb.closing.has_begun();
+        let called_back = config.accept_requests;
+        let link = SharedConnection::new(socket, peer, config, &orb.config.connection);
+        if called_back {
+            orb.disable_idle_timeout(&link);
+        }
+        link.set_code_sets(target.code_sets);
+        orb.drive(&link, guest);
+        Ok(link)
+    }
+
+    /// Waits for a connection until the deadline of the call, but at most for the connect timeout.
+    pub(crate) async fn in_time(
+        &self,
+        endpoint: &Endpoint,
+        making: impl Future<Output = Made>,
+    ) -> Result<Made, SystemException> {
+        let limit = self.orb.config.client.connect_timeout;
+        let left = self.deadline.map(|at| at.saturating_duration_since(now()));
+        let within = left.map_or(limit, |left| left.min(limit));
+        match tokio::time::timeout(within, making).await {
+            Ok(made) => Ok(made),
+            Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::new(
+                SystemExceptionKind::Timeout,
+                minor::TIMEOUT_REQUEST_END,
+                CompletionStatus::No,
+            )
+            .because(format!("no connection to {endpoint} before the call's deadline"))),
+            Err(_) => {
+                self.orb.counters.hit(Limit::ConnectTime);
+                Err(transient(format!(
+                    "no connection to {endpoint} within {} (OrbBuilder::connect_timeout)",
+                    seconds(limit)
+                )))
+            }
+        }
+    }
+
+    async fn dial_endpoint(&self, endpoint: &Endpoint) -> io::Result<(Socket, Peer)> {
+        let orb = self.orb;
+        match endpoint {
+            Endpoint::Iiop { host, port } => {
+                if let Some(network) = &orb.config.client.memory {
+                    return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
+                }
+                let (stream, address) = self.dial_host(host, *port).await?;
+                Ok((orb.sockets.wrap(stream, &orb.pool, self.thread)?, Peer::Tcp(address)))
+            }
+            #[cfg(feature = "tls")]
+            Endpoint::Ssl { host, port } => {
+                let (stream, address) = self.dial_host(host, *port).await?;
+                Ok((tls_handshake::secure(orb, stream, host).await?, Peer::Tcp(address)))
+            }
+            #[cfg(not(feature = "tls"))]
+            Endpoint::Ssl { .. } => Err(io::ErrorKind::Unsupported.into()),
+            Endpoint::Unix { path } => {
+                let stream = unix::connect(Path::new(path), orb.config.connection.socket_buffer).await?;
+                Ok((orb.sockets.wrap(stream, &orb.pool, self.thread)?, Peer::Unix(path.into())))
+            }
+            Endpoint::Itself => {
+                let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());
+                let config = orb.link_config(Role::Server);
+                let link =
+                    SharedConnection::new(Socket::Pipe(far), Peer::Local, config, &orb.config.connection);
+                orb.drive(&link, ());
+                Ok((Socket::Pipe(near), Peer::Local))
+            }
+        }
+    }
+
+    /// Connects to one of the addresses of the host, see [`dial`].
+    async fn dial_host(&self, host: &str, port: u16) -> io::Result<(TcpStream, SocketAddr)> {
+        let addresses = tokio::net::lookup_host((host, port)).await?;
+        let addresses = interleaved(addresses, AddressFamily::of_address);
+        let delay = dial::delay(addresses.len(), self.deadline);
+        let dialed = dial::race(addresses, delay, |address| async move {
+            match self.dial_address(address).await {
+                Ok(stream) => Ok((stream, address)),
+                Err(error) => Err((address, error)),
+            }
+        });
+        dialed.await.map_err(none_answered)
+    }
+
+    async fn dial_address(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        let config = &self.orb.config.connection;
+        if let Some(octets) = config.socket_buffer {
+            let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+            socket.set_recv_buffer_size(octets)?;
+            socket.set_send_buffer_size(octets)?;
+        }
+        socket.set_nodelay(true)?;
+        let options = SockRef::from(&socket);
+        self.orb.notice_silence(&options);
+        if self.orb.offers_bidirectional(config.max_version) {
+            self.orb.keep_alive(&options)?;
+        }
+        socket.connect(address).await
+    }
+}
+
+fn unreachable(endpoint: &Endpoint, error: &io::Error) -> SystemException {
+    #[cfg(feature = "tls")]
+    if let Some(exception) = tls_handshake::exception_of(endpoint, error) {
+        return exception;
+    }
+    transient(format!("cannot connect to {endpoint}: {error}"))
+}
+
+/// Combines the errors of all addresses of a host.
+fn none_answered(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
+    let Some((_, last)) = errors.pop() else {
+        return io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
+    };
+    if errors.is_empty() {
+        return last;
+    }
+    let kind = last.kind();
+    let before = errors.iter().map(|(address, error)| format!("{address}: {error}; "));
+    io::Error::new(kind, before.collect::<String>() + &format!("and {last}"))
+}
+
+pub(crate) fn transient(text: String) -> SystemException {
+    SystemException::new(
+        SystemExceptionKind::Transient,
+        minor::TRANSIENT_NO_USABLE_PROFILE,
+        CompletionStatus::No,
+    )
+    .because(text)
+}
