@@ -202,7 +202,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use giop_codec::exception::CompletionStatus;
+    use crate::errors::unexecuted;
     use std::error::Error as _;
 
     fn call_error() -> SystemException {
@@ -229,7 +229,7 @@ mod tests {
             (BuildError::NoRuntime.into(), Initialize, MinorCode::NONE),
         ];
         for (raised, kind, minor) in cases {
-            assert_eq!(raised, SystemException::new(kind, minor, CompletionStatus::No), "{raised}");
+            assert_eq!(raised, unexecuted(kind, minor), "{raised}");
             assert!(raised.source().is_some(), "{raised}");
         }
     }

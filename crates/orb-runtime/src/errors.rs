@@ -18,13 +18,18 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 )]
 pub trait OrbError<E>: Into<SystemException> {}
 
+/// Returns a COMPLETED_NO exception.
+pub(crate) const fn unexecuted(kind: SystemExceptionKind, minor: MinorCode) -> SystemException {
+    SystemException::new(kind, minor, CompletionStatus::No)
+}
+
 /// Returns a COMPLETED_NO exception with the error as its source.
 pub(crate) fn not_done(
     kind: SystemExceptionKind,
     minor: MinorCode,
     error: impl Error + Send + Sync + 'static,
 ) -> SystemException {
-    because_of(SystemException::new(kind, minor, CompletionStatus::No), error)
+    because_of(unexecuted(kind, minor), error)
 }
 
 /// Adds the error as the source of the exception. An error whose text includes its own source is added as
@@ -39,17 +44,12 @@ pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 
 
 /// Returns the exception of a call after the shutdown.
 pub(crate) fn closed() -> SystemException {
-    SystemException::new(
-        SystemExceptionKind::BadInvOrder,
-        minor::BAD_INV_ORDER_SHUTDOWN,
-        CompletionStatus::No,
-    )
-    .because("the ORB has shut down")
+    SystemException::bad_inv_order(minor::BAD_INV_ORDER_SHUTDOWN).because("the ORB has shut down")
 }
 
 /// Returns the exception of a call without a runtime.
 pub(crate) fn no_runtime() -> SystemException {
-    SystemException::new(SystemExceptionKind::Initialize, MinorCode::NONE, CompletionStatus::No)
+    unexecuted(SystemExceptionKind::Initialize, MinorCode::NONE)
         .because("calls need a tokio runtime; from a plain thread use zorb::blocking::wait")
 }
 

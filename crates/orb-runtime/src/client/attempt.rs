@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use giop_codec::cdr::{CdrDecode, Decoder};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::SystemException;
 use giop_codec::giop::{AddressingDisposition, ReplyStatus};
 use giop_codec::ior::{Ior, RebindMode};
 use giop_proto::{CallError, Reply};
@@ -180,12 +180,8 @@ impl<'a> Attempt<'a> {
             )));
         }
         if ior.is_nil() || !self.target.forward_to(&ior) {
-            return Err(SystemException::new(
-                SystemExceptionKind::InvObjref,
-                MinorCode::NONE,
-                CompletionStatus::No,
-            )
-            .because(format!("`{name}` was forwarded to a reference without a usable address")));
+            return Err(SystemException::inv_objref()
+                .because(format!("`{name}` was forwarded to a reference without a usable address")));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetContext, negotiate};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{BlockList, ContextId, ObjectKey, ServiceContext};
 use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
@@ -16,6 +16,7 @@ use crate::client::dial;
 use crate::connection::exclusive::{Lease, Target};
 use crate::connection::{AddressingMode, Binding, SharedConnection};
 use crate::endpoint::{Endpoint, Route};
+use crate::errors::unexecuted;
 use crate::reference::{ObjectRef, RequiredForm};
 use crate::servant::etherealizing_in_caller;
 
@@ -77,7 +78,7 @@ impl ObjectRef {
             return Ok(());
         }
         let (kind, minor) = (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_WOULD_DEADLOCK);
-        Err(SystemException::new(kind, minor, CompletionStatus::No)
+        Err(unexecuted(kind, minor)
             .because("the object is deactivated, and ends behind the request that calls it: call it through its typed reference, or later"))
     }
 
@@ -378,7 +379,7 @@ impl ObjectRef {
                 "the reference has no IIOP address".to_owned(),
             ),
         };
-        SystemException::new(kind, minor, CompletionStatus::No).because(text)
+        unexecuted(kind, minor).because(text)
     }
 }
 
@@ -391,7 +392,7 @@ fn ask() -> ServiceContext {
 #[cold]
 fn no_permission(text: &'static str) -> SystemException {
     let kind = SystemExceptionKind::NoPermission;
-    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
+    unexecuted(kind, MinorCode::NONE).because(text)
 }
 
 /// The server does not accept a request in its given form.
@@ -402,7 +403,7 @@ struct Unlike(&'static str);
 /// Creates an exception with COMPLETED_NO: the request cannot be sent in its given form.
 #[cold]
 pub(crate) fn incompatible_form(kind: SystemExceptionKind, text: &'static str) -> SystemException {
-    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).with_source(Unlike(text))
+    unexecuted(kind, MinorCode::NONE).with_source(Unlike(text))
 }
 
 #[cold]

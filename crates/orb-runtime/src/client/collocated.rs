@@ -12,6 +12,7 @@ use giop_codec::giop::ObjectKey;
 use tokio::time::Sleep;
 
 use crate::connection::blocking;
+use crate::errors::unexecuted;
 use crate::opaque::Opaque;
 use crate::poa::lookup::no_such_object;
 use crate::poa::manager::Held;
@@ -118,7 +119,10 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             return Err(crate::errors::closed().into());
         }
         let deadline = crate::client::deadline(target, crate::connection::now());
+        #[cfg(feature = "tracing")]
         let seen = crate::client::call_span::local(target, operation);
+        #[cfg(not(feature = "tracing"))]
+        let seen = crate::telemetry::RequestSpan;
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let _entered = in_time(admit(orb, &self.entry), operation.name, &mut timer).await?;
         let _turn = match &self.entry.poa.turn {
@@ -245,7 +249,7 @@ fn nothing<T: 'static>() -> Option<T> {
 
 #[cold]
 fn held(operation: &str) -> SystemException {
-    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::No)
+    unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END)
         .because(format!("`{operation}` was held at the deadline: this ORB, the object's POA manager or its thread model does not let it start yet"))
 }
 

@@ -38,11 +38,9 @@ fn refused(id: &str) -> SystemException {
 }
 
 fn bad_param(text: &'static str) -> SystemException {
-    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::No)
-        .because(text)
+    SystemException::bad_param(minor::BAD_PARAM_URL_OTHER).because(text)
 }
 
 fn bad_name(error: NameTextError) -> SystemException {
-    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::No)
-        .with_source(error)
+    SystemException::bad_param(minor::BAD_PARAM_URL_OTHER).with_source(error)
 }

@@ -6,6 +6,7 @@ use giop_codec::{DecodeError, Printable};
 use giop_proto::{CallError, Reply};
 
 use crate::connection::SharedConnection;
+use crate::errors::unexecuted;
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;
 use crate::runtime::Shared;
@@ -65,7 +66,7 @@ pub(crate) fn not_executed(mut exception: SystemException) -> SystemException {
 /// Creates the exception for an action that the reference's [`RebindMode`] forbids.
 #[cold]
 pub(crate) fn no_rebind(text: &str) -> SystemException {
-    SystemException::new(SystemExceptionKind::Rebind, MinorCode::NONE, CompletionStatus::No)
+    unexecuted(SystemExceptionKind::Rebind, MinorCode::NONE)
         .because(format!("{text}: `validate_connection` binds the reference anew"))
 }
 
@@ -118,7 +119,7 @@ pub struct RaisedBy {
 
 #[cold]
 pub(crate) fn transient(text: String) -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No).because(text)
+    SystemException::transient(MinorCode::NONE).because(text)
 }
 
 /// The operation and the peer of a failed call.

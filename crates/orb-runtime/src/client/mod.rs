@@ -13,9 +13,6 @@ pub(crate) mod bidirectional;
 mod bind;
 #[cfg(feature = "tracing")]
 mod call_span;
-#[cfg(not(feature = "tracing"))]
-#[path = "call_span_disabled.rs"]
-mod call_span;
 pub(crate) mod collocated;
 pub(crate) mod connection_pool;
 pub(crate) mod corbaname;
@@ -40,7 +37,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use giop_codec::cdr::{Decoder, Encoder};
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{Reply, later};
@@ -57,16 +54,20 @@ pub(crate) use traced_call::transact;
 
 use crate::client::attempt::Attempt;
 use crate::client::bind::Bound;
+#[cfg(feature = "tracing")]
 use crate::client::call_span::CallObserver;
 use crate::client::failure::{failed, user_exception};
 use crate::client::locate::ask_reference;
 use crate::client::request::Outgoing;
 use crate::client::retry::RetryBudget;
 use crate::connection::{OnewayError, now};
+use crate::errors::unexecuted;
 use crate::reference::operation::{Called, Operation};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::{BadResults, ResultStream, deadline_for_call};
 use crate::stream::{LastArgument, LastGiven, Unit};
+#[cfg(not(feature = "tracing"))]
+use crate::telemetry::CallObserver;
 use crate::trace::{self, Way};
 
 /// Idle timeout of a connection over which a reference was asked for and whose calls use another connection
@@ -348,16 +349,13 @@ async fn queue(
             }
             Err(OnewayError::Encode(error)) => return Err(error.into()),
             Err(OnewayError::Full) => {
-                return Err(SystemException::new(
-                    SystemExceptionKind::Timeout,
-                    minor::TIMEOUT_REQUEST_END,
-                    CompletionStatus::No,
-                )
-                .because(format!(
-                    "{} takes no more: the queue of oneways stayed full up to the deadline of `{}`",
-                    link.peer(),
-                    operation.name
-                )));
+                return Err(unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REQUEST_END).because(
+                    format!(
+                        "{} takes no more: the queue of oneways stayed full up to the deadline of `{}`",
+                        link.peer(),
+                        operation.name
+                    ),
+                ));
             }
         }
     }

@@ -7,7 +7,7 @@ use giop_proto::CallError;
 
 use crate::client as invoke;
 use crate::connection::{SharedConnection, now};
-use crate::errors::seconds;
+use crate::errors::{seconds, unexecuted};
 use crate::reference::object::ObjectRef;
 use crate::reference::operation::Operation;
 use crate::servant::request::OBJECT_ID;
@@ -96,8 +96,7 @@ async fn validate_connection(target: &ObjectRef) -> Result<(), SystemException> 
         return Ok(());
     }
     let kind = SystemExceptionKind::ObjectNotExist;
-    Err(SystemException::new(kind, minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No)
-        .because("the server does not have the object"))
+    Err(unexecuted(kind, minor::OBJECT_NOT_EXIST_NO_OBJECT).because("the server does not have the object"))
 }
 
 async fn flush(target: &ObjectRef) -> Result<(), SystemException> {

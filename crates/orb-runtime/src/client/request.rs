@@ -12,7 +12,7 @@ use giop_codec::ior::{IiopProfile, Ior, TaggedProfile};
 use giop_codec::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
 use crate::client::Arguments;
-use crate::client::call_span::CallObserver;
+use crate::client::CallObserver;
 use crate::connection::{Binding, Flow, Plain, SharedConnection, Started, padding};
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;

@@ -13,9 +13,9 @@ use giop_codec::{EncodeError, EncodeErrorKind};
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply, Sent};
 
+use crate::client::CallObserver;
 use crate::client::attempt::{Attempt, same_address};
 use crate::client::bind::ExclusiveBinding;
-use crate::client::call_span::CallObserver;
 use crate::client::failure::{failed, raised_by, system_exception};
 use crate::client::locate::ask;
 use crate::client::request::Outgoing;
@@ -337,7 +337,7 @@ fn count(payload: &Payload) -> Result<u32, SystemException> {
 #[cold]
 fn too_long(payload: &Payload) -> SystemException {
     let text = format!("{} octets and a header do not fit the 4 GiB of a GIOP message", payload.len());
-    SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No).because(text)
+    SystemException::imp_limit().because(text)
 }
 
 /// Encodes the request except for its payload.
@@ -419,7 +419,7 @@ fn completed(sent: Sent) -> CompletionStatus {
 }
 
 fn transient_bare() -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No)
+    SystemException::transient(MinorCode::NONE)
 }
 
 /// Creates the exception for a call that failed during its payload.

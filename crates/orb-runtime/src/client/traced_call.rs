@@ -7,7 +7,7 @@ use giop_codec::exception::SystemException;
 use giop_codec::giop::ResponseFlags;
 use giop_proto::Reply;
 
-use crate::client::call_span::CallObserver;
+use crate::client::CallObserver;
 #[cfg(feature = "tracing")]
 use crate::client::call_span::CallSpan;
 use crate::client::{Arguments, call, streamed_call as streamed};

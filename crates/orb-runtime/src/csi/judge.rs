@@ -18,6 +18,7 @@ use crate::csi::authorizer::{Access, Decision};
 use crate::csi::guard::{Caller, Guard, TokenDigest};
 use crate::csi::logins::{Login, LoginRefused, Logins, Required};
 use crate::csi::principal::{Principal, PrincipalKind};
+use crate::errors::unexecuted;
 use crate::runtime::Shared;
 
 /// The result of authenticating a request.
@@ -287,7 +288,7 @@ impl Guard {
         self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
         self.note(CROWDED);
         let (kind, minor) = (SystemExceptionKind::Transient, minor::TRANSIENT_OVERLOADED);
-        let exception = SystemException::new(kind, minor, CompletionStatus::No).because(CROWDED);
+        let exception = unexecuted(kind, minor).because(CROWDED);
         AuthOutcome::Refused(Box::new(Refused { exception, context: None }))
     }
 
@@ -382,5 +383,5 @@ fn check(
 
 #[cold]
 pub(super) fn no_permission(minor: MinorCode, text: String) -> SystemException {
-    SystemException::new(SystemExceptionKind::NoPermission, minor, CompletionStatus::No).because(text)
+    unexecuted(SystemExceptionKind::NoPermission, minor).because(text)
 }

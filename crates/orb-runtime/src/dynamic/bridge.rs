@@ -256,6 +256,5 @@ fn given_up_by_caller() -> SystemException {
 
 #[cold]
 fn not_marshalled() -> SystemException {
-    SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::No)
-        .because("a request without octets")
+    SystemException::internal().because("a request without octets")
 }

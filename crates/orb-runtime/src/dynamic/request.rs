@@ -15,6 +15,7 @@ use crate::dynamic::error::DynamicException;
 use crate::dynamic::named::{Aside, NVList, NamedValue, missing, received, taken, unknown};
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
+use crate::errors::unexecuted;
 use crate::reference::context::Context;
 use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, Reference};
@@ -422,30 +423,18 @@ fn may_be_called(operation: &str) -> bool {
 
 #[cold]
 fn implicit(operation: &str) -> SystemException {
-    SystemException::new(
-        SystemExceptionKind::BadParam,
-        minor::BAD_PARAM_IMPLICIT_OPERATION,
-        CompletionStatus::No,
-    )
-    .because(format!("`{operation}` is asked of references, not of servers"))
+    SystemException::bad_param(minor::BAD_PARAM_IMPLICIT_OPERATION)
+        .because(format!("`{operation}` is asked of references, not of servers"))
 }
 
 #[cold]
 fn no_operation(interface: &Interface, operation: &str) -> SystemException {
-    SystemException::new(
-        SystemExceptionKind::BadOperation,
-        minor::BAD_OPERATION_UNKNOWN,
-        CompletionStatus::No,
-    )
-    .because(format!("{} has no operation `{operation}`", interface.id()))
+    unexecuted(SystemExceptionKind::BadOperation, minor::BAD_OPERATION_UNKNOWN)
+        .because(format!("{} has no operation `{operation}`", interface.id()))
 }
 
 #[cold]
 fn not_oneway(operation: &str) -> SystemException {
-    SystemException::new(
-        SystemExceptionKind::BadParam,
-        minor::BAD_PARAM_ONEWAY_DEFINITION,
-        CompletionStatus::No,
-    )
-    .because(format!("`{operation}` has something to wait for"))
+    SystemException::bad_param(minor::BAD_PARAM_ONEWAY_DEFINITION)
+        .because(format!("`{operation}` has something to wait for"))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 
 /// The maximum length in bytes of an id that is stored inline.
 const INLINE: usize = 22;
@@ -56,12 +56,8 @@ impl ObjectId {
     pub fn to_text(&self) -> Result<&str, SystemException> {
         match std::str::from_utf8(self.as_slice()) {
             Ok(text) if !text.contains('\0') => Ok(text),
-            _ => Err(SystemException::new(
-                SystemExceptionKind::BadParam,
-                minor::BAD_PARAM_OBJECT_ID,
-                CompletionStatus::No,
-            )
-            .because(format!("the object id {self} is no text"))),
+            _ => Err(SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID)
+                .because(format!("the object id {self} is no text"))),
         }
     }
 }
@@ -201,6 +197,8 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use giop_codec::exception::CompletionStatus;
+    use giop_codec::exception::SystemExceptionKind;
 
     #[test]
     fn ids_are_their_octets_whatever_their_length() {

@@ -149,7 +149,14 @@ fn from_args(
     for (name, value) in settings {
         builder = apply(builder, &name, &value)?;
     }
-    Ok((super::args_tls::apply(builder, &of_tls)?, rest))
+    #[cfg(feature = "tls")]
+    let builder = super::args_tls::apply(builder, &of_tls)?;
+    #[cfg(not(feature = "tls"))]
+    if let Some((name, value)) = of_tls.first() {
+        let value = if name == "sslKeyPassword" { "***" } else { value };
+        return Err(ArgsError::value(name, value, "TLS is not compiled in (feature `tls`)"));
+    }
+    Ok((builder, rest))
 }
 
 /// Returns whether the option names a configuration file. omniORB uses the second spelling.
@@ -197,8 +204,15 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             builder.assume_wchar_set(known)
         }
         "traceLevel" => {
-            let level = value.parse().map_err(|_| wrong("a level from 0 to 40 is expected"))?;
-            crate::trace::to_stderr(level).map_err(wrong)?;
+            let level: u32 = value.parse().map_err(|_| wrong("a level from 0 to 40 is expected"))?;
+            #[cfg(feature = "trace-stderr")]
+            crate::trace::to_stderr(level);
+            #[cfg(not(feature = "trace-stderr"))]
+            if level > 0 {
+                return Err(wrong(
+                    "it needs the feature `trace-stderr`, or set a subscriber of the `tracing` crate",
+                ));
+            }
             builder
         }
         // Names of the ORB and the server are accepted without effect. The configuration file was read

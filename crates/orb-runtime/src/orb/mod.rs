@@ -8,9 +8,6 @@ mod args;
 mod args_endpoints;
 #[cfg(feature = "tls")]
 mod args_tls;
-#[cfg(not(feature = "tls"))]
-#[path = "args_tls_disabled.rs"]
-mod args_tls;
 mod builder;
 mod builder_text;
 mod resolve;

@@ -121,6 +121,7 @@ impl Shared {
             }
         }
         self.adapter().main.end();
+        #[cfg(feature = "trace-stderr")]
         crate::trace::written().await;
         let discarded_oneways = self.counters.discarded_oneways.load(Ordering::Relaxed);
         if discarded_oneways > 0 {

@@ -6,8 +6,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 
+use crate::errors::unexecuted;
 use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
@@ -173,7 +174,7 @@ impl PoaGate {
 #[cold]
 fn failed(name: &str, text: &str) -> SystemException {
     let kind = SystemExceptionKind::ObjAdapter;
-    SystemException::new(kind, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER, CompletionStatus::No)
+    unexecuted(kind, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER)
         .because(format!("the adapter activator failed for `{name}`: {text}"))
 }
 

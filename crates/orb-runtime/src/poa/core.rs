@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use tokio::sync::Semaphore;
 
+use crate::errors::unexecuted;
 use crate::object_key::PathBuf;
 use crate::poa::adapter_activation::AdapterActivations;
 use crate::poa::destroy::Ending;
@@ -214,7 +215,7 @@ impl PoaGate {
                 (minor::OBJ_ADAPTER_NO_SERVANT_MANAGER, "the object's POA has no servant manager yet")
             }
         };
-        SystemException::new(SystemExceptionKind::ObjAdapter, minor, CompletionStatus::No).because(text)
+        unexecuted(SystemExceptionKind::ObjAdapter, minor).because(text)
     }
 
     /// Returns the key of an object.

@@ -1,7 +1,8 @@
 //! Errors of POA operations.
 
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
 
+use crate::errors::unexecuted;
 use crate::object_key::{NoKey, NoName};
 use crate::poa::policies::InvalidPolicy;
 
@@ -58,62 +59,42 @@ impl PoaError {
 
     /// The POA is being destroyed.
     pub(crate) fn destroyed(name: &str) -> Self {
-        SystemException::new(
-            SystemExceptionKind::BadInvOrder,
-            minor::BAD_INV_ORDER_POA_DESTROYED,
-            CompletionStatus::No,
-        )
-        .because(format!("the POA `{name}` is being destroyed"))
-        .into()
+        SystemException::bad_inv_order(minor::BAD_INV_ORDER_POA_DESTROYED)
+            .because(format!("the POA `{name}` is being destroyed"))
+            .into()
     }
 
     /// A servant manager of the wrong kind.
     pub(crate) fn wrong_manager(text: &str) -> Self {
-        SystemException::new(
-            SystemExceptionKind::ObjAdapter,
-            minor::OBJ_ADAPTER_NO_SERVANT_MANAGER,
-            CompletionStatus::No,
-        )
-        .because(text.to_owned())
-        .into()
+        unexecuted(SystemExceptionKind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER)
+            .because(text.to_owned())
+            .into()
     }
 
     /// A servant manager is already set and cannot be replaced.
     pub(crate) fn manager_is_set() -> Self {
-        SystemException::new(
-            SystemExceptionKind::BadInvOrder,
-            minor::BAD_INV_ORDER_MANAGER_SET,
-            CompletionStatus::No,
-        )
-        .because("the POA has a servant manager, and keeps it")
-        .into()
+        SystemException::bad_inv_order(minor::BAD_INV_ORDER_MANAGER_SET)
+            .because("the POA has a servant manager, and keeps it")
+            .into()
     }
 
     /// The POA is destroyed.
     pub(crate) fn gone() -> Self {
-        SystemException::new(
-            SystemExceptionKind::ObjectNotExist,
-            minor::OBJECT_NOT_EXIST_NO_ADAPTER,
-            CompletionStatus::No,
-        )
-        .because("the POA is destroyed: `find` or create the one that has its name now")
-        .into()
+        unexecuted(SystemExceptionKind::ObjectNotExist, minor::OBJECT_NOT_EXIST_NO_ADAPTER)
+            .because("the POA is destroyed: `find` or create the one that has its name now")
+            .into()
     }
 
     /// The ORB has shut down.
     pub(crate) fn shut_down() -> Self {
-        SystemException::new(
-            SystemExceptionKind::BadInvOrder,
-            minor::BAD_INV_ORDER_SHUTDOWN,
-            CompletionStatus::No,
-        )
-        .because("the ORB is shutting down")
-        .into()
+        SystemException::bad_inv_order(minor::BAD_INV_ORDER_SHUTDOWN)
+            .because("the ORB is shutting down")
+            .into()
     }
 
     /// The id is not one that the POA chose.
     pub(crate) fn foreign_id() -> Self {
-        SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_OBJECT_ID, CompletionStatus::No)
+        SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID)
             .because("the POA has SYSTEM_ID, and this is not an id that it chose")
             .into()
     }
@@ -121,19 +102,14 @@ impl PoaError {
 
 impl From<NoName> for PoaError {
     fn from(error: NoName) -> Self {
-        let exception =
-            SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, CompletionStatus::No);
+        let exception = SystemException::bad_param(MinorCode::NONE);
         exception.because(error.to_string()).into()
     }
 }
 
 impl From<NoKey> for PoaError {
     fn from(error: NoKey) -> Self {
-        let exception = SystemException::new(
-            SystemExceptionKind::BadParam,
-            minor::BAD_PARAM_OBJECT_ID,
-            CompletionStatus::No,
-        );
+        let exception = SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID);
         exception.because(error.to_string()).into()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
+use giop_codec::exception::SystemException;
 
 use crate::object_key::ObjectId;
 use crate::poa::servants::ServantLocator;
@@ -80,8 +81,5 @@ impl<L: ServantLocator> Located<L> {
 
 #[cold]
 fn no_poa() -> Refusal {
-    use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-    let exception =
-        SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::No);
-    exception.because("a request without a POA").into()
+    SystemException::internal().because("a request without a POA").into()
 }

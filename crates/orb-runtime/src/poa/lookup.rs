@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
 
+use crate::errors::unexecuted;
 use crate::object_key::SystemId;
 use crate::poa::object_adapter::{Located, ObjectAdapter};
 use crate::poa::policy::LifespanPolicy;
@@ -81,7 +82,7 @@ fn no_object(key: &[u8]) -> String {
 }
 
 fn not_exist(minor: MinorCode, text: String) -> SystemException {
-    SystemException::new(SystemExceptionKind::ObjectNotExist, minor, CompletionStatus::No).because(text)
+    unexecuted(SystemExceptionKind::ObjectNotExist, minor).because(text)
 }
 
 impl SystemId {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
 
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use giop_proto::Limits;
 
 use crate::poa::step_queue as steps;
@@ -194,11 +194,7 @@ pub(crate) fn would_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
     if !in_request && !steps::is_step_of(orb) {
         return Ok(());
     }
-    Err(SystemException::new(
-        SystemExceptionKind::BadInvOrder,
-        minor::BAD_INV_ORDER_WOULD_DEADLOCK,
-        CompletionStatus::No,
-    )
+    Err(SystemException::bad_inv_order(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
     .because("a servant, or its manager, would wait for its own request: wait in a task of your own, without its Request"))
 }
 

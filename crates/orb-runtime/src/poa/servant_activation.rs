@@ -4,9 +4,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::errors::unexecuted;
 use crate::object_key::ObjectId;
 use crate::poa::handle::Poa;
 use crate::poa::servants::SharedActivator;
@@ -96,11 +97,7 @@ impl PoaGate {
         servant: Servant,
     ) -> Result<(), Refusal> {
         let violated = |text: &str| {
-            let exception = SystemException::new(
-                SystemExceptionKind::ObjAdapter,
-                minor::OBJ_ADAPTER_INCARNATE_POLICY,
-                CompletionStatus::No,
-            );
+            let exception = unexecuted(SystemExceptionKind::ObjAdapter, minor::OBJ_ADAPTER_INCARNATE_POLICY);
             Refusal::System(exception.because(text.to_owned()))
         };
         let identity = servant.identity();

@@ -13,6 +13,7 @@ use giop_proto::pool::BufferPool;
 use giop_proto::{AlignedBuffer, DepositTarget, Loan};
 
 use crate::connection::incoming_stream::Lent;
+use crate::errors::unexecuted;
 use crate::servant::stream::ByteStream;
 
 /// Interval at which a stream retries to take memory from the pool.
@@ -215,7 +216,7 @@ impl ByteStream {
 }
 
 fn refusal(kind: SystemExceptionKind, text: String) -> SystemException {
-    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
+    unexecuted(kind, MinorCode::NONE).because(text)
 }
 
 impl<T> DepositError<T> {

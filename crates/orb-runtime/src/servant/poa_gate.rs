@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use tokio::sync::{Notify, Semaphore};
 
+use crate::errors::unexecuted;
 use crate::servant::thread_model::Turn;
 
 /// The state that decides whether requests may start: that of the POA's manager, until the POA is destroyed.
@@ -73,7 +74,7 @@ impl Gate {
                 "the object's POA is destroyed",
             ),
         };
-        SystemException::new(kind, minor, CompletionStatus::No).because(text)
+        unexecuted(kind, minor).because(text)
     }
 }
 

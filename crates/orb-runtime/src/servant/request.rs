@@ -14,6 +14,7 @@ use giop_codec::{DecodeError, EncodeError, EncodeErrorKind, Version};
 use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
 use crate::connection::padding;
+use crate::errors::unexecuted;
 use crate::runtime::backpressure::LARGE_REPLY;
 use crate::servant::charge::Charge;
 use crate::servant::current::{Extras, Request};
@@ -252,12 +253,7 @@ impl ServerRequest {
                 }
                 let text = format!("{interface} has no operation `{}`", String::from_utf8_lossy(name));
                 self.system_exception(
-                    SystemException::new(
-                        SystemExceptionKind::BadOperation,
-                        minor::BAD_OPERATION_UNKNOWN,
-                        CompletionStatus::No,
-                    )
-                    .because(text),
+                    unexecuted(SystemExceptionKind::BadOperation, minor::BAD_OPERATION_UNKNOWN).because(text),
                 )
             }
         }
@@ -303,7 +299,7 @@ fn not_described(has_repository: bool) -> SystemException {
         true => (minor::INTF_REPOS_NO_ENTRY, "the interface repository has no such interface"),
         false => (minor::INTF_REPOS_UNAVAILABLE, "this ORB has no interface repository"),
     };
-    SystemException::new(SystemExceptionKind::IntfRepos, minor, CompletionStatus::No).because(text)
+    unexecuted(SystemExceptionKind::IntfRepos, minor).because(text)
 }
 
 /// Returns where the header of a reply with these contexts ends in GIOP versions before 1.2.
@@ -406,12 +402,7 @@ impl ReplyTo {
         if !self.wanted {
             let lost =
                 "a oneway is forwarded, whose caller is not told: take SyncScope::Target to have it follow";
-            let lost = SystemException::new(
-                SystemExceptionKind::Transient,
-                minor::TRANSIENT_DISCARDED,
-                CompletionStatus::No,
-            )
-            .because(lost);
+            let lost = SystemException::transient(minor::TRANSIENT_DISCARDED).because(lost);
             return self.system_exception(encoder, lost);
         }
         let status = match forward.permanent && self.version >= Version::V1_2 {

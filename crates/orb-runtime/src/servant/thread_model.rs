@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, Stream};
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -130,7 +130,7 @@ impl Jobs {
 
 #[cold]
 fn nobody() -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, minor::TRANSIENT_DISCARDED, CompletionStatus::No)
+    SystemException::transient(minor::TRANSIENT_DISCARDED)
         .because("the ORB is gone whose `run_until` the request waited for")
 }
 

@@ -1,6 +1,11 @@
 //! Replacement for `telemetry` without the feature `tracing`: records nothing and takes no memory.
 
+use std::marker::PhantomData;
+
 use giop_codec::exception::SystemException;
+use giop_codec::giop::ServiceContext;
+
+use crate::transport::Peer;
 
 /// The telemetry of a request: none.
 #[derive(Default)]
@@ -32,6 +37,22 @@ impl RequestSpan {
 
     #[inline(always)]
     pub(crate) fn end(&mut self) {}
+}
+
+/// The telemetry of a call: none.
+#[derive(Clone, Copy)]
+pub(crate) struct CallObserver<'a>(PhantomData<&'a ()>);
+
+impl<'a> CallObserver<'a> {
+    pub(crate) const NOBODY: Self = Self(PhantomData);
+
+    #[inline(always)]
+    pub(crate) fn context(self) -> Option<&'a ServiceContext> {
+        None
+    }
+
+    #[inline(always)]
+    pub(crate) fn sent_to(self, _: &Peer) {}
 }
 
 /// Runs `f`.

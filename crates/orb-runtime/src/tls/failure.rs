@@ -4,9 +4,11 @@ use std::fmt;
 use std::io;
 
 use giop_codec::OneLine;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_proto::Refused;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+
+use crate::errors::unexecuted;
 
 /// A handshake that failed.
 #[derive(Debug)]
@@ -45,8 +47,7 @@ impl Failure {
             Self::Io(_) | Self::Slow => (SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE),
             _ => (SystemExceptionKind::CommFailure, MinorCode::NONE),
         };
-        SystemException::new(kind, minor, CompletionStatus::No)
-            .because(format!("no TLS session with {endpoint}: {self}"))
+        unexecuted(kind, minor).because(format!("no TLS session with {endpoint}: {self}"))
     }
 }
 

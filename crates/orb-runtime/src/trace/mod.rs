@@ -2,9 +2,6 @@
 
 #[cfg(feature = "trace-stderr")]
 mod stderr;
-#[cfg(not(feature = "trace-stderr"))]
-#[path = "stderr_disabled.rs"]
-mod stderr;
 
 use std::fmt::Write as _;
 
@@ -12,6 +9,7 @@ use giop_codec::Printable;
 use giop_codec::giop::MessageHeader;
 use tracing::Level;
 
+#[cfg(feature = "trace-stderr")]
 pub(crate) use stderr::{to_stderr, written};
 
 use crate::transport::Peer;

@@ -18,22 +18,19 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// Sets a plain subscriber on stderr. A stderr that is not read blocks no call: lines are then dropped and
 /// counted. Levels are omniORB's: 0 nothing, 1 warnings, 2 to 9 events, from 10 each connection and call,
 /// from 25 each message.
-///
-/// # Errors
-/// None. Without the feature `trace-stderr`, the reason why there is no log.
-pub(crate) fn to_stderr(level: u32) -> Result<(), &'static str> {
+pub(crate) fn to_stderr(level: u32) {
     let level = match level {
-        0 => return Ok(()),
+        0 => return,
         1 => Level::WARN,
         2..=9 => Level::INFO,
         10..=24 => Level::DEBUG,
         _ => Level::TRACE,
     };
     if QUEUE.get().is_none() {
-        let Ok(queue) = Lossy::new(io::stderr(), Lossy::MAX_BYTES, missing) else { return Ok(()) };
+        let Ok(queue) = Lossy::new(io::stderr(), Lossy::MAX_BYTES, missing) else { return };
         let _ = QUEUE.set(queue);
     }
-    let Some(queue) = QUEUE.get() else { return Ok(()) };
+    let Some(queue) = QUEUE.get() else { return };
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
@@ -42,7 +39,6 @@ pub(crate) fn to_stderr(level: u32) -> Result<(), &'static str> {
         .finish();
     // An existing subscriber stays, because the program has set it on purpose.
     let _ = tracing::subscriber::set_global_default(subscriber);
-    Ok(())
 }
 
 /// Waits until the lines of [`to_stderr`] are written, if it was called; a second at most.

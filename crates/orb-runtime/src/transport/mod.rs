@@ -8,6 +8,8 @@ mod calls;
 #[cfg(windows)]
 #[path = "calls_windows.rs"]
 mod calls;
+#[cfg(not(all(feature = "tls", feature = "uring", target_os = "linux")))]
+mod disabled;
 pub(crate) mod faults;
 pub(crate) mod last;
 pub(crate) mod loans;
@@ -18,18 +20,9 @@ mod tcp;
 pub(crate) mod threads;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
-#[cfg(not(feature = "tls"))]
-#[path = "tls_disabled.rs"]
-pub(crate) mod tls;
 #[cfg(unix)]
 pub(crate) mod unix;
-#[cfg(not(unix))]
-#[path = "unix_disabled.rs"]
-pub(crate) mod unix;
 #[cfg(all(feature = "uring", target_os = "linux"))]
-pub(crate) mod uring;
-#[cfg(not(all(feature = "uring", target_os = "linux")))]
-#[path = "uring/disabled.rs"]
 pub(crate) mod uring;
 
 use std::net::{Shutdown, SocketAddr};
@@ -47,6 +40,13 @@ use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
 #[cfg(unix)]
 use rustix::fd::AsFd;
 use tokio::net::TcpStream;
+
+#[cfg(not(feature = "tls"))]
+pub(crate) use disabled::tls;
+#[cfg(not(unix))]
+pub(crate) use disabled::unix;
+#[cfg(not(all(feature = "uring", target_os = "linux")))]
+pub(crate) use disabled::uring;
 
 use crate::tls::TlsSession;
 use crate::transport::threads::{IoThread, IoThreads};
