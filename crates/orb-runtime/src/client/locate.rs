@@ -42,18 +42,9 @@ pub(crate) fn told_by(reply: &Reply) -> Option<Ior> {
     if tells { Ior::decode(&mut reply.body()).ok() } else { None }
 }
 
-/// Asks by LocateRequest whether the object exists.
-pub(crate) async fn locate(target: &ObjectRef) -> Result<bool, SystemException> {
-    find(target, false).await
-}
-
-/// Asks by LocateRequest whether the object exists. Follows forwards even if the reference's [`RebindMode`]
-/// forbids them.
-pub(crate) async fn bind_anew(target: &ObjectRef) -> Result<bool, SystemException> {
-    find(target, true).await
-}
-
-async fn find(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
+/// Asks by LocateRequest whether the object exists. `anew`: follows forwards even if the reference's
+/// [`RebindMode`](giop_codec::ior::RebindMode) forbids them.
+pub(crate) async fn locate(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
     static LOCATE: Operation = Operation::twoway("LocateRequest");
     let mut attempt = Attempt::new(target, &LOCATE);
     loop {

@@ -139,8 +139,7 @@ mod tests {
 
     use super::*;
     use crate::experiments::NumberedInterface as Interface;
-
-    static TABLE: OpTable<5, 16> = OpTable::new(["_get_balance", "deposit", "withdraw", "m", ""]);
+    use crate::servant::optable::tests::{NAMES, TABLE, names};
 
     #[test]
     fn all_ways_find_a_thousand_names() {
@@ -204,16 +203,6 @@ mod tests {
         {
             assert_eq!(ALL.name_of(came), shown);
         }
-    }
-
-    const NAMES: usize = 24;
-
-    fn names() -> impl Strategy<Value = [&'static str; NAMES]> {
-        // Short names that are often prefixes of others, and names of attribute accessors.
-        prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES).prop_map(|names| {
-            let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
-            names.try_into().unwrap()
-        })
     }
 
     proptest! {

@@ -145,12 +145,13 @@ const fn fold(x: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    static TABLE: OpTable<5, 16> = OpTable::new(["_get_balance", "deposit", "withdraw", "m", ""]);
+    pub(in crate::servant) static TABLE: OpTable<5, 16> =
+        OpTable::new(["_get_balance", "deposit", "withdraw", "m", ""]);
 
     #[test]
     fn every_name_has_its_number_and_no_other_has_one() {
@@ -169,9 +170,9 @@ mod tests {
         assert!(names.iter().enumerate().all(|(i, name)| table.find(name) == Some(i)));
     }
 
-    const NAMES: usize = 24;
+    pub(in crate::servant) const NAMES: usize = 24;
 
-    fn names() -> impl Strategy<Value = [&'static str; NAMES]> {
+    pub(in crate::servant) fn names() -> impl Strategy<Value = [&'static str; NAMES]> {
         // Short names that are often prefixes of others, and names of attribute accessors.
         prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES).prop_map(|names| {
             let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
