@@ -12,6 +12,9 @@ use crate::cdr::{CdrDecode, CdrEncode, CharSet, Context, DecodeLimits, Decoder, 
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use crate::program::Labels;
 use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
+use crate::value::custom;
+use crate::value::pass;
+use crate::value::write;
 use crate::value::{Made, ValueBase, ValueForm, formal, has_base_with_id};
 pub use crate::walk::MAX_ANYS;
 use crate::walk::{CODE_SETS, Fault, Program, Stream, canonical, copy_value, read_except_id, spell};
@@ -124,7 +127,7 @@ impl Any {
         }
         value.encode(&mut e)?;
         let context = e.take_context();
-        let made = e.take_value_types();
+        let made = write::take_value_types(&mut e);
         let mut kept = Kept { value: e.into_bytes(), context, ..Kept::default() };
         if let Some(made) = made {
             // The headers of values may omit their types.
@@ -239,7 +242,7 @@ impl Any {
     /// Creates an any of a value that was written to a [`canonical`] encoder that wants its context.
     pub(crate) fn of_encoded(code: &TypeCode, mut e: Encoder) -> Result<Any, DecodeError> {
         let context = e.take_context();
-        let made = e.take_value_types().filter(|made| !made.is_empty());
+        let made = write::take_value_types(&mut e).filter(|made| !made.is_empty());
         let kept = Kept { context, made: made.map(Arc::new), value: e.into_bytes(), ..Kept::default() };
         let program = Program::of(code);
         let contents = program.contents();
@@ -280,13 +283,13 @@ impl Any {
 impl Kept {
     /// Copies a value once, and checks all of it.
     fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, DecodeError> {
-        let (start, spot, nesting, came) = (d.position(), d.spot(), d.nesting(), Stream::of(d));
+        let (start, spot, nesting, came) = (d.position(), d.spot(), custom::nesting(d), Stream::of(d));
         let kept = match Kept::read_into(Stream::default(), code, d) {
             Err(Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
                 if came != Stream::default() =>
             {
                 d.return_to(spot);
-                d.return_to_nesting(nesting);
+                custom::return_to_nesting(d, nesting);
                 Kept::read_into(came, code, d)
             }
             read => read,
@@ -305,7 +308,7 @@ impl Kept {
         let mut e = stream.encoder();
         let seen = copy_value(code, d, &mut e)?;
         let context = if seen.references || seen.values { d.keep_context() } else { None };
-        let made = if seen.values { d.made_types().cloned() } else { None };
+        let made = if seen.values { pass::made_types(d).cloned() } else { None };
         Ok(Kept { value: e.into_bytes(), stream, context, made, values: seen.values })
     }
 
@@ -316,7 +319,7 @@ impl Kept {
     /// Returns a decoder of these bytes in place of the value.
     fn decoder_of<'v>(&'v self, value: &'v Bytes) -> Decoder<'v> {
         let d = self.stream.decoder(value);
-        d.with_kept_context(self.context.as_ref()).with_made_types(self.made.as_ref())
+        pass::with_made_types(d.with_kept_context(self.context.as_ref()), self.made.as_ref())
     }
 
     fn encode(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
@@ -324,7 +327,7 @@ impl Kept {
             e.note_kept_context(context);
         }
         if let Some(made) = &self.made {
-            e.note_made_types(made);
+            pass::note_made_types(e, made);
         }
         if self.is_as_written_by(code, e) {
             e.put_shared_part(self.value.clone());

@@ -3,6 +3,7 @@
 use super::converted::{ConvertedSet, Way};
 use super::decoder::Decoder;
 use super::encoder::Encoder;
+use super::strings;
 use super::text::{WChar, WCharSet};
 use super::wide::{WStr, WString};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
@@ -109,100 +110,102 @@ impl Encoder {
     }
 }
 
-impl Decoder<'_> {
-    /// Converts the bytes of a `string`, which was read including its NUL.
-    #[cold]
-    pub(super) fn converted(&mut self, set: ConvertedSet, octets: &[u8]) -> Result<String, DecodeError> {
-        let start = self.position().saturating_sub(octets.len() + 1);
-        let fail = |at: usize| DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start + at);
-        match set.way() {
-            Way::Octets { decode, .. } => {
-                let mut len = 0_usize;
-                for (at, octet) in octets.iter().enumerate() {
-                    len += decode(*octet).ok_or_else(|| fail(at))?.len_utf8();
-                }
-                self.charge(len)?;
-                Ok(octets.iter().filter_map(|octet| decode(*octet)).collect())
+/// Converts the bytes of a `string`, which was read including its NUL.
+#[cold]
+pub(super) fn converted(
+    d: &mut Decoder<'_>,
+    set: ConvertedSet,
+    octets: &[u8],
+) -> Result<String, DecodeError> {
+    let start = d.position().saturating_sub(octets.len() + 1);
+    let fail = |at: usize| DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start + at);
+    match set.way() {
+        Way::Octets { decode, .. } => {
+            let mut len = 0_usize;
+            for (at, octet) in octets.iter().enumerate() {
+                len += decode(*octet).ok_or_else(|| fail(at))?.len_utf8();
             }
-            #[cfg(feature = "encoding_rs")]
-            Way::Library(encoding) => {
-                // No character takes more than three times as many bytes in UTF-8 as in these sets.
-                self.charge(octets.len().saturating_mul(3))?;
-                let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
-                Ok(text.ok_or_else(|| fail(0))?.into_owned())
+            d.charge(len)?;
+            Ok(octets.iter().filter_map(|octet| decode(*octet)).collect())
+        }
+        #[cfg(feature = "encoding_rs")]
+        Way::Library(encoding) => {
+            // No character takes more than three times as many bytes in UTF-8 as in these sets.
+            d.charge(octets.len().saturating_mul(3))?;
+            let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
+            Ok(text.ok_or_else(|| fail(0))?.into_owned())
+        }
+        Way::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
+    }
+}
+
+/// Reads a `wstring` in UCS-4.
+#[cold]
+pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
+    let (start, octets) = if d.version() == Version::V1_1 {
+        let count = d.read_len(4)?;
+        let start = d.position();
+        let octets = d.take(count * 4)?;
+        match octets.split_last_chunk::<4>() {
+            None => (start, octets),
+            Some((text, [0, 0, 0, 0])) => (start, text),
+            Some(_) => return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
+        }
+    } else {
+        let len = d.read_len(1)?;
+        (d.position(), d.take(len)?)
+    };
+    let wrong = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
+    let (chars, odd) = octets.as_chunks::<4>();
+    if !odd.is_empty() {
+        return Err(wrong);
+    }
+    let c = match d.order() {
+        ByteOrder::Big => u32::from_be_bytes,
+        ByteOrder::Little => u32::from_le_bytes,
+    };
+    // A character becomes at most four bytes of UTF-8 or UTF-16.
+    d.charge(octets.len())?;
+    let (mut text, mut units) = (String::with_capacity(chars.len()), None);
+    for octets in chars {
+        let number = c(*octets);
+        let c = match (char::from_u32(number), u16::try_from(number)) {
+            (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
+            (Some(c), _) => c,
+            // A lone half of a surrogate pair.
+            (None, Ok(half)) => {
+                units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
+                continue;
             }
-            Way::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
+            (None, Err(_)) => strings::replacement(d, wrong.kind, start)?,
+        };
+        match &mut units {
+            None => text.push(c),
+            Some(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
         }
     }
+    Ok(units.map_or_else(|| WString::from(text), WString::from_units))
+}
 
-    /// Reads a `wstring` in UCS-4.
-    #[cold]
-    pub(super) fn read_ucs_4(&mut self) -> Result<WString, DecodeError> {
-        let (start, octets) = if self.version() == Version::V1_1 {
-            let count = self.read_len(4)?;
-            let start = self.position();
-            let octets = self.take(count * 4)?;
-            match octets.split_last_chunk::<4>() {
-                None => (start, octets),
-                Some((text, [0, 0, 0, 0])) => (start, text),
-                Some(_) => return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
-            }
-        } else {
-            let len = self.read_len(1)?;
-            (self.position(), self.take(len)?)
+/// Reads a `wchar` in UCS-4.
+#[cold]
+pub(super) fn read_ucs_4_char(d: &mut Decoder<'_>) -> Result<WChar, DecodeError> {
+    let start = d.position();
+    let number = if d.version() == Version::V1_1 {
+        d.read_u32()?
+    } else {
+        let len = usize::from(d.read_u8()?);
+        let Ok(octets) = <[u8; 4]>::try_from(d.take(len)?) else {
+            return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
         };
-        let wrong = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
-        let (chars, odd) = octets.as_chunks::<4>();
-        if !odd.is_empty() {
-            return Err(wrong);
+        match d.order() {
+            ByteOrder::Big => u32::from_be_bytes(octets),
+            ByteOrder::Little => u32::from_le_bytes(octets),
         }
-        let c = match self.order() {
-            ByteOrder::Big => u32::from_be_bytes,
-            ByteOrder::Little => u32::from_le_bytes,
-        };
-        // A character becomes at most four bytes of UTF-8 or UTF-16.
-        self.charge(octets.len())?;
-        let (mut text, mut units) = (String::with_capacity(chars.len()), None);
-        for octets in chars {
-            let number = c(*octets);
-            let c = match (char::from_u32(number), u16::try_from(number)) {
-                (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
-                (Some(c), _) => c,
-                // A lone half of a surrogate pair.
-                (None, Ok(half)) => {
-                    units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
-                    continue;
-                }
-                (None, Err(_)) => self.replacement(wrong.kind, start)?,
-            };
-            match &mut units {
-                None => text.push(c),
-                Some(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
-            }
-        }
-        Ok(units.map_or_else(|| WString::from(text), WString::from_units))
-    }
-
-    /// Reads a `wchar` in UCS-4.
-    #[cold]
-    pub(super) fn read_ucs_4_char(&mut self) -> Result<WChar, DecodeError> {
-        let start = self.position();
-        let number = if self.version() == Version::V1_1 {
-            self.read_u32()?
-        } else {
-            let len = usize::from(self.read_u8()?);
-            let Ok(octets) = <[u8; 4]>::try_from(self.take(len)?) else {
-                return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
-            };
-            match self.order() {
-                ByteOrder::Big => u32::from_be_bytes(octets),
-                ByteOrder::Little => u32::from_le_bytes(octets),
-            }
-        };
-        match (char::from_u32(number), u16::try_from(number)) {
-            (_, Ok(unit)) => Ok(WChar(unit)),
-            (Some(_), Err(_)) => Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start)),
-            (None, Err(_)) => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
-        }
+    };
+    match (char::from_u32(number), u16::try_from(number)) {
+        (_, Ok(unit)) => Ok(WChar(unit)),
+        (Some(_), Err(_)) => Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start)),
+        (None, Err(_)) => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
     }
 }

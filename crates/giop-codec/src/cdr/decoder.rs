@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 
+use super::chunked;
 use super::context::Context;
 use super::layout::{FixedLayout, Viewed, padding};
 use super::rewrite::Rewrites;
@@ -244,7 +245,7 @@ impl<'a> Decoder<'a> {
         if self.is_segmented() {
             return self.octets_over_joint::<N>();
         }
-        if self.next_piece() || self.next_chunk(N)? {
+        if self.next_piece() || chunked::next_chunk(self, N)? {
             self.octets::<N>()
         } else {
             Err(self.error(DecodeErrorKind::EndOfData))

@@ -7,6 +7,7 @@ use zerocopy::FromBytes;
 
 use super::decoder::Decoder;
 use super::layout::{FixedLayout, Viewed};
+use super::rewrite;
 use super::traits::CdrDecode;
 use crate::DecodeError;
 
@@ -52,11 +53,11 @@ impl<T: Viewed + CdrDecode> CdrDecode for Elements<T> {
         if !Self::VIEWED {
             return Vec::decode(d).map(|items| Elements(Form::Own(items)));
         }
-        if let Some(octets) = d.rewritten::<T>() {
+        if let Some(octets) = rewrite::rewritten::<T>(d) {
             return Ok(Elements(Form::View(octets)));
         }
         let n = d.read_len(T::MIN_SIZE)?;
-        if d.note_rewrite::<T>(n)? {
+        if rewrite::note_rewrite::<T>(d, n)? {
             return Ok(Elements(Form::View(Bytes::new())));
         }
         Ok(Elements(match d.view::<T>(n)? {

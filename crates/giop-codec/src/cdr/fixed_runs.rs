@@ -1,5 +1,6 @@
 //! Values of fixed layout and runs of them, with one bounds check, one reservation and one pass.
 
+use super::chunked;
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::fixed::{FixedReader, FixedWriter, read_strided, write_strided};
@@ -177,7 +178,7 @@ impl Decoder<'_> {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         }
         let before = out.len();
-        if T::NUMBERS && !self.in_chunks() {
+        if T::NUMBERS && !chunked::in_chunks(self) {
             // Numbers are one run of bytes, which is not realigned after a boundary. The run may begin after
             // the boundary.
             if self.begin_run(T::LAYOUT.align()) > 0 {

@@ -10,7 +10,7 @@
 mod bits;
 mod bounded;
 mod carried;
-mod chunked;
+pub(crate) mod chunked;
 mod code_set_id;
 mod context;
 mod conversion;

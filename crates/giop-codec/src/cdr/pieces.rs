@@ -7,6 +7,7 @@
 //! Therefore a decoder sees only the bytes up to the next boundary, and reads a value that does not fit there
 //! from the next fragment. Unfragmented messages have no overhead: for them the next boundary is the end.
 
+use super::chunked;
 use super::decoder::{Decoder, Pieces};
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
@@ -49,7 +50,8 @@ impl<'a> Decoder<'a> {
     /// Returns whether the next `n` bytes are contiguous and have one alignment.
     #[inline(always)]
     pub(crate) fn in_piece(&self, n: usize) -> bool {
-        self.seen - self.position >= n || !(self.is_piecewise() || self.is_segmented() || self.in_chunks())
+        self.seen - self.position >= n
+            || !(self.is_piecewise() || self.is_segmented() || chunked::in_chunks(self))
     }
 
     /// Advances to the next fragment, because the next value does not fit before the boundary. Returns
@@ -105,8 +107,8 @@ impl<'a> Decoder<'a> {
         if self.is_segmented() {
             return self.read_one_over_joint();
         }
-        if self.in_chunks() && self.seen == self.data.len() {
-            return self.read_one_over_chunk();
+        if chunked::in_chunks(self) && self.seen == self.data.len() {
+            return chunked::read_one_over_chunk(self);
         }
         let start = self.position;
         let phase = (start + self.pieces.shift) % 8;

@@ -134,64 +134,59 @@ impl<'a> Decoder<'a> {
         self.rewrites = Some(rewrites);
         self
     }
+}
 
-    /// Returns the buffer that may be rewritten, and the index in it at which `data` begins. `None` for a
-    /// block of a segmented message, and where the alignment of indices in the buffer differs from that of
-    /// offsets.
-    fn rewritable(&self) -> Option<(&'a Bytes, usize)> {
-        let (owner, origin) = self.owner.filter(|(owner, _)| self.split.is_control(owner))?;
-        (origin % 8 == self.base % 8).then_some((owner, origin))
-    }
+/// Returns the buffer that may be rewritten, and the index in it at which `data` begins. `None` for a
+/// block of a segmented message, and where the alignment of indices in the buffer differs from that of
+/// offsets.
+fn rewritable<'a>(d: &Decoder<'a>) -> Option<(&'a Bytes, usize)> {
+    let (owner, origin) = d.owner.filter(|(owner, _)| d.split.is_control(owner))?;
+    (origin % 8 == d.base % 8).then_some((owner, origin))
+}
 
-    /// Returns the elements of the sequence whose count comes next, if it was rewritten.
-    pub(super) fn rewritten<T: Viewed>(&mut self) -> Option<Bytes> {
-        let rewrites = self.rewrites.filter(|rewrites| rewrites.done)?;
-        self.leave_segment();
-        let (owner, origin) = self.rewritable()?;
-        let (at, end) = (origin + self.position, origin + self.data.len());
-        let place = rewrites.find(at.next_multiple_of(4)).filter(|place| place.end <= end)?;
-        let octets = owner.get(place.start..place.end)?;
-        if place.element != TypeId::of::<T>() || <[T] as zerocopy::FromBytes>::ref_from_bytes(octets).is_err()
-        {
-            return None;
-        }
-        self.take(place.end - at).ok()?;
-        Some(owner.slice(place.start..place.end))
+/// Returns the elements of the sequence whose count comes next, if it was rewritten.
+pub(super) fn rewritten<T: Viewed>(d: &mut Decoder<'_>) -> Option<Bytes> {
+    let rewrites = d.rewrites.filter(|rewrites| rewrites.done)?;
+    d.leave_segment();
+    let (owner, origin) = rewritable(d)?;
+    let (at, end) = (origin + d.position, origin + d.data.len());
+    let place = rewrites.find(at.next_multiple_of(4)).filter(|place| place.end <= end)?;
+    let octets = owner.get(place.start..place.end)?;
+    if place.element != TypeId::of::<T>() || <[T] as zerocopy::FromBytes>::ref_from_bytes(octets).is_err() {
+        return None;
     }
+    d.take(place.end - at).ok()?;
+    Some(owner.slice(place.start..place.end))
+}
 
-    /// Notes the sequence of the next `n` elements, whose count was read, and skips them, if they can become
-    /// a view. Returns whether it did.
-    ///
-    /// # Errors
-    /// Only those of reading so many bytes.
-    pub(super) fn note_rewrite<T: Viewed>(&mut self, n: usize) -> Result<bool, DecodeError> {
-        let Some(rewrites) = self.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
-        let Some((owner, origin)) = self.rewritable() else { return Ok(false) };
-        let layout = <T as FixedLayout>::LAYOUT;
-        let (wire, size) = (origin + self.position, n.saturating_mul(size_of::<T>()));
-        if size < LEAST
-            || self.order() != ByteOrder::NATIVE
-            || self.is_piecewise()
-            || layout.lead(wire).is_some()
-        {
-            return Ok(false);
-        }
-        let run = layout.run(wire, n);
-        let (Some(start), Some(count_at)) =
-            ((wire + layout.size(wire)).checked_sub(size_of::<T>()), self.position.checked_sub(4))
-        else {
-            return Ok(false);
-        };
-        let count_at = origin + count_at;
-        let address = owner.as_ptr().addr() + start;
-        if run > self.data.len() - self.position || start < count_at || address % align_of::<T>() != 0 {
-            return Ok(false);
-        }
-        let element = TypeId::of::<T>();
-        let place = Place { count_at, wire, start, end: wire + run, element, rewrite: rewrite::<T> };
-        if !rewrites.note(place) {
-            return Ok(false);
-        }
-        self.take(run).map(|_| true)
+/// Notes the sequence of the next `n` elements, whose count was read, and skips them, if they can become
+/// a view. Returns whether it did.
+///
+/// # Errors
+/// Only those of reading so many bytes.
+pub(super) fn note_rewrite<T: Viewed>(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
+    let Some(rewrites) = d.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
+    let Some((owner, origin)) = rewritable(d) else { return Ok(false) };
+    let layout = <T as FixedLayout>::LAYOUT;
+    let (wire, size) = (origin + d.position, n.saturating_mul(size_of::<T>()));
+    if size < LEAST || d.order() != ByteOrder::NATIVE || d.is_piecewise() || layout.lead(wire).is_some() {
+        return Ok(false);
     }
+    let run = layout.run(wire, n);
+    let (Some(start), Some(count_at)) =
+        ((wire + layout.size(wire)).checked_sub(size_of::<T>()), d.position.checked_sub(4))
+    else {
+        return Ok(false);
+    };
+    let count_at = origin + count_at;
+    let address = owner.as_ptr().addr() + start;
+    if run > d.data.len() - d.position || start < count_at || address % align_of::<T>() != 0 {
+        return Ok(false);
+    }
+    let element = TypeId::of::<T>();
+    let place = Place { count_at, wire, start, end: wire + run, element, rewrite: rewrite::<T> };
+    if !rewrites.note(place) {
+        return Ok(false);
+    }
+    d.take(run).map(|_| true)
 }

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
+use super::chunked;
 use super::decoder::Decoder;
 use super::layout::{FixedLayout, Viewed, padding};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind};
@@ -250,7 +251,7 @@ impl<'a> Decoder<'a> {
     /// Skips padding that ends after the current segment, if anything follows it.
     #[cold]
     pub(super) fn skip_behind(&mut self, pad: usize, n: usize) -> Result<(), DecodeError> {
-        if self.next_chunk(n)? {
+        if chunked::next_chunk(self, n)? {
             return self.align(n);
         }
         if pad > self.remaining() {
@@ -263,7 +264,7 @@ impl<'a> Decoder<'a> {
     /// Takes the next `n` bytes, which are not all in the current segment, if the data has segments at all.
     #[cold]
     pub(super) fn take_over_joint(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
-        if self.next_chunk(1)? {
+        if chunked::next_chunk(self, 1)? {
             return self.take(n);
         }
         self.gather(n)?;

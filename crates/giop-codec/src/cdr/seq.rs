@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::layout::{FixedLayout, Layout};
+use super::rewrite;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, EncodeError};
 
@@ -301,12 +302,12 @@ impl<T: Element> CdrDecode for Seq<T> {
     /// [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Seq<T>, DecodeError> {
         if const { Self::LAYOUT.lead(4).is_none() }
-            && let Some(octets) = d.rewritten::<T>()
+            && let Some(octets) = rewrite::rewritten::<T>(d)
         {
             return Ok(Seq::from_checked(octets));
         }
         let n = d.read_len(const { Self::LAYOUT.min_size() })?;
-        if const { Self::LAYOUT.lead(4).is_none() } && d.note_rewrite::<T>(n)? {
+        if const { Self::LAYOUT.lead(4).is_none() } && rewrite::note_rewrite::<T>(d, n)? {
             return Ok(Seq::default());
         }
         d.read_seq(n)

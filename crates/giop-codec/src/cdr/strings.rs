@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
+use super::conversion;
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::text::{CharSet, InvalidText, WChar, WCharSet};
@@ -172,7 +173,7 @@ impl<'a> Decoder<'a> {
     /// [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) unless it is UTF-8.
     pub fn read_str_ascii(&mut self) -> Result<&'a str, DecodeError> {
         let octets = self.read_octet_str()?;
-        self.utf8(octets, DecodeErrorKind::InvalidIdentifier)
+        utf8(self, octets, DecodeErrorKind::InvalidIdentifier)
     }
 
     /// Reads an IDL `string` in the transmission code set, without a copy if that is UTF-8.
@@ -181,9 +182,9 @@ impl<'a> Decoder<'a> {
             return self.read_string().map(Cow::Owned);
         }
         let octets = self.read_octet_str()?;
-        match self.utf8(octets, DecodeErrorKind::InvalidText) {
+        match utf8(self, octets, DecodeErrorKind::InvalidText) {
             Ok(text) => Ok(Cow::Borrowed(text)),
-            Err(error) => self.recovered(octets, error).map(Cow::Owned),
+            Err(error) => recovered(self, octets, error).map(Cow::Owned),
         }
     }
 
@@ -198,60 +199,9 @@ impl<'a> Decoder<'a> {
     pub fn read_string(&mut self) -> Result<String, DecodeError> {
         let octets = self.read_octet_str()?;
         match self.code_sets().char {
-            CharSet::Utf8 => self.utf8_owned(octets),
-            set => self.other(set, octets),
+            CharSet::Utf8 => utf8_owned(self, octets),
+            set => in_other_set(self, set, octets),
         }
-    }
-
-    #[inline]
-    fn utf8_owned(&mut self, octets: &'a [u8]) -> Result<String, DecodeError> {
-        match self.utf8(octets, DecodeErrorKind::InvalidText) {
-            Ok(text) => {
-                self.charge(text.len())?;
-                Ok(text.to_owned())
-            }
-            Err(error) => self.recovered(octets, error),
-        }
-    }
-
-    /// Converts bytes that are not valid in their code set, as the context demands, or returns `error`.
-    #[cold]
-    fn recovered(&mut self, octets: &[u8], error: DecodeError) -> Result<String, DecodeError> {
-        let invalid = matches!(error.kind, DecodeErrorKind::InvalidText | DecodeErrorKind::CharNotInCodeSet);
-        let wanted = self.invalid_text();
-        if !invalid || wanted == InvalidText::Refuse {
-            return Err(error);
-        }
-        // U+FFFD has three bytes in UTF-8.
-        self.charge(octets.len().saturating_mul(3))?;
-        Ok(match (wanted, self.code_sets().char) {
-            (InvalidText::Latin1, _) => octets.iter().map(|octet| char::from(*octet)).collect(),
-            (_, CharSet::Converted(set)) => set.with_replacement(octets),
-            _ => String::from_utf8_lossy(octets).into_owned(),
-        })
-    }
-
-    // A separate function keeps the UTF-8 path small.
-    #[inline(never)]
-    fn other(&mut self, set: CharSet, octets: &'a [u8]) -> Result<String, DecodeError> {
-        match set {
-            CharSet::Latin1 if !octets.is_ascii() => {
-                let chars = octets.iter().map(|octet| char::from(*octet));
-                self.charge(chars.clone().map(char::len_utf8).sum())?;
-                Ok(chars.collect())
-            }
-            CharSet::Latin1 | CharSet::Utf8 => self.utf8_owned(octets),
-            CharSet::Converted(set) => {
-                self.converted(set, octets).or_else(|error| self.recovered(octets, error))
-            }
-        }
-    }
-
-    fn utf8(&self, octets: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
-        str::from_utf8(octets).map_err(|e| {
-            let start = self.position() - octets.len() - 1;
-            DecodeError::new(wrong, start + e.valid_up_to())
-        })
     }
 
     /// Reads an IDL `wstring`, see [`Encoder::put_wstr`]. In GIOP 1.2 a byte order mark is honored and
@@ -263,8 +213,8 @@ impl<'a> Decoder<'a> {
     /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated) (GIOP 1.1), and those of
     /// [`read_octet_str`](Decoder::read_octet_str).
     pub fn read_wstring(&mut self) -> Result<WString, DecodeError> {
-        if self.wide_code_set()? == WCharSet::Ucs4 {
-            return self.read_ucs_4();
+        if wide_code_set(self)? == WCharSet::Ucs4 {
+            return conversion::read_ucs_4(self);
         }
         if self.version() == Version::V1_1 {
             let count = self.read_len(2)?;
@@ -280,72 +230,16 @@ impl<'a> Decoder<'a> {
                 crate::ByteOrder::Big => u16::from_be_bytes,
                 crate::ByteOrder::Little => u16::from_le_bytes,
             };
-            return self.utf16(text, unit, start);
+            return utf16(self, text, unit, start);
         }
         let len = self.read_len(1)?;
         let start = self.position();
         let octets = self.take(len)?;
         match octets {
-            [0xFE, 0xFF, text @ ..] => self.utf16(text, u16::from_be_bytes, start),
-            [0xFF, 0xFE, text @ ..] => self.utf16(text, u16::from_le_bytes, start),
-            text => self.utf16(text, u16::from_be_bytes, start),
+            [0xFE, 0xFF, text @ ..] => utf16(self, text, u16::from_be_bytes, start),
+            [0xFF, 0xFE, text @ ..] => utf16(self, text, u16::from_le_bytes, start),
+            text => utf16(self, text, u16::from_be_bytes, start),
         }
-    }
-
-    /// Returns the replacement for a number that is not a character, if the context allows one.
-    #[cold]
-    pub(super) fn replacement(&self, wrong: DecodeErrorKind, start: usize) -> Result<char, DecodeError> {
-        match self.invalid_text() {
-            InvalidText::Refuse => Err(DecodeError::new(wrong, start)),
-            InvalidText::Replace | InvalidText::Latin1 => Ok(char::REPLACEMENT_CHARACTER),
-        }
-    }
-
-    fn utf16(
-        &mut self,
-        octets: &[u8],
-        unit: fn([u8; 2]) -> u16,
-        start: usize,
-    ) -> Result<WString, DecodeError> {
-        let (pairs, odd) = octets.as_chunks::<2>();
-        if !odd.is_empty() {
-            return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
-        }
-        // A unit becomes at most three bytes of UTF-8.
-        self.charge(pairs.len().saturating_mul(3))?;
-        let mut text = String::with_capacity(pairs.len());
-        for c in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
-            match c {
-                Ok('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
-                Ok(c) => text.push(c),
-                Err(_) => return self.cut_utf16(pairs, unit, start),
-            }
-        }
-        if self.code_sets().wchar == Some(WCharSet::Ucs2) && text.chars().any(|c| c > '\u{ffff}') {
-            return Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start));
-        }
-        Ok(WString::from(text))
-    }
-
-    /// Returns text that contains a lone half of a surrogate pair.
-    #[cold]
-    fn cut_utf16(
-        &self,
-        pairs: &[[u8; 2]],
-        unit: fn([u8; 2]) -> u16,
-        start: usize,
-    ) -> Result<WString, DecodeError> {
-        let text: WString = pairs.iter().map(|pair| unit(*pair)).collect();
-        let wrong = if text.units().any(|unit| unit == 0) {
-            DecodeErrorKind::EmbeddedNul
-        } else if self.code_sets().wchar == Some(WCharSet::Ucs2)
-            && text.as_wstr().code_points().any(|c| c > 0xFFFF)
-        {
-            DecodeErrorKind::CharNotInCodeSet
-        } else {
-            return Ok(text);
-        };
-        Err(DecodeError::new(wrong, start))
     }
 
     /// Reads an IDL `wchar`, see [`Encoder::put_wchar`]. In GIOP 1.2 two bytes are a unit, and four bytes are
@@ -357,8 +251,8 @@ impl<'a> Decoder<'a> {
     /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for a surrogate pair, which does not fit a
     /// `wchar`.
     pub fn read_wchar(&mut self) -> Result<WChar, DecodeError> {
-        if self.wide_code_set()? == WCharSet::Ucs4 {
-            return self.read_ucs_4_char();
+        if wide_code_set(self)? == WCharSet::Ucs4 {
+            return conversion::read_ucs_4_char(self);
         }
         if self.version() == Version::V1_1 {
             return self.read_u16().map(WChar);
@@ -375,13 +269,123 @@ impl<'a> Decoder<'a> {
             _ => Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start)),
         }
     }
+}
 
-    fn wide_code_set(&self) -> Result<WCharSet, DecodeError> {
-        if self.version() == Version::V1_0 {
-            return Err(self.error(DecodeErrorKind::WideInGiop10));
+#[inline]
+fn utf8_owned<'a>(d: &mut Decoder<'a>, octets: &'a [u8]) -> Result<String, DecodeError> {
+    match utf8(d, octets, DecodeErrorKind::InvalidText) {
+        Ok(text) => {
+            d.charge(text.len())?;
+            Ok(text.to_owned())
         }
-        self.code_sets().wchar.ok_or_else(|| self.error(DecodeErrorKind::NoWideCodeSet))
+        Err(error) => recovered(d, octets, error),
     }
+}
+
+/// Converts bytes that are not valid in their code set, as the context demands, or returns `error`.
+#[cold]
+fn recovered(d: &mut Decoder<'_>, octets: &[u8], error: DecodeError) -> Result<String, DecodeError> {
+    let invalid = matches!(error.kind, DecodeErrorKind::InvalidText | DecodeErrorKind::CharNotInCodeSet);
+    let wanted = d.invalid_text();
+    if !invalid || wanted == InvalidText::Refuse {
+        return Err(error);
+    }
+    // U+FFFD has three bytes in UTF-8.
+    d.charge(octets.len().saturating_mul(3))?;
+    Ok(match (wanted, d.code_sets().char) {
+        (InvalidText::Latin1, _) => octets.iter().map(|octet| char::from(*octet)).collect(),
+        (_, CharSet::Converted(set)) => set.with_replacement(octets),
+        _ => String::from_utf8_lossy(octets).into_owned(),
+    })
+}
+
+// A separate function keeps the UTF-8 path small.
+#[inline(never)]
+fn in_other_set<'a>(d: &mut Decoder<'a>, set: CharSet, octets: &'a [u8]) -> Result<String, DecodeError> {
+    match set {
+        CharSet::Latin1 if !octets.is_ascii() => {
+            let chars = octets.iter().map(|octet| char::from(*octet));
+            d.charge(chars.clone().map(char::len_utf8).sum())?;
+            Ok(chars.collect())
+        }
+        CharSet::Latin1 | CharSet::Utf8 => utf8_owned(d, octets),
+        CharSet::Converted(set) => {
+            conversion::converted(d, set, octets).or_else(|error| recovered(d, octets, error))
+        }
+    }
+}
+
+fn utf8<'a>(d: &Decoder<'a>, octets: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
+    str::from_utf8(octets).map_err(|e| {
+        let start = d.position() - octets.len() - 1;
+        DecodeError::new(wrong, start + e.valid_up_to())
+    })
+}
+
+/// Returns the replacement for a number that is not a character, if the context allows one.
+#[cold]
+pub(super) fn replacement(
+    d: &Decoder<'_>,
+    wrong: DecodeErrorKind,
+    start: usize,
+) -> Result<char, DecodeError> {
+    match d.invalid_text() {
+        InvalidText::Refuse => Err(DecodeError::new(wrong, start)),
+        InvalidText::Replace | InvalidText::Latin1 => Ok(char::REPLACEMENT_CHARACTER),
+    }
+}
+
+fn utf16(
+    d: &mut Decoder<'_>,
+    octets: &[u8],
+    unit: fn([u8; 2]) -> u16,
+    start: usize,
+) -> Result<WString, DecodeError> {
+    let (pairs, odd) = octets.as_chunks::<2>();
+    if !odd.is_empty() {
+        return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
+    }
+    // A unit becomes at most three bytes of UTF-8.
+    d.charge(pairs.len().saturating_mul(3))?;
+    let mut text = String::with_capacity(pairs.len());
+    for c in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
+        match c {
+            Ok('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
+            Ok(c) => text.push(c),
+            Err(_) => return cut_utf16(d, pairs, unit, start),
+        }
+    }
+    if d.code_sets().wchar == Some(WCharSet::Ucs2) && text.chars().any(|c| c > '\u{ffff}') {
+        return Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start));
+    }
+    Ok(WString::from(text))
+}
+
+/// Returns text that contains a lone half of a surrogate pair.
+#[cold]
+fn cut_utf16(
+    d: &Decoder<'_>,
+    pairs: &[[u8; 2]],
+    unit: fn([u8; 2]) -> u16,
+    start: usize,
+) -> Result<WString, DecodeError> {
+    let text: WString = pairs.iter().map(|pair| unit(*pair)).collect();
+    let wrong = if text.units().any(|unit| unit == 0) {
+        DecodeErrorKind::EmbeddedNul
+    } else if d.code_sets().wchar == Some(WCharSet::Ucs2) && text.as_wstr().code_points().any(|c| c > 0xFFFF)
+    {
+        DecodeErrorKind::CharNotInCodeSet
+    } else {
+        return Ok(text);
+    };
+    Err(DecodeError::new(wrong, start))
+}
+
+fn wide_code_set(d: &Decoder<'_>) -> Result<WCharSet, DecodeError> {
+    if d.version() == Version::V1_0 {
+        return Err(d.error(DecodeErrorKind::WideInGiop10));
+    }
+    d.code_sets().wchar.ok_or_else(|| d.error(DecodeErrorKind::NoWideCodeSet))
 }
 
 impl CdrEncode for str {

@@ -22,16 +22,14 @@ pub(crate) struct TypeLookup {
     pub(crate) value_type: fn(&dyn Any, &str) -> Option<TypeCode>,
 }
 
-impl<'a> Decoder<'a> {
-    /// Returns the context, and the functions that find types in it.
-    pub(crate) fn type_lookup(&self) -> Option<(&'a dyn Any, &'static TypeLookup)> {
-        let context = self.any_context()?;
-        Some((context, context.lookup().downcast_ref()?))
-    }
+/// Returns the context, and the functions that find types in it.
+pub(crate) fn type_lookup<'a>(d: &Decoder<'a>) -> Option<(&'a dyn Any, &'static TypeLookup)> {
+    let context = d.any_context()?;
+    Some((context, context.lookup().downcast_ref()?))
+}
 
-    /// Returns the type code cache of the context.
-    pub(super) fn type_codes(&self) -> Option<&'a dyn TypeCodeCache> {
-        let (context, lookup) = self.type_lookup()?;
-        (lookup.type_codes)(context)
-    }
+/// Returns the type code cache of the context.
+pub(super) fn type_codes<'a>(d: &Decoder<'a>) -> Option<&'a dyn TypeCodeCache> {
+    let (context, lookup) = type_lookup(d)?;
+    (lookup.type_codes)(context)
 }

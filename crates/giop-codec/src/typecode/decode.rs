@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::TypeCode;
+use super::cache;
 use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Builder, Index, Member, Name, Named, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
@@ -37,7 +38,7 @@ impl CdrDecode for TypeCode {
         if let Some(basic) = TcKind::from_number(kind).and_then(TypeCode::basic) {
             return Ok(basic);
         }
-        match d.type_codes() {
+        match cache::type_codes(d) {
             Some(cache) if has_encapsulation(kind) => {
                 let spot = d.spot();
                 let len = d.read_len(1)?;

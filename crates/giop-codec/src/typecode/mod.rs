@@ -4,7 +4,7 @@
 //! of types in generated code. A recursive type is a graph without an ownership cycle, so nothing leaks. A
 //! received type code has at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
 
-mod cache;
+pub(crate) mod cache;
 mod check;
 mod compact;
 mod compare;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::pass;
 use super::{Opened, PassedType, ValueBase, ValueForm};
 use crate::cdr::Decoder;
 use crate::ior::MAX_REPOSITORY_ID;
@@ -81,7 +82,7 @@ impl Classes {
                 let class = self.charged(d, nodes, place)?;
                 return Ok(Chosen { class, exact: true, truncated });
             }
-            let found = self.type_with_id(&|id| d.value_type(id), nodes, id);
+            let found = self.type_with_id(&|id| pass::value_type(d, id), nodes, id);
             let Some(TypeCode { nodes: found, root }) = found else { continue };
             let class = self.charged(d, &found, root)?;
             if class.is_a(formal) {
@@ -139,7 +140,7 @@ impl Classes {
         index: Index,
     ) -> Result<Arc<Class>, DecodeError> {
         let before = self.by_place.len();
-        let class = self.class(&|id| d.value_type(id), nodes, index).map_err(|kind| d.error(kind))?;
+        let class = self.class(&|id| pass::value_type(d, id), nodes, index).map_err(|kind| d.error(kind))?;
         if self.by_place.len() > before {
             let ids: usize = class.passed.ids.iter().map(|id| id.len() + 32).sum();
             d.charge(ids + class.members.len() * size_of::<Index>())?;

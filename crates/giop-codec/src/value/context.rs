@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Factories;
 use crate::cdr::{Context, Decoder, Encoder, InvalidText};
+use crate::typecode::cache;
 use crate::typecode::{TypeCode, TypeCodeCache, TypeLookup};
 
 /// Data of the caller that types use while they are decoded. Object references need their ORB, and values
@@ -87,17 +88,17 @@ impl<'a> Decoder<'a> {
     pub fn with_context<C: DecodeContext + Clone>(self, context: &'a C) -> Decoder<'a> {
         self.with_any_context(Some(context))
     }
+}
 
-    /// Returns the value types that the context knows.
-    pub(super) fn factories(&self) -> Option<&'a Factories> {
-        self.any_context()?.known_factories()?.downcast_ref()
-    }
+/// Returns the value types that the context knows.
+pub(super) fn factories<'a>(d: &Decoder<'a>) -> Option<&'a Factories> {
+    d.any_context()?.known_factories()?.downcast_ref()
+}
 
-    /// Returns a value type that the context knows by its type code alone.
-    pub(super) fn known_value_type(&self, repository_id: &str) -> Option<TypeCode> {
-        let (context, lookup) = self.type_lookup()?;
-        (lookup.value_type)(context, repository_id)
-    }
+/// Returns a value type that the context knows by its type code alone.
+pub(super) fn known_value_type(d: &Decoder<'_>, repository_id: &str) -> Option<TypeCode> {
+    let (context, lookup) = cache::type_lookup(d)?;
+    (lookup.value_type)(context, repository_id)
 }
 
 impl Encoder {

@@ -2,7 +2,11 @@
 
 use super::Opened;
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_chunk, is_end, is_explicit, is_header};
+use super::pass;
 use super::pass::Passed;
+use super::read::{self, Reading};
+use super::write::{self, Writing};
+use crate::cdr::chunked;
 use crate::cdr::{Chunks, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
@@ -30,147 +34,142 @@ pub(crate) struct Nesting<'a> {
     chunks: Chunks<'a>,
 }
 
-impl<'a> Decoder<'a> {
-    /// Saves the nesting in chunked values.
-    pub(crate) fn nesting(&self) -> Option<Nesting<'a>> {
-        let values = self.values.as_ref()?;
-        Some(Nesting {
-            level: values.level,
-            open: values.open.clone(),
-            ended: values.ended,
-            chunks: values.chunks.clone(),
-        })
-    }
+/// Saves the nesting in chunked values.
+pub(crate) fn nesting<'a>(d: &Decoder<'a>) -> Option<Nesting<'a>> {
+    let values = d.values.as_ref()?;
+    Some(Nesting {
+        level: values.level,
+        open: values.open.clone(),
+        ended: values.ended,
+        chunks: values.chunks.clone(),
+    })
+}
 
-    /// Restores the nesting in chunked values. Ids that were read remain known.
-    pub(crate) fn return_to_nesting(&mut self, nesting: Option<Nesting<'a>>) {
-        let state = self.value_state();
-        let (level, open, ended, chunks) = match nesting {
-            Some(Nesting { level, open, ended, chunks }) => (level, open, ended, chunks),
-            None => Default::default(),
+/// Restores the nesting in chunked values. Ids that were read remain known.
+pub(crate) fn return_to_nesting<'a>(d: &mut Decoder<'a>, nesting: Option<Nesting<'a>>) {
+    let state = read::value_state(d);
+    let (level, open, ended, chunks) = match nesting {
+        Some(Nesting { level, open, ended, chunks }) => (level, open, ended, chunks),
+        None => Default::default(),
+    };
+    (state.level, state.open, state.ended, state.chunks) = (level, open, ended, chunks);
+}
+
+/// Returns whether a known value begins at this position.
+pub(crate) fn has_value_at(d: &Decoder<'_>, position: usize) -> bool {
+    Reading::find(d)
+        .is_some_and(|reading| reading.passed.contains_key(&position) || reading.found(position).is_some())
+}
+
+/// Returns the phase modulo 8 of the next tag.
+pub(crate) fn tag_phase(d: &Decoder<'_>) -> usize {
+    d.phase().next_multiple_of(4) % 8
+}
+
+/// Reads the state of a custom value, which was [entered], up to its end tag. Returns
+/// all bytes of the state.
+pub(crate) fn pass_custom<'a>(
+    d: &mut Decoder<'a>,
+    value: Opened,
+    f: &mut Pieces<'_, 'a>,
+) -> Result<&'a [u8], DecodeError> {
+    // Only TAO begins a value within an open chunk, and it does not support custom values.
+    if !value.chunked || value.around.is_some() {
+        return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
+    }
+    let level = read::value_state(d).level;
+    chunked::leave_chunk(d);
+    let (mut start, mut deep) = (None, level);
+    loop {
+        let tag = d.read_u32()?;
+        let at = d.position() - 4;
+        let start = *start.get_or_insert(at);
+        let end = tag.wrapping_neg();
+        let piece = if is_end(tag) && end <= level {
+            read::value_state(d).ended = Some(end);
+            return Ok(chunked::bytes_between(d, start, at));
+        } else if is_end(tag) {
+            deep = deep.min(end - 1);
+            Piece::End(end - level)
+        } else if is_chunk(tag) {
+            let (at, phase) = (d.position(), d.phase());
+            Piece::Chunk(at, phase, d.take(tag as usize)?)
+        } else if tag == NULL {
+            Piece::Null
+        } else if is_header(tag) && tag & CHUNKED != 0 {
+            let ids = read::read_type_info(d, tag)?;
+            d.charge(2 * size_of::<(usize, Passed)>())?;
+            let phase = tag_phase(d);
+            // Later values may refer to it.
+            Reading::of(d).passed.insert(at, Passed { level: deep, implied: None });
+            deep += 1;
+            Piece::Header(at, pass::names(d, ids).to_vec(), phase)
+        } else {
+            return Err(read::malformed(at));
         };
-        (state.level, state.open, state.ended, state.chunks) = (level, open, ended, chunks);
-    }
-
-    /// Returns whether a known value begins at this position.
-    pub(crate) fn has_value_at(&self, position: usize) -> bool {
-        self.values_read().is_some_and(|reading| {
-            reading.passed.contains_key(&position) || reading.found(position).is_some()
-        })
-    }
-
-    /// Returns the phase modulo 8 of the next tag.
-    pub(crate) fn tag_phase(&self) -> usize {
-        self.phase().next_multiple_of(4) % 8
-    }
-
-    /// Reads the state of a custom value, which was [entered](Self::enter_passed), up to its end tag. Returns
-    /// all bytes of the state.
-    pub(crate) fn pass_custom(
-        &mut self,
-        value: Opened,
-        f: &mut Pieces<'_, 'a>,
-    ) -> Result<&'a [u8], DecodeError> {
-        // Only TAO begins a value within an open chunk, and it does not support custom values.
-        if !value.chunked || value.around.is_some() {
-            return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
-        }
-        let level = self.value_state().level;
-        self.leave_chunk();
-        let (mut start, mut deep) = (None, level);
-        loop {
-            let tag = self.read_u32()?;
-            let at = self.position() - 4;
-            let start = *start.get_or_insert(at);
-            let end = tag.wrapping_neg();
-            let piece = if is_end(tag) && end <= level {
-                self.value_state().ended = Some(end);
-                return Ok(self.bytes_between(start, at));
-            } else if is_end(tag) {
-                deep = deep.min(end - 1);
-                Piece::End(end - level)
-            } else if is_chunk(tag) {
-                let (at, phase) = (self.position(), self.phase());
-                Piece::Chunk(at, phase, self.take(tag as usize)?)
-            } else if tag == NULL {
-                Piece::Null
-            } else if is_header(tag) && tag & CHUNKED != 0 {
-                let ids = self.read_type_info(tag)?;
-                self.charge(2 * size_of::<(usize, Passed)>())?;
-                let phase = self.tag_phase();
-                // Later values may refer to it.
-                self.reading().passed.insert(at, Passed { level: deep, implied: None });
-                deep += 1;
-                Piece::Header(at, self.names(ids).to_vec(), phase)
-            } else {
-                return Err(self.malformed(at));
-            };
-            f(self, piece)?;
-        }
+        f(d, piece)?;
     }
 }
 
-impl Encoder {
-    /// Begins a custom value with these ids and returns the position of its tag. The data after the header
-    /// gets this phase modulo 8, if one is given.
-    pub(crate) fn open_custom(&mut self, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
-        if self.is_in_chunked() {
-            self.close_chunk()?;
-        }
-        let at = self.put_custom_header(ids, phase)?;
-        self.begin_chunked();
-        Ok(at)
+/// Begins a custom value with these ids and returns the position of its tag. The data after the header
+/// gets this phase modulo 8, if one is given.
+pub(crate) fn open_custom(e: &mut Encoder, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
+    if write::is_in_chunked(e) {
+        write::close_chunk(e)?;
     }
+    let at = put_custom_header(e, ids, phase)?;
+    write::begin_chunked(e);
+    Ok(at)
+}
 
-    /// Writes an end tag inside of the state of a custom value.
-    pub(crate) fn put_custom_end(&mut self, deeper: u32) {
-        let level = self.value_state().level.wrapping_add(deeper);
-        self.put_u32(level.wrapping_neg());
-    }
+/// Writes an end tag inside of the state of a custom value.
+pub(crate) fn put_custom_end(e: &mut Encoder, deeper: u32) {
+    let level = write::value_state(e).level.wrapping_add(deeper);
+    e.put_u32(level.wrapping_neg());
+}
 
-    /// Writes the header of a custom value, or of a value in its state. The state must keep its phase,
-    /// because its 8-byte values are aligned. A list of ids in place of a single one, or a list with a
-    /// repeated id, moves it by 4.
-    pub(crate) fn put_custom_header(
-        &mut self,
-        ids: &[&str],
-        phase: Option<usize>,
-    ) -> Result<usize, EncodeError> {
-        self.align(4);
-        let at = self.position();
-        let is_list = ids.len() > 1;
-        let tag_and_count = if is_list { 8 } else { 4 };
-        let mut len = tag_and_count;
-        for id in ids {
-            len += self.id_len(id);
-        }
-        let moves = phase.is_some_and(|phase| (at + len) % 8 != phase);
-        let more = if moves && is_list { ids.iter().find(|id| written_len(id) % 8 == 4) } else { None };
-        if moves && (ids.is_empty() || is_list && more.is_none()) {
-            return Err(EncodeErrorKind::CustomState.into());
-        }
-        let type_info = match ids.len() {
-            0 => 0,
-            1 if !moves => ONE_ID,
-            _ => ID_LIST,
-        };
-        self.put_u32(VALUE | CHUNKED | type_info);
-        if type_info == ID_LIST {
-            self.put_len(ids.len() + usize::from(more.is_some()))?;
-        }
-        for id in ids {
-            self.put_passed_id(id)?;
-        }
-        if let Some(id) = more {
-            self.put_ascii(id)?;
-        }
-        Ok(at)
+/// Writes the header of a custom value, or of a value in its state. The state must keep its phase,
+/// because its 8-byte values are aligned. A list of ids in place of a single one, or a list with a
+/// repeated id, moves it by 4.
+pub(crate) fn put_custom_header(
+    e: &mut Encoder,
+    ids: &[&str],
+    phase: Option<usize>,
+) -> Result<usize, EncodeError> {
+    e.align(4);
+    let at = e.position();
+    let is_list = ids.len() > 1;
+    let tag_and_count = if is_list { 8 } else { 4 };
+    let mut len = tag_and_count;
+    for id in ids {
+        len += id_len(e, id);
     }
+    let moves = phase.is_some_and(|phase| (at + len) % 8 != phase);
+    let more = if moves && is_list { ids.iter().find(|id| written_len(id) % 8 == 4) } else { None };
+    if moves && (ids.is_empty() || is_list && more.is_none()) {
+        return Err(EncodeErrorKind::CustomState.into());
+    }
+    let type_info = match ids.len() {
+        0 => 0,
+        1 if !moves => ONE_ID,
+        _ => ID_LIST,
+    };
+    e.put_u32(VALUE | CHUNKED | type_info);
+    if type_info == ID_LIST {
+        e.put_len(ids.len() + usize::from(more.is_some()))?;
+    }
+    for id in ids {
+        pass::put_passed_id(e, id)?;
+    }
+    if let Some(id) = more {
+        e.put_ascii(id)?;
+    }
+    Ok(at)
+}
 
-    /// Returns the bytes that an id takes here, with the padding after it.
-    fn id_len(&mut self, id: &str) -> usize {
-        if !is_explicit(id) && self.writing().ids.contains_key(id) { 8 } else { written_len(id) }
-    }
+/// Returns the bytes that an id takes here, with the padding after it.
+fn id_len(e: &mut Encoder, id: &str) -> usize {
+    if !is_explicit(id) && Writing::of(e).ids.contains_key(id) { 8 } else { written_len(id) }
 }
 
 /// Returns the bytes of an explicit id, with the padding after it.

@@ -1,5 +1,7 @@
 //! [`ValuePart`]: members of a state that are values, or contain them.
 
+use super::read;
+use super::write;
 use super::{AbstractForm, Value, ValueForm};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
@@ -128,11 +130,11 @@ impl<V: ValueForm> Element for Option<Value<V>> {
     const MIN_SIZE: usize = 4;
 
     fn begin_encode(&self, e: &mut Encoder) -> Result<bool, EncodeError> {
-        e.begin_value(self.as_ref())
+        write::begin_value(e, self.as_ref())
     }
 
     fn begin_decode(d: &mut Decoder<'_>) -> Result<(Self, bool), DecodeError> {
-        d.begin_value()
+        read::begin_value(d)
     }
 }
 
@@ -148,7 +150,7 @@ impl<T: AbstractForm> Element for Option<T> {
             }
             held => {
                 e.put_bool(false);
-                e.begin_value(held.as_ref().and_then(T::held_value))
+                write::begin_value(e, held.as_ref().and_then(T::held_value))
             }
         }
     }
@@ -157,7 +159,7 @@ impl<T: AbstractForm> Element for Option<T> {
         if d.read_bool()? {
             return Ok((T::decode_object(d)?, false));
         }
-        let (value, is_new) = d.begin_value()?;
+        let (value, is_new) = read::begin_value(d)?;
         Ok((value.map(T::of_value), is_new))
     }
 }

@@ -9,8 +9,10 @@ use super::graph::{Graph, Link, Node};
 use super::header::{
     CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, is_chunk, is_end, is_header,
 };
+use super::pass;
 use super::pass::Passed;
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
+use crate::cdr::chunked;
 use crate::cdr::{Decoder, ReadState, ReadTables};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
@@ -120,413 +122,418 @@ fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     table.get(index).map(|(_, found)| found)
 }
 
-impl<'a> Decoder<'a> {
-    /// Returns the state of value types.
-    pub(super) fn value_state(&mut self) -> &mut ReadState<'a> {
-        self.values.get_or_insert_with(|| Box::<ReadState<'a, Reading>>::default())
-    }
+/// Returns the state of value types.
+pub(super) fn value_state<'d, 'a>(d: &'d mut Decoder<'a>) -> &'d mut ReadState<'a> {
+    d.values.get_or_insert_with(|| Box::<ReadState<'a, Reading>>::default())
+}
 
-    /// Returns the values that were read.
-    pub(super) fn reading(&mut self) -> &mut Reading {
-        Reading::of_mut(&mut self.value_state().tables)
-    }
+pub(super) fn malformed(at: usize) -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Malformed, at)
+}
 
-    /// Returns the values that were read, if there are any.
-    pub(super) fn values_read(&self) -> Option<&Reading> {
-        (&self.values.as_ref()?.tables as &dyn Any).downcast_ref()
-    }
-
-    pub(super) fn malformed(&self, at: usize) -> DecodeError {
-        DecodeError::new(DecodeErrorKind::Malformed, at)
-    }
-
-    /// Reads a value with all values in it, or null, or an indirection to an earlier value.
-    pub(super) fn read_value<V: ValueForm>(&mut self) -> Result<Option<Value<V>>, DecodeError> {
-        let reading = self.reading();
-        let floor = reading.frames.len();
-        if reading.nodes.is_some() {
-            // Inside of a member of a value: the caller's frames are on the stack.
-            let (value, is_new) = self.begin_value()?;
-            if is_new {
-                self.nested(|d| d.read_states(floor))?;
-            }
-            return Ok(value);
-        }
-        // Disable rewrites of sequences inside of values, because chunks separate counts from elements.
-        let rewrites = self.rewrites.take();
-        let (value, is_new) = self.begin_value()?;
+/// Reads a value with all values in it, or null, or an indirection to an earlier value.
+pub(super) fn read_value<V: ValueForm>(d: &mut Decoder<'_>) -> Result<Option<Value<V>>, DecodeError> {
+    let reading = Reading::of(d);
+    let floor = reading.frames.len();
+    if reading.nodes.is_some() {
+        // Inside of a member of a value: the caller's frames are on the stack.
+        let (value, is_new) = begin_value(d)?;
         if is_new {
-            self.read_states(floor)?;
+            d.nested(|d| read_states(d, floor))?;
         }
-        let reading = self.reading();
-        if let Some(nodes) = reading.nodes.take()
-            && let Some(graph) = reading.graphs.last()
-        {
-            graph.fill(nodes.into_iter().flatten().collect());
-        }
-        self.rewrites = rewrites;
-        // The clone keeps the graph alive.
-        Ok(value.clone())
+        return Ok(value);
     }
+    // Disable rewrites of sequences inside of values, because chunks separate counts from elements.
+    let rewrites = d.rewrites.take();
+    let (value, is_new) = begin_value(d)?;
+    if is_new {
+        read_states(d, floor)?;
+    }
+    let reading = Reading::of(d);
+    if let Some(nodes) = reading.nodes.take()
+        && let Some(graph) = reading.graphs.last()
+    {
+        graph.fill(nodes.into_iter().flatten().collect());
+    }
+    d.rewrites = rewrites;
+    // The clone keeps the graph alive.
+    Ok(value.clone())
+}
 
-    /// Reads null, an indirection, or the header of a value. Returns `true` if the state of a new value
-    /// follows.
-    pub(super) fn begin_value<V: ValueForm>(&mut self) -> Result<(Option<Value<V>>, bool), DecodeError> {
-        match self.read_start()? {
-            Start::Null => Ok((None, false)),
-            Start::Back(target) => self.value_again(target).map(|value| (value, false)),
-            Start::Header(header) => self.begin_state(header, None).map(|value| (value, true)),
+/// Reads null, an indirection, or the header of a value. Returns `true` if the state of a new value
+/// follows.
+pub(super) fn begin_value<V: ValueForm>(
+    d: &mut Decoder<'_>,
+) -> Result<(Option<Value<V>>, bool), DecodeError> {
+    match read_start(d)? {
+        Start::Null => Ok((None, false)),
+        Start::Back(target) => value_again(d, target).map(|value| (value, false)),
+        Start::Header(header) => begin_state(d, header, None).map(|value| (value, true)),
+    }
+}
+
+/// Returns the value that began at this position.
+fn value_again<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Option<Value<V>>, DecodeError> {
+    let at = d.position() - 8;
+    let reading = Reading::of(d);
+    let found = find(&reading.values, target).or_else(|| reading.again.get(&target)).copied();
+    if let Some(found) = found {
+        found.factory.cast::<V>().ok_or_else(|| malformed(at))?;
+        return Ok(Reading::of(d).handle(found));
+    }
+    let Some(passed) = reading.passed.get(&target).cloned() else { return Err(malformed(at)) };
+    // The value is in an any, as bytes.
+    let floor = reading.frames.len();
+    pass::revisit(d, target, passed.level, |d| match read_start(d)? {
+        Start::Header(header) => {
+            let value = begin_state(d, header, passed.implied.as_deref())?;
+            read_states(d, floor)?;
+            Ok(value)
+        }
+        Start::Null | Start::Back(_) => Err(malformed(target)),
+    })
+}
+
+/// Creates the value whose header was read. A value without ids has the implied type, or otherwise the
+/// type of the place.
+fn begin_state<V: ValueForm>(
+    d: &mut Decoder<'_>,
+    header: Header,
+    implied: Option<&str>,
+) -> Result<Option<Value<V>>, DecodeError> {
+    let Header { at, chunked, ids, around } = header;
+    let (factory, truncated) = choose::<V>(d, ids, implied, at)?;
+    if truncated && !chunked {
+        return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
+    }
+    d.charge(factory.size.saturating_add(size_of::<Found>() + size_of::<Frame>() + 48))?;
+    let state = value_state(d);
+    let level = state.level;
+    let reading = Reading::of_mut(&mut state.tables);
+    if reading.nodes.is_none() {
+        reading.nodes = Some(Vec::new());
+        reading.graphs.push(Arc::default());
+    }
+    let nodes = reading.nodes.get_or_insert_default();
+    let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+    nodes.push(Some((factory.new)()));
+    let found = Found { graph: reading.graphs.len() - 1, node, level, factory };
+    // A value in an any may have been read before the whole any. It then remains that value.
+    let mut known = found;
+    if reading.values.last().is_none_or(|(last, _)| *last < at) {
+        reading.values.push((at, found));
+    } else if let Some(before) = find(&reading.values, at) {
+        known = *before;
+    } else {
+        known = *reading.again.entry(at).or_insert(found);
+    }
+    let skips = truncated || factory.custom;
+    reading.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
+    // The factory of the value itself was chosen for this place.
+    if !core::ptr::eq(known.factory, factory) {
+        known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
+    }
+    let value = reading.handle(known);
+    enter_state(d, chunked, around.is_some())?;
+    Ok(value)
+}
+
+/// Reads the header of a value.
+pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<Start, DecodeError> {
+    let (tag, mut around) = value_tag(d)?;
+    let at = d.position() - 4;
+    match tag {
+        NULL => return Ok(Start::Null),
+        INDIRECTION => return indirection_target(d).map(Start::Back),
+        _ => {}
+    }
+    let chunked = tag & CHUNKED != 0;
+    if !is_header(tag) || (value_state(d).level > 0 && !chunked && around.is_none()) {
+        return Err(malformed(at));
+    }
+    let ids = if tag & (CODEBASE | TYPE_INFO) == 0 { 0..0 } else { read_type_info(d, tag)? };
+    // TAO omits the chunks of nested values: such a state is part of the enclosing chunk.
+    if let Some(end) = around.take_if(|_| !chunked) {
+        chunked::resume_chunk(d, end)?;
+    }
+    Ok(Start::Header(Header { at, chunked, ids, around }))
+}
+
+/// Begins a state. `open` is set inside of a chunk of the enclosing value.
+pub(super) fn enter_state(d: &mut Decoder<'_>, chunked: bool, open: bool) -> Result<(), DecodeError> {
+    if chunked {
+        let state = value_state(d);
+        state.level += 1;
+        if open {
+            state.open.push(state.level);
+        }
+        if state.level == 1 {
+            chunked::begin_chunks(d)?;
+        }
+        chunked::await_chunk(d);
+    }
+    Ok(())
+}
+
+/// Ends a state, whose known part was read.
+pub(super) fn leave_state(
+    d: &mut Decoder<'_>,
+    chunked: bool,
+    skips: bool,
+    around: Option<usize>,
+) -> Result<(), DecodeError> {
+    if chunked {
+        end_chunked(d, skips, around)?;
+        if let Some(end) = around {
+            chunked::resume_chunk(d, end)?;
         }
     }
+    Ok(())
+}
 
-    /// Returns the value that began at this position.
-    fn value_again<V: ValueForm>(&mut self, target: usize) -> Result<Option<Value<V>>, DecodeError> {
-        let at = self.position() - 8;
-        let reading = self.reading();
-        let found = find(&reading.values, target).or_else(|| reading.again.get(&target)).copied();
-        if let Some(found) = found {
-            found.factory.cast::<V>().ok_or_else(|| self.malformed(at))?;
-            return Ok(self.reading().handle(found));
+/// Reads the tag of the next value. Inside of a chunked value, null and indirections are in a chunk, and
+/// headers are between two chunks. TAO leaves the chunk around a header open: then the end of that chunk
+/// is returned too.
+fn value_tag(d: &mut Decoder<'_>) -> Result<(u32, Option<usize>), DecodeError> {
+    while chunked::in_chunks(d) && !chunked::has_in_chunk(d, 4) {
+        if value_state(d).ended.is_some() {
+            return Err(d.error(DecodeErrorKind::Malformed));
         }
-        let Some(passed) = reading.passed.get(&target).cloned() else { return Err(self.malformed(at)) };
-        // The value is in an any, as bytes.
-        let floor = reading.frames.len();
-        self.revisit(target, passed.level, |d| match d.read_start()? {
-            Start::Header(header) => {
-                let value = d.begin_state(header, passed.implied.as_deref())?;
-                d.read_states(floor)?;
-                Ok(value)
-            }
-            Start::Null | Start::Back(_) => Err(d.malformed(target)),
+        chunked::leave_chunk(d);
+        let tag = chunked::read_tag_between_chunks(d)?;
+        if !is_chunk(tag) {
+            let at = d.position() - 4;
+            let expected = is_header(tag) || tag == NULL;
+            return if expected { Ok((tag, None)) } else { Err(malformed(at)) };
+        }
+        chunked::enter_chunk(d, tag as usize)?;
+    }
+    let tag = d.read_u32()?;
+    let around = (chunked::in_chunks(d) && is_header(tag)).then(|| chunked::interrupt_chunk(d));
+    Ok((tag, around))
+}
+
+/// Reads the offset of an indirection and returns the target position.
+fn indirection_target(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
+    let offset = d.read_i32()?;
+    let at = d.position() - 4;
+    // An offset of -4 is the indirection itself.
+    let back = usize::try_from(offset.unsigned_abs()).ok().filter(|_| offset < -4);
+    back.and_then(|back| at.checked_sub(back)).ok_or_else(|| malformed(at))
+}
+
+/// Reads the type information of a header and returns the indices of the value's ids in `names`.
+pub(super) fn read_type_info(d: &mut Decoder<'_>, tag: u32) -> Result<Range<usize>, DecodeError> {
+    if tag & CODEBASE != 0 {
+        skip_url(d)?;
+    }
+    match tag & TYPE_INFO {
+        ONE_ID => read_id(d).map(|name| name..name + 1),
+        ID_LIST => read_id_list(d),
+        _ => Ok(0..0),
+    }
+}
+
+/// Reads the bytes of a `string` and its position. For an indirection, returns the target position and
+/// `None`.
+fn read_text<'a>(d: &mut Decoder<'a>) -> Result<(usize, Option<&'a [u8]>), DecodeError> {
+    let len = d.read_u32()?;
+    let at = d.position() - 4;
+    if len == INDIRECTION {
+        return Ok((indirection_target(d)?, None));
+    }
+    d.charge(size_of::<(usize, usize)>() + size_of::<&str>())?;
+    match d.take(len as usize)?.split_last() {
+        Some((0, text)) if !text.contains(&0) => Ok((at, Some(text))),
+        _ => Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, at)),
+    }
+}
+
+/// Reads a repository id and returns its index in `names`.
+fn read_id(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
+    let (at, text) = read_text(d)?;
+    let state = value_state(d);
+    let reading = Reading::of_mut(&mut state.tables);
+    match text {
+        Some(text) if text.len() > MAX_REPOSITORY_ID => {
+            Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at))
+        }
+        Some(text) => {
+            let index = state.names.len();
+            let text = core::str::from_utf8(text);
+            state.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
+            note(&mut reading.ids, at, index);
+            Ok(index)
+        }
+        None => find_aligned(&reading.ids, at).copied().ok_or_else(|| malformed(at)),
+    }
+}
+
+fn read_id_list(d: &mut Decoder<'_>) -> Result<Range<usize>, DecodeError> {
+    let count = d.read_u32()?;
+    let at = d.position() - 4;
+    if count == INDIRECTION {
+        let target = indirection_target(d)?;
+        return find_aligned(&Reading::of(d).lists, target).cloned().ok_or_else(|| malformed(at));
+    }
+    if count as usize > MAX_IDS {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    d.charge(size_of::<(usize, Range<usize>)>() + count as usize * size_of::<&str>())?;
+    let mut listed = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let index = read_id(d)?;
+        listed.extend(value_state(d).names.get(index).copied());
+    }
+    let state = value_state(d);
+    let first = state.names.len();
+    state.names.extend(listed);
+    let list = first..state.names.len();
+    note(&mut Reading::of_mut(&mut state.tables).lists, at, list.clone());
+    Ok(list)
+}
+
+fn skip_url(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    let (at, text) = read_text(d)?;
+    let reading = Reading::of(d);
+    match text {
+        Some(_) => note(&mut reading.urls, at, ()),
+        None if find(&reading.urls, at).is_none() => return Err(malformed(at)),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Returns the factory for a value with these ids in a place of type `V`, and whether the value is
+/// truncated to a base.
+fn choose<V: ValueForm>(
+    d: &mut Decoder<'_>,
+    ids: Range<usize>,
+    implied: Option<&str>,
+    at: usize,
+) -> Result<(&'static Factory, bool), DecodeError> {
+    let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, at);
+    let names = d.values.as_ref().and_then(|state| state.names.get(ids)).unwrap_or_default();
+    if names.is_empty() && implied.is_none() {
+        return V::FACTORY.map(|factory| (factory, false)).ok_or(unknown);
+    }
+    let names = names.iter().copied().chain(implied.filter(|_| names.is_empty()));
+    names
+        .enumerate()
+        .find_map(|(index, id)| {
+            let own = V::FACTORY.filter(|own| own.repository_id == id);
+            let factory = own.or_else(|| pass::find_factory(d, id))?;
+            factory.cast::<V>()?;
+            Some((factory, index > 0))
         })
-    }
+        .ok_or(unknown)
+}
 
-    /// Creates the value whose header was read. A value without ids has the implied type, or otherwise the
-    /// type of the place.
-    fn begin_state<V: ValueForm>(
-        &mut self,
-        header: Header,
-        implied: Option<&str>,
-    ) -> Result<Option<Value<V>>, DecodeError> {
-        let Header { at, chunked, ids, around } = header;
-        let (factory, truncated) = self.choose::<V>(ids, implied, at)?;
-        if truncated && !chunked {
-            return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
-        }
-        self.charge(factory.size.saturating_add(size_of::<Found>() + size_of::<Frame>() + 48))?;
-        let state = self.value_state();
-        let level = state.level;
-        let reading = Reading::of_mut(&mut state.tables);
-        if reading.nodes.is_none() {
-            reading.nodes = Some(Vec::new());
-            reading.graphs.push(Arc::default());
-        }
-        let nodes = reading.nodes.get_or_insert_default();
-        let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-        nodes.push(Some((factory.new)()));
-        let found = Found { graph: reading.graphs.len() - 1, node, level, factory };
-        // A value in an any may have been read before the whole any. It then remains that value.
-        let mut known = found;
-        if reading.values.last().is_none_or(|(last, _)| *last < at) {
-            reading.values.push((at, found));
-        } else if let Some(before) = find(&reading.values, at) {
-            known = *before;
-        } else {
-            known = *reading.again.entry(at).or_insert(found);
-        }
-        let skips = truncated || factory.custom;
-        reading.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
-        // The factory of the value itself was chosen for this place.
-        if !core::ptr::eq(known.factory, factory) {
-            known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
-        }
-        let value = reading.handle(known);
-        self.enter_state(chunked, around.is_some())?;
-        Ok(value)
-    }
-
-    /// Reads the header of a value.
-    pub(super) fn read_start(&mut self) -> Result<Start, DecodeError> {
-        let (tag, mut around) = self.value_tag()?;
-        let at = self.position() - 4;
-        match tag {
-            NULL => return Ok(Start::Null),
-            INDIRECTION => return self.indirection_target().map(Start::Back),
-            _ => {}
-        }
-        let chunked = tag & CHUNKED != 0;
-        if !is_header(tag) || (self.value_state().level > 0 && !chunked && around.is_none()) {
-            return Err(self.malformed(at));
-        }
-        let ids = if tag & (CODEBASE | TYPE_INFO) == 0 { 0..0 } else { self.read_type_info(tag)? };
-        // TAO omits the chunks of nested values: such a state is part of the enclosing chunk.
-        if let Some(end) = around.take_if(|_| !chunked) {
-            self.resume_chunk(end)?;
-        }
-        Ok(Start::Header(Header { at, chunked, ids, around }))
-    }
-
-    /// Begins a state. `open` is set inside of a chunk of the enclosing value.
-    pub(super) fn enter_state(&mut self, chunked: bool, open: bool) -> Result<(), DecodeError> {
-        if chunked {
-            let state = self.value_state();
-            state.level += 1;
-            if open {
-                state.open.push(state.level);
+/// Reads the states of the values that were begun, from the frame `floor` on.
+fn read_states(d: &mut Decoder<'_>, floor: usize) -> Result<(), DecodeError> {
+    'values: loop {
+        let mut reading = Reading::of(d);
+        let index = reading.frames.len().wrapping_sub(1);
+        let Some(mut frame) = reading.frames.last().copied().filter(|_| index >= floor) else {
+            return Ok(());
+        };
+        let Some(mut node) = reading.node(frame.node).and_then(Option::take) else {
+            return Err(d.error(DecodeErrorKind::Malformed));
+        };
+        while frame.part != node.parts() {
+            if let Flow::Next = node.decode_part(frame.part, d, &mut frame.at)? {
+                (frame.part, frame.at) = (frame.part + 1, Progress::default());
             }
-            if state.level == 1 {
-                self.begin_chunks()?;
-            }
-            self.await_chunk();
-        }
-        Ok(())
-    }
-
-    /// Ends a state, whose known part was read.
-    pub(super) fn leave_state(
-        &mut self,
-        chunked: bool,
-        skips: bool,
-        around: Option<usize>,
-    ) -> Result<(), DecodeError> {
-        if chunked {
-            self.end_chunked(skips, around)?;
-            if let Some(end) = around {
-                self.resume_chunk(end)?;
+            reading = Reading::of(d);
+            if reading.frames.len() > index + 1 {
+                // The part begins a value, whose state comes first.
+                reading.put_back(frame.node, node);
+                if let Some(place) = reading.frames.get_mut(index) {
+                    *place = frame;
+                }
+                continue 'values;
             }
         }
-        Ok(())
+        reading.put_back(frame.node, node);
+        reading.frames.pop();
+        leave_state(d, frame.chunked, frame.skips, frame.around)?;
     }
+}
 
-    /// Reads the tag of the next value. Inside of a chunked value, null and indirections are in a chunk, and
-    /// headers are between two chunks. TAO leaves the chunk around a header open: then the end of that chunk
-    /// is returned too.
-    fn value_tag(&mut self) -> Result<(u32, Option<usize>), DecodeError> {
-        while self.in_chunks() && !self.has_in_chunk(4) {
-            if self.value_state().ended.is_some() {
-                return Err(self.error(DecodeErrorKind::Malformed));
-            }
-            self.leave_chunk();
-            let tag = self.read_tag_between_chunks()?;
-            if !is_chunk(tag) {
-                let at = self.position() - 4;
-                let expected = is_header(tag) || tag == NULL;
-                return if expected { Ok((tag, None)) } else { Err(self.malformed(at)) };
-            }
-            self.enter_chunk(tag as usize)?;
-        }
-        let tag = self.read_u32()?;
-        let around = (self.in_chunks() && is_header(tag)).then(|| self.interrupt_chunk());
-        Ok((tag, around))
+/// Skips the rest of the innermost chunked value, whose known part was read, and its end tag. `around` is
+/// the end of the chunk in which the value began.
+fn end_chunked(d: &mut Decoder<'_>, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
+    let level = value_state(d).level;
+    if chunked::has_in_chunk(d, 1) && !skips {
+        return Err(d.error(DecodeErrorKind::Malformed));
     }
-
-    /// Reads the offset of an indirection and returns the target position.
-    fn indirection_target(&mut self) -> Result<usize, DecodeError> {
-        let offset = self.read_i32()?;
-        let at = self.position() - 4;
-        // An offset of -4 is the indirection itself.
-        let back = usize::try_from(offset.unsigned_abs()).ok().filter(|_| offset < -4);
-        back.and_then(|back| at.checked_sub(back)).ok_or_else(|| self.malformed(at))
+    if value_state(d).ended.is_none() {
+        skip_to_end(d, level, skips, around)?;
     }
-
-    /// Reads the type information of a header and returns the indices of the value's ids in `names`.
-    pub(super) fn read_type_info(&mut self, tag: u32) -> Result<Range<usize>, DecodeError> {
-        if tag & CODEBASE != 0 {
-            self.skip_url()?;
-        }
-        match tag & TYPE_INFO {
-            ONE_ID => self.read_id().map(|name| name..name + 1),
-            ID_LIST => self.read_id_list(),
-            _ => Ok(0..0),
-        }
+    let state = value_state(d);
+    state.open.pop_if(|open| *open == level);
+    state.ended = state.ended.filter(|ended| *ended < level);
+    state.level = level.saturating_sub(1);
+    if state.level == 0 {
+        chunked::end_chunks(d);
+    } else {
+        chunked::await_chunk(d);
     }
+    Ok(())
+}
 
-    /// Reads the bytes of a `string` and its position. For an indirection, returns the target position and
-    /// `None`.
-    fn read_text(&mut self) -> Result<(usize, Option<&'a [u8]>), DecodeError> {
-        let len = self.read_u32()?;
-        let at = self.position() - 4;
-        if len == INDIRECTION {
-            return Ok((self.indirection_target()?, None));
-        }
-        self.charge(size_of::<(usize, usize)>() + size_of::<&str>())?;
-        match self.take(len as usize)?.split_last() {
-            Some((0, text)) if !text.contains(&0) => Ok((at, Some(text))),
-            _ => Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, at)),
-        }
-    }
-
-    /// Reads a repository id and returns its index in `names`.
-    fn read_id(&mut self) -> Result<usize, DecodeError> {
-        let (at, text) = self.read_text()?;
-        let state = self.value_state();
-        let reading = Reading::of_mut(&mut state.tables);
-        match text {
-            Some(text) if text.len() > MAX_REPOSITORY_ID => {
-                Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at))
-            }
-            Some(text) => {
-                let index = state.names.len();
-                let text = core::str::from_utf8(text);
-                state.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
-                note(&mut reading.ids, at, index);
-                Ok(index)
-            }
-            None => find_aligned(&reading.ids, at).copied().ok_or_else(|| self.malformed(at)),
-        }
-    }
-
-    fn read_id_list(&mut self) -> Result<Range<usize>, DecodeError> {
-        let count = self.read_u32()?;
-        let at = self.position() - 4;
-        if count == INDIRECTION {
-            let target = self.indirection_target()?;
-            return find_aligned(&self.reading().lists, target).cloned().ok_or_else(|| self.malformed(at));
-        }
-        if count as usize > MAX_IDS {
-            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-        }
-        self.charge(size_of::<(usize, Range<usize>)>() + count as usize * size_of::<&str>())?;
-        let mut listed = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            let index = self.read_id()?;
-            listed.extend(self.value_state().names.get(index).copied());
-        }
-        let state = self.value_state();
-        let first = state.names.len();
-        state.names.extend(listed);
-        let list = first..state.names.len();
-        note(&mut Reading::of_mut(&mut state.tables).lists, at, list.clone());
-        Ok(list)
-    }
-
-    fn skip_url(&mut self) -> Result<(), DecodeError> {
-        let (at, text) = self.read_text()?;
-        let reading = self.reading();
-        match text {
-            Some(_) => note(&mut reading.urls, at, ()),
-            None if find(&reading.urls, at).is_none() => return Err(self.malformed(at)),
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Returns the factory for a value with these ids in a place of type `V`, and whether the value is
-    /// truncated to a base.
-    fn choose<V: ValueForm>(
-        &mut self,
-        ids: Range<usize>,
-        implied: Option<&str>,
-        at: usize,
-    ) -> Result<(&'static Factory, bool), DecodeError> {
-        let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, at);
-        let names = self.values.as_ref().and_then(|state| state.names.get(ids)).unwrap_or_default();
-        if names.is_empty() && implied.is_none() {
-            return V::FACTORY.map(|factory| (factory, false)).ok_or(unknown);
-        }
-        let names = names.iter().copied().chain(implied.filter(|_| names.is_empty()));
-        names
-            .enumerate()
-            .find_map(|(index, id)| {
-                let own = V::FACTORY.filter(|own| own.repository_id == id);
-                let factory = own.or_else(|| self.find_factory(id))?;
-                factory.cast::<V>()?;
-                Some((factory, index > 0))
-            })
-            .ok_or(unknown)
-    }
-
-    /// Reads the states of the values that were begun, from the frame `floor` on.
-    fn read_states(&mut self, floor: usize) -> Result<(), DecodeError> {
-        'values: loop {
-            let mut reading = self.reading();
-            let index = reading.frames.len().wrapping_sub(1);
-            let Some(mut frame) = reading.frames.last().copied().filter(|_| index >= floor) else {
+/// Skips the rest of the value at `level`, including its end tag.
+fn skip_to_end(
+    d: &mut Decoder<'_>,
+    level: u32,
+    skips: bool,
+    around: Option<usize>,
+) -> Result<(), DecodeError> {
+    chunked::leave_chunk(d);
+    let mut deep = level;
+    loop {
+        let tag = d.read_u32()?;
+        let at = d.position() - 4;
+        let end = tag.wrapping_neg();
+        if is_end(tag) && around.is_some() {
+            // TAO restarts levels inside of an open chunk.
+            if end == 1 || (end == level && chunked::is_at_chunk_end(d, around)) {
+                value_state(d).ended = Some(level);
                 return Ok(());
-            };
-            let Some(mut node) = reading.node(frame.node).and_then(Option::take) else {
-                return Err(self.error(DecodeErrorKind::Malformed));
-            };
-            while frame.part != node.parts() {
-                if let Flow::Next = node.decode_part(frame.part, self, &mut frame.at)? {
-                    (frame.part, frame.at) = (frame.part + 1, Progress::default());
-                }
-                reading = self.reading();
-                if reading.frames.len() > index + 1 {
-                    // The part begins a value, whose state comes first.
-                    reading.put_back(frame.node, node);
-                    if let Some(place) = reading.frames.get_mut(index) {
-                        *place = frame;
-                    }
-                    continue 'values;
-                }
             }
-            reading.put_back(frame.node, node);
-            reading.frames.pop();
-            self.leave_state(frame.chunked, frame.skips, frame.around)?;
-        }
-    }
-
-    /// Skips the rest of the innermost chunked value, whose known part was read, and its end tag. `around` is
-    /// the end of the chunk in which the value began.
-    fn end_chunked(&mut self, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
-        let level = self.value_state().level;
-        if self.has_in_chunk(1) && !skips {
-            return Err(self.error(DecodeErrorKind::Malformed));
-        }
-        if self.value_state().ended.is_none() {
-            self.skip_to_end(level, skips, around)?;
-        }
-        let state = self.value_state();
-        state.open.pop_if(|open| *open == level);
-        state.ended = state.ended.filter(|ended| *ended < level);
-        state.level = level.saturating_sub(1);
-        if state.level == 0 {
-            self.end_chunks();
+        } else if is_end(tag) {
+            if end > deep {
+                // TAO ends the state of each base: no value has this level.
+                continue;
+            }
+            if end <= level {
+                value_state(d).ended = Some(end);
+                return Ok(());
+            }
+            deep = end - 1;
+        } else if is_chunk(tag) && skips {
+            d.take(tag as usize)?;
+        } else if is_header(tag) && tag & CHUNKED != 0 && skips {
+            // The nested value is skipped, but other values may refer to its ids.
+            read_type_info(d, tag)?;
+            deep += 1;
         } else {
-            self.await_chunk();
-        }
-        Ok(())
-    }
-
-    /// Skips the rest of the value at `level`, including its end tag.
-    fn skip_to_end(&mut self, level: u32, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
-        self.leave_chunk();
-        let mut deep = level;
-        loop {
-            let tag = self.read_u32()?;
-            let at = self.position() - 4;
-            let end = tag.wrapping_neg();
-            if is_end(tag) && around.is_some() {
-                // TAO restarts levels inside of an open chunk.
-                if end == 1 || (end == level && self.is_at_chunk_end(around)) {
-                    self.value_state().ended = Some(level);
-                    return Ok(());
-                }
-            } else if is_end(tag) {
-                if end > deep {
-                    // TAO ends the state of each base: no value has this level.
-                    continue;
-                }
-                if end <= level {
-                    self.value_state().ended = Some(end);
-                    return Ok(());
-                }
-                deep = end - 1;
-            } else if is_chunk(tag) && skips {
-                self.take(tag as usize)?;
-            } else if is_header(tag) && tag & CHUNKED != 0 && skips {
-                // The nested value is skipped, but other values may refer to its ids.
-                self.read_type_info(tag)?;
-                deep += 1;
-            } else {
-                return Err(self.malformed(at));
-            }
+            return Err(malformed(at));
         }
     }
 }
 
 impl Reading {
+    /// Returns the values that a decoder has read.
+    pub(super) fn of<'d>(d: &'d mut Decoder<'_>) -> &'d mut Reading {
+        Reading::of_mut(&mut value_state(d).tables)
+    }
+
+    /// Returns the values that a decoder has read, if there are any.
+    pub(super) fn find<'d>(d: &'d Decoder<'_>) -> Option<&'d Reading> {
+        (&d.values.as_ref()?.tables as &dyn Any).downcast_ref()
+    }
+
     /// Returns the tables of a decoder, which are always these.
     pub(super) fn of_mut(tables: &mut dyn ReadTables) -> &mut Reading {
         (tables as &mut dyn Any)

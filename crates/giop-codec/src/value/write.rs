@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::graph::Graph;
 use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_always_named, is_explicit};
+use super::read;
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
 use crate::cdr::{CdrEncode, Encoder, Nilable, OpenChunk, WriteState, WrittenTables};
 use crate::{EncodeError, EncodeErrorKind};
@@ -72,6 +73,11 @@ impl WrittenTables for Writing {
 }
 
 impl Writing {
+    /// Returns the values that an encoder has written.
+    pub(super) fn of(e: &mut Encoder) -> &mut Writing {
+        Writing::of_mut(&mut value_state(e).tables)
+    }
+
     /// Returns the tables of an encoder, which are always these.
     fn of_mut(tables: &mut dyn WrittenTables) -> &mut Writing {
         (tables as &mut dyn Any)
@@ -97,274 +103,267 @@ impl fmt::Debug for Writing {
     }
 }
 
-impl Encoder {
-    /// Forgets all values that were written, so that later ones cannot refer to them.
-    #[cold]
-    pub(crate) fn forget_values(&mut self) {
-        self.values = None;
-    }
+/// Forgets all values that were written, so that later ones cannot refer to them.
+#[cold]
+pub(crate) fn forget_values(e: &mut Encoder) {
+    e.values = None;
+}
 
-    /// Returns the types of all values that were written; `None` if there were none.
-    pub(crate) fn take_value_types(&mut self) -> Option<Made> {
-        self.values.is_some().then(|| self.writing().take_types())
-    }
+/// Returns the types of all values that were written; `None` if there were none.
+pub(crate) fn take_value_types(e: &mut Encoder) -> Option<Made> {
+    e.values.is_some().then(|| Writing::of(e).take_types())
+}
 
-    /// Returns the state of value types.
-    pub(super) fn value_state(&mut self) -> &mut WriteState {
-        self.values.get_or_insert_with(|| Box::<WriteState<Writing>>::default())
-    }
+/// Returns the state of value types.
+pub(super) fn value_state(e: &mut Encoder) -> &mut WriteState {
+    e.values.get_or_insert_with(|| Box::<WriteState<Writing>>::default())
+}
 
-    /// Returns the values that were written.
-    pub(super) fn writing(&mut self) -> &mut Writing {
-        Writing::of_mut(&mut self.value_state().tables)
-    }
-
-    /// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value is
-    /// still to be written.
-    pub(super) fn begin_value<V: ValueForm>(
-        &mut self,
-        value: Option<&Value<V>>,
-    ) -> Result<bool, EncodeError> {
-        let Some(value) = value else {
-            self.put_u32(NULL);
-            return Ok(false);
-        };
-        let gone = EncodeErrorKind::Unrepresentable;
-        let place = Place { graph: value.link.graph().ok_or(gone)?, index: value.index };
-        let factory = place.graph.node(place.index).ok_or(gone)?.factory();
-        let inside = self.is_in_chunked();
-        let at = self.position().next_multiple_of(4);
-        match self.writing().values.entry(place) {
-            Entry::Occupied(known) => {
-                let at = *known.get();
-                self.put_indirection(at)?;
-                Ok(false)
+/// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value is
+/// still to be written.
+pub(super) fn begin_value<V: ValueForm>(
+    e: &mut Encoder,
+    value: Option<&Value<V>>,
+) -> Result<bool, EncodeError> {
+    let Some(value) = value else {
+        e.put_u32(NULL);
+        return Ok(false);
+    };
+    let gone = EncodeErrorKind::Unrepresentable;
+    let place = Place { graph: value.link.graph().ok_or(gone)?, index: value.index };
+    let factory = place.graph.node(place.index).ok_or(gone)?.factory();
+    let inside = is_in_chunked(e);
+    let at = e.position().next_multiple_of(4);
+    match Writing::of(e).values.entry(place) {
+        Entry::Occupied(known) => {
+            let at = *known.get();
+            put_indirection(e, at)?;
+            Ok(false)
+        }
+        Entry::Vacant(new) => {
+            let place = new.key().clone();
+            // A chunk ends before the tag of a value in it, which may remove the chunk.
+            if !inside {
+                new.insert(at);
             }
-            Entry::Vacant(new) => {
-                let place = new.key().clone();
-                // A chunk ends before the tag of a value in it, which may remove the chunk.
-                if !inside {
-                    new.insert(at);
-                }
-                self.put_header::<V>(place, factory, inside)?;
-                Ok(true)
+            put_header::<V>(e, place, factory, inside)?;
+            Ok(true)
+        }
+    }
+}
+
+fn put_header<V: ValueForm>(
+    e: &mut Encoder,
+    place: Place,
+    factory: &'static Factory,
+    inside: bool,
+) -> Result<(), EncodeError> {
+    let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
+    let is_within = value_state(e).level > 0;
+    // A receiver that truncates the enclosing value must still identify the type of this one.
+    let type_info = match (exact, factory.truncatable.is_empty()) {
+        (true, _) if !is_within && !is_always_named(factory.repository_id) => 0,
+        (false, false) => ID_LIST,
+        _ => ONE_ID,
+    };
+    let chunked = inside || factory.custom || type_info == ID_LIST;
+    if inside {
+        close_chunk(e)?;
+    }
+    e.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
+    let at = e.position() - 4;
+    let writing = Writing::of(e);
+    if inside {
+        writing.values.insert(place.clone(), at);
+    }
+    writing.frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
+    match type_info {
+        ID_LIST => put_id_list(e, factory)?,
+        ONE_ID => put_id(e, factory.repository_id)?,
+        _ => {}
+    }
+    if chunked {
+        begin_chunked(e);
+        open_chunk(e);
+    }
+    Ok(())
+}
+
+/// Writes an indirection to an earlier position.
+pub(super) fn put_indirection(e: &mut Encoder, to: usize) -> Result<(), EncodeError> {
+    e.put_u32(INDIRECTION);
+    let offset = i64::try_from(e.position() - to).ok().and_then(|back| i32::try_from(-back).ok());
+    e.put_i32(offset.ok_or(EncodeErrorKind::TooLong)?);
+    Ok(())
+}
+
+fn put_id(e: &mut Encoder, repository_id: &'static str) -> Result<(), EncodeError> {
+    let at = e.position().next_multiple_of(4);
+    let writing = Writing::of(e);
+    if let Some(at) = writing.ids.get(repository_id).copied() {
+        return put_indirection(e, at);
+    }
+    if !is_explicit(repository_id) {
+        writing.ids.insert(Cow::Borrowed(repository_id), at);
+    }
+    e.put_ascii(repository_id)
+}
+
+fn put_id_list(e: &mut Encoder, factory: &'static Factory) -> Result<(), EncodeError> {
+    let at = e.position().next_multiple_of(4);
+    let writing = Writing::of(e);
+    if let Some(at) = writing.lists.get(factory.repository_id).copied() {
+        return put_indirection(e, at);
+    }
+    if !is_explicit(factory.repository_id) {
+        writing.lists.insert(factory.repository_id, at);
+    }
+    e.put_len(factory.truncatable.len() + 1)?;
+    e.put_ascii(factory.repository_id)?;
+    factory.truncatable.iter().try_for_each(|id| e.put_ascii(id))
+}
+
+/// Returns whether the next data is in a chunked value, whose chunk ends before another value.
+pub(super) fn is_in_chunked(e: &mut Encoder) -> bool {
+    !e.ends_bases && value_state(e).level > 0
+}
+
+/// Begins a value in chunks.
+pub(super) fn begin_chunked(e: &mut Encoder) {
+    let apart = e.ends_bases;
+    let state = value_state(e);
+    if apart {
+        let around = (core::mem::take(&mut state.level), state.chunk.take());
+        state.around.push(around);
+    }
+    state.level += 1;
+}
+
+/// Ends the state of a base, or the rest of the state, in the form with end tags of bases.
+pub(crate) fn end_base(e: &mut Encoder) -> Result<(), EncodeError> {
+    close_chunk(e)?;
+    let deeper = value_state(e).level + 1;
+    e.put_u32(deeper.wrapping_neg());
+    open_chunk(e);
+    Ok(())
+}
+
+/// Writes the states of the values that were begun, from the frame `floor` on.
+fn put_states(e: &mut Encoder, floor: usize) -> Result<(), EncodeError> {
+    let lost = EncodeErrorKind::Unrepresentable;
+    let ends_bases = e.ends_bases;
+    // The frame of which a part was written, and its state after that.
+    let mut written: Option<(usize, u32, Progress)> = None;
+    loop {
+        let frames = &mut Writing::of(e).frames;
+        if let Some((index, part, at)) = written.take() {
+            let frame = frames.get_mut(index).ok_or(lost)?;
+            (frame.part, frame.at) = (part, at);
+        }
+        let index = frames.len().wrapping_sub(1);
+        let Some(frame) = frames.last_mut().filter(|_| index >= floor) else { return Ok(()) };
+        let (place, part, mut at) = (frame.place.clone(), frame.part, frame.at);
+        let node = place.graph.node(place.index).ok_or(lost)?;
+        let (chunked, ended) = (frame.chunked, frame.ended);
+        let factory = node.factory();
+        let ends_bases = ends_bases && chunked && !factory.custom;
+        if ends_bases && factory.base_parts.get(ended) == Some(&part) {
+            frame.ended += 1;
+            end_base(e)?;
+            continue;
+        }
+        if part == node.parts() {
+            frames.pop();
+            if ends_bases {
+                end_base(e)?;
             }
-        }
-    }
-
-    fn put_header<V: ValueForm>(
-        &mut self,
-        place: Place,
-        factory: &'static Factory,
-        inside: bool,
-    ) -> Result<(), EncodeError> {
-        let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
-        let is_within = self.value_state().level > 0;
-        // A receiver that truncates the enclosing value must still identify the type of this one.
-        let type_info = match (exact, factory.truncatable.is_empty()) {
-            (true, _) if !is_within && !is_always_named(factory.repository_id) => 0,
-            (false, false) => ID_LIST,
-            _ => ONE_ID,
-        };
-        let chunked = inside || factory.custom || type_info == ID_LIST;
-        if inside {
-            self.close_chunk()?;
-        }
-        self.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
-        let at = self.position() - 4;
-        let writing = self.writing();
-        if inside {
-            writing.values.insert(place.clone(), at);
-        }
-        writing.frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
-        match type_info {
-            ID_LIST => self.put_id_list(factory)?,
-            ONE_ID => self.put_id(factory.repository_id)?,
-            _ => {}
-        }
-        if chunked {
-            self.begin_chunked();
-            self.open_chunk();
-        }
-        Ok(())
-    }
-
-    /// Writes an indirection to an earlier position.
-    pub(super) fn put_indirection(&mut self, to: usize) -> Result<(), EncodeError> {
-        self.put_u32(INDIRECTION);
-        let offset = i64::try_from(self.position() - to).ok().and_then(|back| i32::try_from(-back).ok());
-        self.put_i32(offset.ok_or(EncodeErrorKind::TooLong)?);
-        Ok(())
-    }
-
-    fn put_id(&mut self, repository_id: &'static str) -> Result<(), EncodeError> {
-        let at = self.position().next_multiple_of(4);
-        let writing = self.writing();
-        if let Some(at) = writing.ids.get(repository_id).copied() {
-            return self.put_indirection(at);
-        }
-        if !is_explicit(repository_id) {
-            writing.ids.insert(Cow::Borrowed(repository_id), at);
-        }
-        self.put_ascii(repository_id)
-    }
-
-    fn put_id_list(&mut self, factory: &'static Factory) -> Result<(), EncodeError> {
-        let at = self.position().next_multiple_of(4);
-        let writing = self.writing();
-        if let Some(at) = writing.lists.get(factory.repository_id).copied() {
-            return self.put_indirection(at);
-        }
-        if !is_explicit(factory.repository_id) {
-            writing.lists.insert(factory.repository_id, at);
-        }
-        self.put_len(factory.truncatable.len() + 1)?;
-        self.put_ascii(factory.repository_id)?;
-        factory.truncatable.iter().try_for_each(|id| self.put_ascii(id))
-    }
-
-    /// Returns whether the next data is in a chunked value, whose chunk ends before another value.
-    pub(super) fn is_in_chunked(&mut self) -> bool {
-        !self.ends_bases && self.value_state().level > 0
-    }
-
-    /// Begins a value in chunks.
-    pub(super) fn begin_chunked(&mut self) {
-        let apart = self.ends_bases;
-        let state = self.value_state();
-        if apart {
-            let around = (core::mem::take(&mut state.level), state.chunk.take());
-            state.around.push(around);
-        }
-        state.level += 1;
-    }
-
-    /// Ends the state of a base, or the rest of the state, in the form with end tags of bases.
-    pub(crate) fn end_base(&mut self) -> Result<(), EncodeError> {
-        self.close_chunk()?;
-        let deeper = self.value_state().level + 1;
-        self.put_u32(deeper.wrapping_neg());
-        self.open_chunk();
-        Ok(())
-    }
-
-    /// Writes the states of the values that were begun, from the frame `floor` on.
-    fn put_states(&mut self, floor: usize) -> Result<(), EncodeError> {
-        let lost = EncodeErrorKind::Unrepresentable;
-        let ends_bases = self.ends_bases;
-        // The frame of which a part was written, and its state after that.
-        let mut written: Option<(usize, u32, Progress)> = None;
-        loop {
-            let frames = &mut self.writing().frames;
-            if let Some((index, part, at)) = written.take() {
-                let frame = frames.get_mut(index).ok_or(lost)?;
-                (frame.part, frame.at) = (part, at);
+            if chunked {
+                end_chunked(e)?;
             }
-            let index = frames.len().wrapping_sub(1);
-            let Some(frame) = frames.last_mut().filter(|_| index >= floor) else { return Ok(()) };
-            let (place, part, mut at) = (frame.place.clone(), frame.part, frame.at);
-            let node = place.graph.node(place.index).ok_or(lost)?;
-            let (chunked, ended) = (frame.chunked, frame.ended);
-            let factory = node.factory();
-            let ends_bases = ends_bases && chunked && !factory.custom;
-            if ends_bases && factory.base_parts.get(ended) == Some(&part) {
-                frame.ended += 1;
-                self.end_base()?;
-                continue;
-            }
-            if part == node.parts() {
-                frames.pop();
-                if ends_bases {
-                    self.end_base()?;
-                }
-                if chunked {
-                    self.end_chunked()?;
-                }
-                continue;
-            }
-            written = Some(match node.encode_part(part, self, &mut at)? {
-                Flow::Next => (index, part + 1, Progress::default()),
-                Flow::Again => (index, part, at),
-            });
+            continue;
         }
+        written = Some(match node.encode_part(part, e, &mut at)? {
+            Flow::Next => (index, part + 1, Progress::default()),
+            Flow::Again => (index, part, at),
+        });
     }
+}
 
-    fn put_value<V: ValueForm>(&mut self, value: &Value<V>) -> Result<(), EncodeError> {
-        let state = self.value_state();
-        if state.depth == DEPTH {
-            return Err(EncodeErrorKind::DepthLimit.into());
-        }
-        state.depth += 1;
-        let floor = Writing::of_mut(&mut state.tables).frames.len();
-        let result = match self.begin_value(Some(value)) {
-            Ok(true) => self.put_states(floor),
-            other => other.map(|_| ()),
-        };
-        if result.is_ok() {
-            self.value_state().depth -= 1;
-        } else {
-            // The value is incomplete, so that nothing in it may be referred to.
-            self.forget_values();
-        }
-        result
+fn put_value<V: ValueForm>(e: &mut Encoder, value: &Value<V>) -> Result<(), EncodeError> {
+    let state = value_state(e);
+    if state.depth == DEPTH {
+        return Err(EncodeErrorKind::DepthLimit.into());
     }
+    state.depth += 1;
+    let floor = Writing::of_mut(&mut state.tables).frames.len();
+    let result = match begin_value(e, Some(value)) {
+        Ok(true) => put_states(e, floor),
+        other => other.map(|_| ()),
+    };
+    if result.is_ok() {
+        value_state(e).depth -= 1;
+    } else {
+        // The value is incomplete, so that nothing in it may be referred to.
+        forget_values(e);
+    }
+    result
+}
 
-    /// Opens a chunk and reserves space for its length.
-    pub(super) fn open_chunk(&mut self) {
-        let before = self.head().len();
-        self.put_u32(0);
-        let chunk = OpenChunk { before, length_at: self.head().len() - 4, start: self.position() };
-        self.value_state().chunk = Some(chunk);
-    }
+/// Opens a chunk and reserves space for its length.
+pub(super) fn open_chunk(e: &mut Encoder) {
+    let before = e.head().len();
+    e.put_u32(0);
+    let chunk = OpenChunk { before, length_at: e.head().len() - 4, start: e.position() };
+    value_state(e).chunk = Some(chunk);
+}
 
-    /// Ends the open chunk. Removes it if it is empty.
-    pub(super) fn close_chunk(&mut self) -> Result<(), EncodeError> {
-        let Some(OpenChunk { before, length_at, start }) = self.value_state().chunk.take() else {
-            return Ok(());
-        };
-        let length = self.position() - start;
-        if length == 0 {
-            self.truncate_head(before);
-            return Ok(());
-        }
-        let length = u32::try_from(length).ok().filter(|length| *length < VALUE);
-        self.patch_u32(length_at, length.ok_or(EncodeErrorKind::TooLong)?);
-        Ok(())
+/// Ends the open chunk. Removes it if it is empty.
+pub(super) fn close_chunk(e: &mut Encoder) -> Result<(), EncodeError> {
+    let Some(OpenChunk { before, length_at, start }) = value_state(e).chunk.take() else {
+        return Ok(());
+    };
+    let length = e.position() - start;
+    if length == 0 {
+        e.truncate_head(before);
+        return Ok(());
     }
+    let length = u32::try_from(length).ok().filter(|length| *length < VALUE);
+    e.patch_u32(length_at, length.ok_or(EncodeErrorKind::TooLong)?);
+    Ok(())
+}
 
-    /// Ends the innermost chunked value. If a nested value ended immediately before, both share one end tag.
-    pub(super) fn end_chunked(&mut self) -> Result<(), EncodeError> {
-        self.close_chunk()?;
-        let position = self.position();
-        let state = self.value_state();
-        let level = state.level;
-        let tag = level.wrapping_neg();
-        if let Some((level, chunk)) = state.around.pop() {
-            (state.level, state.chunk) = (level, chunk);
-            self.put_u32(tag);
-            return Ok(());
-        }
-        state.level = level.saturating_sub(1);
-        match state.end {
-            Some((at, behind)) if behind == position => self.patch_u32(at, tag),
-            _ => {
-                self.put_u32(tag);
-                let end = (self.head().len() - 4, self.position());
-                self.value_state().end = Some(end);
-            }
-        }
-        if level > 1 {
-            self.open_chunk();
-        }
-        Ok(())
+/// Ends the innermost chunked value. If a nested value ended immediately before, both share one end tag.
+pub(super) fn end_chunked(e: &mut Encoder) -> Result<(), EncodeError> {
+    close_chunk(e)?;
+    let position = e.position();
+    let state = value_state(e);
+    let level = state.level;
+    let tag = level.wrapping_neg();
+    if let Some((level, chunk)) = state.around.pop() {
+        (state.level, state.chunk) = (level, chunk);
+        e.put_u32(tag);
+        return Ok(());
     }
+    state.level = level.saturating_sub(1);
+    match state.end {
+        Some((at, behind)) if behind == position => e.patch_u32(at, tag),
+        _ => {
+            e.put_u32(tag);
+            let end = (e.head().len() - 4, e.position());
+            value_state(e).end = Some(end);
+        }
+    }
+    if level > 1 {
+        open_chunk(e);
+    }
+    Ok(())
 }
 
 impl<V: ValueForm> Nilable for Value<V> {
     const MIN_SIZE: usize = 4;
 
     fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_value(self)
+        put_value(e, self)
     }
 
     fn encode_nil(e: &mut Encoder) -> Result<(), EncodeError> {
@@ -373,13 +372,13 @@ impl<V: ValueForm> Nilable for Value<V> {
     }
 
     fn decode_nilable(d: &mut crate::cdr::Decoder<'_>) -> Result<Option<Value<V>>, crate::DecodeError> {
-        d.read_value()
+        read::read_value(d)
     }
 }
 
 /// Encodes the value like in a place of its type, where null would be possible.
 impl<V: ValueForm> CdrEncode for Value<V> {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_value(self)
+        put_value(e, self)
     }
 }

@@ -10,6 +10,7 @@ use crate::cdr::{BoundedContent, CdrDecode, CdrEncode, Decoder, Encoder, check_b
 use crate::ior::Ior;
 use crate::program::{EMPTY_VALUE, Index, Labels, Plan, read_decimal};
 use crate::typecode::{Nodes, TypeCode};
+use crate::value::write;
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// The reason why a value was not copied, by the stream at fault.
@@ -98,7 +99,7 @@ impl<'a> Walker<'a> {
         });
         let Err(error) = copied else { return Ok(self.seen) };
         // The output is incomplete, so that nothing in it may be referred to.
-        self.e.forget_values();
+        write::forget_values(self.e);
         Err(match self.fault {
             Some(fault) => Fault::Encode(fault),
             None => Fault::Decode(error),

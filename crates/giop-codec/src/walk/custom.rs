@@ -9,6 +9,8 @@ use super::copy::{Done, Walker};
 use super::graph::VALUE;
 use super::run::Act;
 use crate::cdr::{CharSet, CodeSets, Decoder, Encoder, WCharSet};
+use crate::value::custom;
+use crate::value::pass;
 use crate::value::{Class, Opened, Piece};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 
@@ -84,32 +86,32 @@ impl Walker<'_> {
         };
         let ids = if known.is_empty() { ids } else { &known };
         d.charge(VALUE)?;
-        let phase = (!self.writes_nothing()).then(|| d.tag_phase());
-        d.enter_passed(value, own.as_ref())?;
+        let phase = (!self.writes_nothing()).then(|| custom::tag_phase(d));
+        pass::enter_passed(d, value, own.as_ref())?;
         let mut position = 0;
         self.put(d, |e| {
-            position = e.open_custom(ids, phase)?;
+            position = custom::open_custom(e, ids, phase)?;
             Ok(())
         })?;
         self.graph.places.insert(value.at, position, Some(&class));
         // The state may contain a reference.
         self.seen.references = true;
-        d.pass_custom(value, &mut |d, piece| self.piece(d, &piece))?;
-        d.leave_passed(value, true)?;
-        self.put(d, |e| e.close_passed(true))?;
+        custom::pass_custom(d, value, &mut |d, piece| self.piece(d, &piece))?;
+        pass::leave_passed(d, value, true)?;
+        self.put(d, |e| pass::close_passed(e, true))?;
         self.settle(d)
     }
 
     fn piece(&mut self, d: &mut Decoder<'_>, piece: &Piece<'_>) -> Done {
         match piece {
-            Piece::Null => self.e.put_null(),
-            Piece::End(deeper) => self.e.put_custom_end(*deeper),
+            Piece::Null => pass::put_null(self.e),
+            Piece::End(deeper) => custom::put_custom_end(self.e, *deeper),
             Piece::Header(at, ids, phase) => {
                 d.charge(VALUE)?;
                 let phase = (!self.writes_nothing()).then_some(*phase);
                 let mut position = 0;
                 self.put(d, |e| {
-                    position = e.put_custom_header(ids, phase)?;
+                    position = custom::put_custom_header(e, ids, phase)?;
                     Ok(())
                 })?;
                 self.graph.places.insert(*at, position, None);
@@ -152,7 +154,7 @@ impl Walker<'_> {
             }
             let Some(target) = (at + index).checked_sub(offset.unsigned_abs() as usize) else { continue };
             let Some(place) = self.graph.places.get(target).map(|known| known.to) else {
-                if d.has_value_at(target) {
+                if custom::has_value_at(d, target) {
                     // The value is outside of this any, and nothing can be inserted into a custom state.
                     return Err(DecodeError::new(DecodeErrorKind::NotInAny, at + index - 4));
                 }

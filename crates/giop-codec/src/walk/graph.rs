@@ -14,6 +14,7 @@ use super::run::Act;
 use crate::cdr::Decoder;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
+use crate::value::pass;
 use crate::value::{Chosen, Class, Classes, Next, Opened, Part, formal, part};
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -67,9 +68,9 @@ impl Walker<'_> {
             }
         }
         self.seen.values = true;
-        match d.next_value()? {
+        match pass::next_value(d)? {
             Next::Null => {
-                self.e.put_null();
+                pass::put_null(self.e);
                 Ok(())
             }
             Next::Back(target) => match self.graph.places.get(target) {
@@ -78,14 +79,14 @@ impl Walker<'_> {
                 }
                 Some(known) => {
                     let position = known.to;
-                    self.put(d, |e| e.put_back(position))
+                    self.put(d, |e| pass::put_back(e, position))
                 }
                 None if self.graph.skips => {
-                    self.e.put_null();
+                    pass::put_null(self.e);
                     Ok(())
                 }
                 // The value is outside of this any.
-                None => d.pass_again(target, &mut |d, implied| match d.next_value()? {
+                None => pass::pass_again(d, target, &mut |d, implied| match pass::next_value(d)? {
                     Next::New(value, ids) => {
                         let floor = self.graph.frames.len();
                         self.enter(d, nodes, place, value, &ids, implied)?;
@@ -110,7 +111,7 @@ impl Walker<'_> {
         if let Some(known) = self.graph.places.get(value.at) {
             // A part of a value outside of this any was copied before the whole.
             let position = known.to;
-            self.put(d, |e| e.put_back(position))?;
+            self.put(d, |e| pass::put_back(e, position))?;
             return pass_state(d, (nodes, place), value, ids, implied, self.anys);
         }
         let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
@@ -122,10 +123,10 @@ impl Walker<'_> {
         // Remember the type of a value without an id for later indirections to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
         d.charge(VALUE)?;
-        d.enter_passed(value, own)?;
+        pass::enter_passed(d, value, own)?;
         let mut written = (0, false);
         self.put(d, |e| {
-            written = e.open_passed(&class.passed, exact)?;
+            written = pass::open_passed(e, &class.passed, exact)?;
             Ok(())
         })?;
         let (position, chunked) = written;
@@ -150,7 +151,7 @@ impl Walker<'_> {
         }
         let (class, chunked, member, mut ended) =
             (Arc::clone(&frame.class), frame.chunked, frame.member, frame.ended);
-        self.put(d, |e| e.after_members(&class, chunked, member, &mut ended))?;
+        self.put(d, |e| pass::after_members(e, &class, chunked, member, &mut ended))?;
         if let Some(frame) = self.graph.frames.last_mut() {
             frame.ended = ended;
         }
@@ -172,8 +173,8 @@ impl Walker<'_> {
             let Some(member) = class.members.get(frame.member) else {
                 let (read, skips, chunked) = (frame.read, frame.skips, frame.chunked);
                 self.graph.frames.pop();
-                d.leave_passed(read, skips)?;
-                self.put(d, |e| e.close_passed(chunked))?;
+                pass::leave_passed(d, read, skips)?;
+                self.put(d, |e| pass::close_passed(e, chunked))?;
                 self.settle(d)?;
                 continue;
             };

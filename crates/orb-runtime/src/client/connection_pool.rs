@@ -217,6 +217,8 @@ mod tests {
 
     use futures_util::FutureExt;
 
+    use giop_codec::exception::{CompletionStatus, SystemExceptionKind};
+
     use super::*;
     use crate::Orb;
     use crate::endpoint::Endpoint;

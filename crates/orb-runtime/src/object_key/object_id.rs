@@ -196,6 +196,8 @@ const _: () = assert!(size_of::<ObjectId>() == 24);
 mod tests {
     use std::collections::HashMap;
 
+    use giop_codec::exception::{CompletionStatus, SystemExceptionKind};
+
     use super::*;
     use giop_codec::exception::CompletionStatus;
     use giop_codec::exception::SystemExceptionKind;

@@ -10,6 +10,8 @@ use crate::dynamic::{DynError, Items, Step, Value, ValueNode};
 use crate::ior::Ior;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
+use crate::value::custom;
+use crate::value::pass;
 use crate::value::{Class, Classes, Next, Opened, Part, formal, part};
 use crate::walk::{Places, length, pass_state};
 use crate::{DecodeError, DecodeErrorKind};
@@ -68,7 +70,7 @@ impl Reader {
             let reference = Ior::decode(d)?;
             return Ok(Value::Object(boxed(d, reference)?));
         }
-        match d.next_value()? {
+        match pass::next_value(d)? {
             Next::Null => Ok(Value::Node(None)),
             Next::Back(target) => match self.walk().places.get(target) {
                 Some(known) if known.fits(formal(nodes, place)) => Ok(Value::Node(known.to.try_into().ok())),
@@ -83,9 +85,9 @@ impl Reader {
     #[cold]
     fn again(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index, target: usize) -> Read {
         let (mut fault, mut read) = (None, Value::Void);
-        let passed = d.pass_again(target, &mut |d, implied| {
+        let passed = pass::pass_again(d, target, &mut |d, implied| {
             let start = d.position();
-            let Next::New(value, ids) = d.next_value()? else {
+            let Next::New(value, ids) = pass::next_value(d)? else {
                 return Err(d.error(DecodeErrorKind::Malformed));
             };
             let floor = self.walk().frames.len();
@@ -121,10 +123,10 @@ impl Reader {
         d.charge(VALUE)?;
         // A value without an id records the id of its class for later indirections to it.
         let own = class.passed.ids.first().filter(|_| ids.is_empty());
-        d.enter_passed(value, own)?;
+        pass::enter_passed(d, value, own)?;
         if class.custom {
-            let bytes = d.pass_custom(value, &mut |_, _| Ok(()))?;
-            d.leave_passed(value, true)?;
+            let bytes = custom::pass_custom(d, value, &mut |_, _| Ok(()))?;
+            pass::leave_passed(d, value, true)?;
             d.charge(bytes.len())?;
             let bytes = boxed(d, Items::Octets(Bytes::copy_from_slice(bytes)))?;
             let members = vec![Value::Items(bytes)];
@@ -157,7 +159,7 @@ impl Reader {
             if member == class.members.len() {
                 let (read, skips) = (frame.read, frame.skips);
                 frames.pop();
-                d.leave_passed(read, skips)
+                pass::leave_passed(d, read, skips)
                     .map_err(|error| DynError::from(error).inside(Step::Node(node)))?;
                 continue;
             }

@@ -11,6 +11,7 @@ use crate::dynamic::check::CUSTOM;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind, TypeCode};
+use crate::value::pass;
 use crate::value::{Class, Classes, Part, concrete, formal, part};
 use crate::walk::Places;
 
@@ -76,14 +77,14 @@ impl<'v> Writer<'v> {
             e.put_bool(false);
         }
         let Some(node) = node else {
-            e.put_null();
+            pass::put_null(e);
             return Ok(());
         };
         if let Some(known) = self.walk().places.get(node as usize) {
             if !known.fits(formal(nodes, place)) {
                 return Err(mismatch(nodes, place, value));
             }
-            return Ok(e.put_back(known.to)?);
+            return Ok(pass::put_back(e, known.to)?);
         }
         let graph = self.graph;
         let none = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
@@ -100,9 +101,9 @@ impl<'v> Writer<'v> {
             let text = "it has another number of members than its type";
             return Err(DynError::new(DynErrorKind::InvalidValue(text)).inside(Step::Node(node)));
         }
-        let (at, chunked) = e.open_passed(&class.passed, exact)?;
+        let (at, chunked) = pass::open_passed(e, &class.passed, exact)?;
         if let Some(id) = class.passed.ids.first() {
-            e.note_value_type(id, &class.code);
+            pass::note_value_type(e, id, &class.code);
         }
         let walk = self.walk();
         walk.places.insert(node as usize, at, Some(&class));
@@ -151,11 +152,11 @@ impl<'v> Writer<'v> {
                 continue;
             }
             let member = frame.member;
-            e.after_members(&class, frame.chunked, member, &mut frame.ended)?;
+            pass::after_members(e, &class, frame.chunked, member, &mut frame.ended)?;
             let (Some(kind), Some(value)) = (class.members.get(member), frame.members.get(member)) else {
                 let chunked = frame.chunked;
                 frames.pop();
-                e.close_passed(chunked)?;
+                pass::close_passed(e, chunked)?;
                 continue;
             };
             frame.member += 1;

@@ -7,6 +7,7 @@ use crate::cdr::{CdrEncode, Encoder, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
 use crate::program::{Index, Labels, put_numbers};
 use crate::typecode::{Body as Shape, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::value::write;
 use crate::{EncodeError, EncodeErrorKind};
 
 /// The maximum nesting of constructed types, which is the limit of receivers.
@@ -28,7 +29,7 @@ impl Program {
         let written = writer.value(e, self.nodes(), self.code.root, &value.value);
         if written.is_err() && writer.walk.is_some() {
             // Later values must not refer to parts of an incomplete value.
-            e.forget_values();
+            write::forget_values(e);
         }
         written
     }
