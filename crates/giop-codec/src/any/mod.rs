@@ -12,10 +12,7 @@ use crate::cdr::{CdrDecode, CdrEncode, CharSet, Context, DecodeLimits, Decoder, 
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use crate::program::Labels;
 use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
-use crate::value::custom;
-use crate::value::pass;
-use crate::value::write;
-use crate::value::{Made, ValueBase, ValueForm, formal, has_base_with_id};
+use crate::value::{Made, ValueBase, ValueForm, custom, formal, has_base_with_id, pass, write};
 pub use crate::walk::MAX_ANYS;
 use crate::walk::{CODE_SETS, Fault, Program, Stream, canonical, copy_value, read_except_id, spell};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};

@@ -8,7 +8,7 @@
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
-use super::value_state::{Chunks, ReadState};
+use super::value_state::{Chunks, Nesting};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Longs from this one on are value tags.
@@ -19,7 +19,7 @@ pub(crate) const fn is_end(tag: u32) -> bool {
     tag >= 0x8000_0000
 }
 
-impl<T: ?Sized> ReadState<'_, T> {
+impl Nesting<'_> {
     /// Returns whether a tag is the end tag of a level that no value has, or of a base of a value inside of
     /// an open chunk. TAO ends the state of each base with such a tag, and restarts levels in an open chunk.
     fn ends_nothing(&self, tag: u32) -> bool {
@@ -34,18 +34,18 @@ pub(crate) struct View<'a> {
     position: usize,
     seen: usize,
     left: usize,
-    chunks: Chunks<'a>,
+    nesting: Nesting<'a>,
 }
 
 /// Returns whether only the current chunk, or nothing before the next chunk, is visible.
 pub(crate) fn in_chunks(d: &Decoder<'_>) -> bool {
-    d.values.as_ref().is_some_and(|values| values.chunks.cut)
+    d.values.as_ref().is_some_and(|values| values.nesting.chunks.cut)
 }
 
 /// Sets the state in chunks. There is one only if a value was begun.
 fn set_chunks<'a>(d: &mut Decoder<'a>, chunks: Chunks<'a>) {
     if let Some(values) = &mut d.values {
-        values.chunks = chunks;
+        values.nesting.chunks = chunks;
     }
 }
 
@@ -73,8 +73,8 @@ pub(crate) fn await_chunk(d: &mut Decoder<'_>) {
 /// Hides everything from this index on.
 fn cut(d: &mut Decoder<'_>, end: usize) {
     let Some(values) = &mut d.values else { return };
-    values.chunks.cut = true;
-    let full = values.chunks.full;
+    values.nesting.chunks.cut = true;
+    let full = values.nesting.chunks.full;
     d.data = full.get(..end).unwrap_or(full);
     d.split.left = full.len() - d.data.len();
     d.seen = d.next_joint().max(d.position);
@@ -93,8 +93,8 @@ pub(crate) fn leave_chunk(d: &mut Decoder<'_>) {
 pub(crate) fn interrupt_chunk(d: &mut Decoder<'_>) -> usize {
     let end = d.data.len();
     let Some(values) = &mut d.values else { return end };
-    values.chunks.cut = false;
-    d.data = values.chunks.full;
+    values.nesting.chunks.cut = false;
+    d.data = values.nesting.chunks.full;
     d.split.left = 0;
     if d.is_piecewise() {
         d.cross_joints();
@@ -131,13 +131,13 @@ pub(crate) fn bytes_between<'a>(d: &Decoder<'a>, from: usize, to: usize) -> &'a 
     d.data.get(from.wrapping_sub(d.base)..to.wrapping_sub(d.base)).unwrap_or_default()
 }
 
-/// Moves to an offset from the alignment origin and makes everything from there on visible. `inside` says
-/// whether the offset is inside of a chunked value. Returns the current view, for
-/// [`look_back`]. Returns `None`, and changes nothing, where offsets are not indexes.
+/// Moves to an offset from the alignment origin, inside of `level` chunked values, and makes everything from
+/// there on visible. Returns the current view, for [`look_back`]. Returns `None`, and changes nothing, where
+/// offsets are not indexes.
 pub(crate) fn look_at<'a>(
     d: &mut Decoder<'a>,
     position: usize,
-    inside: bool,
+    level: u32,
 ) -> Result<Option<View<'a>>, DecodeError> {
     if d.is_segmented() {
         d.join()?;
@@ -145,13 +145,15 @@ pub(crate) fn look_at<'a>(
     if d.is_piecewise() {
         return Ok(None);
     }
-    let chunks = d.values.as_mut().map(|values| core::mem::take(&mut values.chunks)).unwrap_or_default();
-    let view = View { data: d.data, position: d.position, seen: d.seen, left: d.split.left, chunks };
-    if !view.chunks.full.is_empty() {
-        d.data = view.chunks.full;
+    let nesting = d.values.as_mut().map(|values| core::mem::take(&mut values.nesting)).unwrap_or_default();
+    let view = View { data: d.data, position: d.position, seen: d.seen, left: d.split.left, nesting };
+    if !view.nesting.chunks.full.is_empty() {
+        d.data = view.nesting.chunks.full;
     }
-    let full = if inside { d.data } else { &[] };
-    set_chunks(d, Chunks { full, cut: false });
+    let full = if level > 0 { d.data } else { &[] };
+    if let Some(values) = &mut d.values {
+        values.nesting = Nesting { chunks: Chunks { full, cut: false }, level, ..Nesting::default() };
+    }
     d.position = position.saturating_sub(d.base).min(d.data.len());
     (d.split.left, d.seen) = (0, d.data.len());
     Ok(Some(view))
@@ -160,7 +162,9 @@ pub(crate) fn look_at<'a>(
 /// Restores a view saved by [`look_at`].
 pub(crate) fn look_back<'a>(d: &mut Decoder<'a>, view: View<'a>) {
     (d.data, d.position, d.seen, d.split.left) = (view.data, view.position, view.seen, view.left);
-    set_chunks(d, view.chunks);
+    if let Some(values) = &mut d.values {
+        values.nesting = view.nesting;
+    }
 }
 
 /// Returns whether something aligned to `n` may be in the rest of the chunk.
@@ -175,7 +179,7 @@ pub(super) fn next_chunk(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeEr
     if !in_chunks(d) || has_in_chunk(d, n) {
         return Ok(false);
     }
-    if d.values.as_ref().is_some_and(|values| values.ended.is_some()) {
+    if d.values.as_ref().is_some_and(|values| values.nesting.ended.is_some()) {
         return Err(d.error(DecodeErrorKind::EndOfData));
     }
     // A chunk may be shorter than the padding.
@@ -194,7 +198,7 @@ pub(super) fn next_chunk(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeEr
 pub(crate) fn read_tag_between_chunks(d: &mut Decoder<'_>) -> Result<u32, DecodeError> {
     loop {
         let tag = d.read_u32()?;
-        if !d.values.as_ref().is_some_and(|values| values.ends_nothing(tag)) {
+        if !d.values.as_ref().is_some_and(|values| values.nesting.ends_nothing(tag)) {
             return Ok(tag);
         }
     }

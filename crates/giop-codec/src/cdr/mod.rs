@@ -77,5 +77,5 @@ pub(crate) use spot::Spot;
 pub(crate) use swapped::{TILE, copy, swap, swap_here};
 pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet};
 pub use traits::{CdrDecode, CdrEncode};
-pub(crate) use value_state::{Chunks, OpenChunk, ReadState, ReadTables, WriteState, WrittenTables};
+pub(crate) use value_state::{Nesting, OpenChunk, ReadState, ReadTables, WriteState, WrittenTables};
 pub use wide::{LoneSurrogate, WStr, WString};

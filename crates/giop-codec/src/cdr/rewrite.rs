@@ -11,7 +11,6 @@
 //!
 //! Such a message is therefore decoded twice. The first pass notes the places, then the owner of the message
 //! rewrites them, and the second pass decodes views. Only the first elements are copied.
-//! message rewrites them, then it decodes with views. Nothing but the first elements is copied.
 
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};

@@ -6,15 +6,16 @@ use core::fmt;
 
 /// The data that contains the chunks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chunks<'a> {
+pub(super) struct Chunks<'a> {
     pub(super) full: &'a [u8],
     /// Only the current chunk is visible: `data` of the decoder ends with it.
     pub(super) cut: bool,
 }
 
-/// The state of a decoder in a message with value types, in one allocation with the tables of the values.
-pub(crate) struct ReadState<'a, T: ?Sized = dyn ReadTables> {
-    pub(crate) chunks: Chunks<'a>,
+/// The nesting of a decoder in chunked values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nesting<'a> {
+    pub(super) chunks: Chunks<'a>,
     /// Number of chunked values around the current position.
     pub(crate) level: u32,
     /// The levels of the values that began inside of a chunk of the enclosing value, which continues after
@@ -22,6 +23,12 @@ pub(crate) struct ReadState<'a, T: ?Sized = dyn ReadTables> {
     pub(crate) open: Vec<u32>,
     /// Values from this level on have ended, by an end tag that was read before their own end.
     pub(crate) ended: Option<u32>,
+}
+
+/// The state of a decoder in a message with value types, in one allocation with the tables of the values.
+#[derive(Default)]
+pub(crate) struct ReadState<'a, T: ?Sized = dyn ReadTables> {
+    pub(crate) nesting: Nesting<'a>,
     /// The repository ids that were read, and lists of them.
     pub(crate) names: Vec<&'a str>,
     pub(crate) tables: T,
@@ -29,8 +36,8 @@ pub(crate) struct ReadState<'a, T: ?Sized = dyn ReadTables> {
 
 /// The tables of the values that a decoder has read.
 pub(crate) trait ReadTables: Any + Send + Sync {
-    /// Completes the state of a clone of the decoder with a copy of these tables.
-    fn complete<'a>(&self, state: ReadState<'a, ()>) -> Box<ReadState<'a>>;
+    /// Returns the state of a clone of the decoder, with a copy of these tables.
+    fn complete<'a>(&self, nesting: Nesting<'a>, names: Vec<&'a str>) -> Box<ReadState<'a>>;
 }
 
 /// The state of an encoder in a message with value types, in one allocation with the tables of the values.
@@ -75,36 +82,14 @@ impl WriteState {
     }
 }
 
-impl<'a> ReadState<'a, ()> {
-    /// Adds tables to a state.
-    pub(crate) fn with<T>(self, tables: T) -> ReadState<'a, T> {
-        let ReadState { chunks, level, open, ended, names, tables: () } = self;
-        ReadState { chunks, level, open, ended, names, tables }
-    }
-}
-
-impl<T: Default> Default for ReadState<'_, T> {
-    fn default() -> Self {
-        let (chunks, open, names) = (Chunks::default(), Vec::new(), Vec::new());
-        ReadState { chunks, level: 0, open, ended: None, names, tables: T::default() }
-    }
-}
-
 impl<'a> Clone for Box<ReadState<'a>> {
     fn clone(&self) -> Box<ReadState<'a>> {
-        self.tables.complete(ReadState {
-            chunks: self.chunks.clone(),
-            level: self.level,
-            open: self.open.clone(),
-            ended: self.ended,
-            names: self.names.clone(),
-            tables: (),
-        })
+        self.tables.complete(self.nesting.clone(), self.names.clone())
     }
 }
 
 impl fmt::Debug for ReadState<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadState").field("level", &self.level).finish_non_exhaustive()
+        f.debug_struct("ReadState").field("level", &self.nesting.level).finish_non_exhaustive()
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::Factories;
 use crate::cdr::{Context, Decoder, Encoder, InvalidText};
-use crate::typecode::cache;
-use crate::typecode::{TypeCode, TypeCodeCache, TypeLookup};
+use crate::typecode::{TypeCode, TypeCodeCache, TypeLookup, cache};
 
 /// Data of the caller that types use while they are decoded. Object references need their ORB, and values
 /// need the types that the program knows.

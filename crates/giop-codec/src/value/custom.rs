@@ -6,8 +6,7 @@ use super::pass;
 use super::pass::Passed;
 use super::read::{self, Reading};
 use super::write::{self, Writing};
-use crate::cdr::chunked;
-use crate::cdr::{Chunks, Decoder, Encoder};
+use crate::cdr::{Decoder, Encoder, Nesting, chunked};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// A part of a custom value's state.
@@ -25,34 +24,14 @@ pub(crate) enum Piece<'a> {
 /// A receiver of the pieces.
 pub(crate) type Pieces<'f, 'a> = dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError> + 'f;
 
-/// The nesting of a decoder in chunked values.
-#[derive(Debug)]
-pub(crate) struct Nesting<'a> {
-    level: u32,
-    open: Vec<u32>,
-    ended: Option<u32>,
-    chunks: Chunks<'a>,
-}
-
-/// Saves the nesting in chunked values.
+/// Returns the nesting in chunked values.
 pub(crate) fn nesting<'a>(d: &Decoder<'a>) -> Option<Nesting<'a>> {
-    let values = d.values.as_ref()?;
-    Some(Nesting {
-        level: values.level,
-        open: values.open.clone(),
-        ended: values.ended,
-        chunks: values.chunks.clone(),
-    })
+    d.values.as_ref().map(|values| values.nesting.clone())
 }
 
 /// Restores the nesting in chunked values. Ids that were read remain known.
 pub(crate) fn return_to_nesting<'a>(d: &mut Decoder<'a>, nesting: Option<Nesting<'a>>) {
-    let state = read::value_state(d);
-    let (level, open, ended, chunks) = match nesting {
-        Some(Nesting { level, open, ended, chunks }) => (level, open, ended, chunks),
-        None => Default::default(),
-    };
-    (state.level, state.open, state.ended, state.chunks) = (level, open, ended, chunks);
+    read::value_state(d).nesting = nesting.unwrap_or_default();
 }
 
 /// Returns whether a known value begins at this position.
@@ -77,7 +56,7 @@ pub(crate) fn pass_custom<'a>(
     if !value.chunked || value.around.is_some() {
         return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
     }
-    let level = read::value_state(d).level;
+    let level = read::value_state(d).nesting.level;
     chunked::leave_chunk(d);
     let (mut start, mut deep) = (None, level);
     loop {
@@ -86,7 +65,7 @@ pub(crate) fn pass_custom<'a>(
         let start = *start.get_or_insert(at);
         let end = tag.wrapping_neg();
         let piece = if is_end(tag) && end <= level {
-            read::value_state(d).ended = Some(end);
+            read::value_state(d).nesting.ended = Some(end);
             return Ok(chunked::bytes_between(d, start, at));
         } else if is_end(tag) {
             deep = deep.min(end - 1);

@@ -11,8 +11,7 @@ use super::read;
 use super::read::{Header, Reading, Start};
 use super::write::{self, Writing};
 use super::{Class, Factory, Made};
-use crate::cdr::chunked;
-use crate::cdr::{Decoder, Encoder};
+use crate::cdr::{Decoder, Encoder, chunked};
 use crate::typecode::TypeCode;
 use crate::{DecodeError, EncodeError};
 
@@ -105,7 +104,7 @@ pub(crate) fn enter_passed(
     implied: Option<&Arc<str>>,
 ) -> Result<(), DecodeError> {
     let state = read::value_state(d);
-    let passed = Passed { level: state.level, implied: implied.cloned() };
+    let passed = Passed { level: state.nesting.level, implied: implied.cloned() };
     Reading::of_mut(&mut state.tables).passed.insert(value.at, passed);
     read::enter_state(d, value.chunked, value.around.is_some())
 }
@@ -141,13 +140,8 @@ pub(super) fn revisit<'a, R>(
     f: impl FnOnce(&mut Decoder<'a>) -> Result<R, DecodeError>,
 ) -> Result<R, DecodeError> {
     let at = d.position();
-    let Some(view) = chunked::look_at(d, position, level > 0)? else { return Err(read::malformed(at)) };
-    let state = read::value_state(d);
-    let before =
-        (core::mem::replace(&mut state.level, level), core::mem::take(&mut state.open), state.ended.take());
+    let Some(view) = chunked::look_at(d, position, level)? else { return Err(read::malformed(at)) };
     let result = d.nested(f);
-    let state = read::value_state(d);
-    (state.level, state.open, state.ended) = before;
     chunked::look_back(d, view);
     result
 }
@@ -169,11 +163,6 @@ pub(crate) fn note_value_type(e: &mut Encoder, id: &str, code: &TypeCode) {
 /// Writes null.
 pub(crate) fn put_null(e: &mut Encoder) {
     e.put_u32(NULL);
-}
-
-/// Writes an indirection to the value at this position.
-pub(crate) fn put_back(e: &mut Encoder, position: usize) -> Result<(), EncodeError> {
-    write::put_indirection(e, position)
 }
 
 /// Writes the header of a value, with its id, or with all ids unless the type is `exact`ly that of the

@@ -12,8 +12,7 @@ use super::header::{
 use super::pass;
 use super::pass::Passed;
 use super::{Factory, Flow, Made, Progress, Value, ValueForm};
-use crate::cdr::chunked;
-use crate::cdr::{Decoder, ReadState, ReadTables};
+use crate::cdr::{Decoder, Nesting, ReadState, ReadTables, chunked};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -85,8 +84,8 @@ struct Frame {
 
 impl ReadTables for Reading {
     /// A clone knows the complete values, but does not continue those that are being read.
-    fn complete<'a>(&self, state: ReadState<'a, ()>) -> Box<ReadState<'a>> {
-        Box::new(state.with(Reading {
+    fn complete<'a>(&self, nesting: Nesting<'a>, names: Vec<&'a str>) -> Box<ReadState<'a>> {
+        let tables = Reading {
             values: self.values.clone(),
             again: self.again.clone(),
             passed: self.passed.clone(),
@@ -97,7 +96,8 @@ impl ReadTables for Reading {
             graphs: self.graphs.clone(),
             nodes: None,
             frames: Vec::new(),
-        }))
+        };
+        Box::new(ReadState { nesting, names, tables })
     }
 }
 
@@ -208,7 +208,7 @@ fn begin_state<V: ValueForm>(
     }
     d.charge(factory.size.saturating_add(size_of::<Found>() + size_of::<Frame>() + 48))?;
     let state = value_state(d);
-    let level = state.level;
+    let level = state.nesting.level;
     let reading = Reading::of_mut(&mut state.tables);
     if reading.nodes.is_none() {
         reading.nodes = Some(Vec::new());
@@ -248,7 +248,7 @@ pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<Start, DecodeError> {
         _ => {}
     }
     let chunked = tag & CHUNKED != 0;
-    if !is_header(tag) || (value_state(d).level > 0 && !chunked && around.is_none()) {
+    if !is_header(tag) || (value_state(d).nesting.level > 0 && !chunked && around.is_none()) {
         return Err(malformed(at));
     }
     let ids = if tag & (CODEBASE | TYPE_INFO) == 0 { 0..0 } else { read_type_info(d, tag)? };
@@ -262,12 +262,12 @@ pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<Start, DecodeError> {
 /// Begins a state. `open` is set inside of a chunk of the enclosing value.
 pub(super) fn enter_state(d: &mut Decoder<'_>, chunked: bool, open: bool) -> Result<(), DecodeError> {
     if chunked {
-        let state = value_state(d);
-        state.level += 1;
+        let nesting = &mut value_state(d).nesting;
+        nesting.level += 1;
         if open {
-            state.open.push(state.level);
+            nesting.open.push(nesting.level);
         }
-        if state.level == 1 {
+        if nesting.level == 1 {
             chunked::begin_chunks(d)?;
         }
         chunked::await_chunk(d);
@@ -296,7 +296,7 @@ pub(super) fn leave_state(
 /// is returned too.
 fn value_tag(d: &mut Decoder<'_>) -> Result<(u32, Option<usize>), DecodeError> {
     while chunked::in_chunks(d) && !chunked::has_in_chunk(d, 4) {
-        if value_state(d).ended.is_some() {
+        if value_state(d).nesting.ended.is_some() {
             return Err(d.error(DecodeErrorKind::Malformed));
         }
         chunked::leave_chunk(d);
@@ -463,18 +463,18 @@ fn read_states(d: &mut Decoder<'_>, floor: usize) -> Result<(), DecodeError> {
 /// Skips the rest of the innermost chunked value, whose known part was read, and its end tag. `around` is
 /// the end of the chunk in which the value began.
 fn end_chunked(d: &mut Decoder<'_>, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
-    let level = value_state(d).level;
+    let level = value_state(d).nesting.level;
     if chunked::has_in_chunk(d, 1) && !skips {
         return Err(d.error(DecodeErrorKind::Malformed));
     }
-    if value_state(d).ended.is_none() {
+    if value_state(d).nesting.ended.is_none() {
         skip_to_end(d, level, skips, around)?;
     }
-    let state = value_state(d);
-    state.open.pop_if(|open| *open == level);
-    state.ended = state.ended.filter(|ended| *ended < level);
-    state.level = level.saturating_sub(1);
-    if state.level == 0 {
+    let nesting = &mut value_state(d).nesting;
+    nesting.open.pop_if(|open| *open == level);
+    nesting.ended = nesting.ended.filter(|ended| *ended < level);
+    nesting.level = level.saturating_sub(1);
+    if nesting.level == 0 {
         chunked::end_chunks(d);
     } else {
         chunked::await_chunk(d);
@@ -498,7 +498,7 @@ fn skip_to_end(
         if is_end(tag) && around.is_some() {
             // TAO restarts levels inside of an open chunk.
             if end == 1 || (end == level && chunked::is_at_chunk_end(d, around)) {
-                value_state(d).ended = Some(level);
+                value_state(d).nesting.ended = Some(level);
                 return Ok(());
             }
         } else if is_end(tag) {
@@ -507,7 +507,7 @@ fn skip_to_end(
                 continue;
             }
             if end <= level {
-                value_state(d).ended = Some(end);
+                value_state(d).nesting.ended = Some(end);
                 return Ok(());
             }
             deep = end - 1;

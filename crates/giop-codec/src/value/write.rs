@@ -190,7 +190,7 @@ fn put_header<V: ValueForm>(
 }
 
 /// Writes an indirection to an earlier position.
-pub(super) fn put_indirection(e: &mut Encoder, to: usize) -> Result<(), EncodeError> {
+pub(crate) fn put_indirection(e: &mut Encoder, to: usize) -> Result<(), EncodeError> {
     e.put_u32(INDIRECTION);
     let offset = i64::try_from(e.position() - to).ok().and_then(|back| i32::try_from(-back).ok());
     e.put_i32(offset.ok_or(EncodeErrorKind::TooLong)?);

@@ -9,9 +9,7 @@ use super::copy::{Done, Walker};
 use super::graph::VALUE;
 use super::run::Act;
 use crate::cdr::{CharSet, CodeSets, Decoder, Encoder, WCharSet};
-use crate::value::custom;
-use crate::value::pass;
-use crate::value::{Class, Opened, Piece};
+use crate::value::{Class, Opened, Piece, custom, pass};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 
 /// Code sets that hold every text.

@@ -14,8 +14,7 @@ use super::run::Act;
 use crate::cdr::Decoder;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
-use crate::value::pass;
-use crate::value::{Chosen, Class, Classes, Next, Opened, Part, formal, part};
+use crate::value::{Chosen, Class, Classes, Next, Opened, Part, formal, part, pass, write};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Memory charged for each value in addition to its bytes.
@@ -79,7 +78,7 @@ impl Walker<'_> {
                 }
                 Some(known) => {
                     let position = known.to;
-                    self.put(d, |e| pass::put_back(e, position))
+                    self.put(d, |e| write::put_indirection(e, position))
                 }
                 None if self.graph.skips => {
                     pass::put_null(self.e);
@@ -111,7 +110,7 @@ impl Walker<'_> {
         if let Some(known) = self.graph.places.get(value.at) {
             // A part of a value outside of this any was copied before the whole.
             let position = known.to;
-            self.put(d, |e| pass::put_back(e, position))?;
+            self.put(d, |e| write::put_indirection(e, position))?;
             return pass_state(d, (nodes, place), value, ids, implied, self.anys);
         }
         let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;

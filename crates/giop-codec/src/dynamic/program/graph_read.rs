@@ -10,9 +10,7 @@ use crate::dynamic::{DynError, Items, Step, Value, ValueNode};
 use crate::ior::Ior;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
-use crate::value::custom;
-use crate::value::pass;
-use crate::value::{Class, Classes, Next, Opened, Part, formal, part};
+use crate::value::{Class, Classes, Next, Opened, Part, custom, formal, part, pass};
 use crate::walk::{Places, length, pass_state};
 use crate::{DecodeError, DecodeErrorKind};
 

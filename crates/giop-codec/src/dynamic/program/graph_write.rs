@@ -11,8 +11,7 @@ use crate::dynamic::check::CUSTOM;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind, TypeCode};
-use crate::value::pass;
-use crate::value::{Class, Classes, Part, concrete, formal, part};
+use crate::value::{Class, Classes, Part, concrete, formal, part, pass, write};
 use crate::walk::Places;
 
 /// The state of encoding a graph.
@@ -84,7 +83,7 @@ impl<'v> Writer<'v> {
             if !known.fits(formal(nodes, place)) {
                 return Err(mismatch(nodes, place, value));
             }
-            return Ok(pass::put_back(e, known.to)?);
+            return Ok(write::put_indirection(e, known.to)?);
         }
         let graph = self.graph;
         let none = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
