@@ -6,7 +6,7 @@
 
 mod small_stack;
 
-#[path = "../../crates/giop-codec/tests/values/mod.rs"]
+#[path = "../../crates/giop-codec/tests/codec/values/mod.rs"]
 mod values;
 
 use bytes::Bytes;

@@ -8,7 +8,13 @@
 //!
 //! It runs a hundred messages of 2,000 elements after one that is not collected.
 //! The collected instructions divided by 200,000 are those of an element.
-#![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a program to be measured")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a program to be measured"
+)]
 
 #[path = "../tests/codec/cdr_types/mod.rs"]
 mod cdr_types;

@@ -59,8 +59,8 @@ impl Connection {
     /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
     ///
     /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
-    /// then [taken](Self::take_chunk) or [given up](Self::abandon_stream), by the id of the call. No other call may be pending on the
-    /// connection.
+    /// then [taken](Self::take_chunk) or [given up](Self::abandon_stream), by the id of the call. No other
+    /// call may be pending on the connection.
     ///
     /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
     pub fn stream_reply(&mut self, call: CallId, nameless: bool) {

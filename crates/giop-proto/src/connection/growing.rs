@@ -31,9 +31,9 @@ impl Connection {
     /// and of the following bytes, more than [`Output::reply_piece`] in total. Its message header
     /// need not contain the size.
     ///
-    /// The rest follows by [`continue_reply`](Self::continue_reply) while there is [room](Output::reply_room),
-    /// or the reply is [given up](Self::break_reply). The request continues and must be ended by
-    /// [`finish_request`](Self::finish_request) after that.
+    /// The rest follows by [`continue_reply`](Self::continue_reply) while there is
+    /// [room](Output::reply_room), or the reply is [given up](Self::break_reply). The request continues and
+    /// must be ended by [`finish_request`](Self::finish_request) after that.
     ///
     /// * `Room`: the reply is started, and the encoder continues the same message.
     /// * `Full`: the call must be repeated later, and the encoder is unchanged.

@@ -156,7 +156,8 @@ impl Input {
     }
 
     /// Keeps the payload until it is [taken](Connection::take_chunk) or
-    /// [given up](Connection::abandon_stream), even after the reply to a request. Otherwise the payload of a request is discarded when the request ends.
+    /// [given up](Connection::abandon_stream), even after the reply to a request. Otherwise the payload of a
+    /// request is discarded when the request ends.
     ///
     /// `size` is the number of bytes, or `None` if it is not known.
     pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {

@@ -217,8 +217,6 @@ mod tests {
 
     use futures_util::FutureExt;
 
-    use giop_codec::exception::{CompletionStatus, SystemExceptionKind};
-
     use super::*;
     use crate::Orb;
     use crate::endpoint::Endpoint;

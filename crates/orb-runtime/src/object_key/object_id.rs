@@ -199,8 +199,6 @@ mod tests {
     use giop_codec::exception::{CompletionStatus, SystemExceptionKind};
 
     use super::*;
-    use giop_codec::exception::CompletionStatus;
-    use giop_codec::exception::SystemExceptionKind;
 
     #[test]
     fn ids_are_their_octets_whatever_their_length() {
