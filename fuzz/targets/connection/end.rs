@@ -26,6 +26,7 @@ pub const STREAMED: &[u8] = b"streamed";
 /// One end of a connection.
 pub struct End {
     pub conn: Connection,
+    pub role: Role,
     /// Bytes in transit to this end, and whether the end of the stream follows.
     pub wire: VecDeque<u8>,
     pub eof: bool,
@@ -123,6 +124,7 @@ impl End {
         config.streams = setup.streams.then(|| Arc::new(Table) as Arc<dyn Streams>);
         Self {
             conn: Connection::new(config, now),
+            role,
             wire: VecDeque::new(),
             eof: false,
             reader: None,

@@ -151,7 +151,7 @@ impl World {
 
     /// Returns the lowest bit of the request ids of a side.
     pub fn parity(&self, side: usize) -> u32 {
-        u32::from(self.ends[side].conn.role() == Role::Server)
+        u32::from(self.ends[side].role == Role::Server)
     }
 
     fn step(&mut self, tape: &mut Tape<'_>) {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-/// Returns bytes that identify their position: they repeat only after [`PERIOD`] bytes.
+/// Returns bytes that identify their position: they repeat only after 64,256 bytes.
 pub fn octets(len: usize) -> Bytes {
     let period: Vec<u8> = (0..PERIOD.min(len)).map(|i| (i * 31 + i / 251) as u8).collect();
     let mut bytes = Vec::with_capacity(len);
