@@ -23,7 +23,7 @@ use giop_codec::cdr::{
 use giop_codec::dynamic::program::Program;
 use giop_codec::typecode::{TypeCode, Typed};
 use giop_codec::value::{Factories, Value, ValueBase};
-use giop_codec::{ByteOrder, DecodeErrorKind, Version};
+use giop_codec::{ByteOrder, DecodeErrorKind, EncodeErrorKind, Version};
 use libfuzzer_sys::fuzz_target;
 use values::{Base, BoxStr, LNode, Pair, Tree, Wrap, all};
 
@@ -45,7 +45,7 @@ fn fuzz(data: &[u8]) {
             if let Ok(any) = Any::decode(&mut d)
                 && any.validate().is_ok()
             {
-                value(&any, &Factories::default());
+                value(&any, (order, version, SETS), &Factories::default());
             }
         }
         for factories in [all(), Factories::default()] {
@@ -121,7 +121,8 @@ fn several(octets: &Bytes, order: ByteOrder, factories: &Factories) {
         assert_eq!(several.anys, same.anys);
     }
     // Received anys are validated when they are extracted.
-    several.anys.iter().filter(|any| any.validate().is_ok()).for_each(|any| value(any, factories));
+    let received = (order, Version::V1_2, CodeSets::default());
+    several.anys.iter().filter(|any| any.validate().is_ok()).for_each(|any| value(any, received, factories));
 }
 
 /// Checks that the value is unchanged after encoding and decoding, in each byte order and at another
@@ -164,10 +165,18 @@ fn type_code(code: &TypeCode, depth: usize) {
     }
 }
 
-fn value(any: &Any, factories: &Factories) {
-    let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
-    e.set_code_sets(SETS);
-    any.encode(&mut e).expect("what was decoded has an encoding");
+/// Checks an any that was received in this form.
+fn value(any: &Any, received: (ByteOrder, Version, CodeSets), factories: &Factories) {
+    let encode = |(order, version, sets)| {
+        let mut e = Encoder::new(order, version);
+        e.set_code_sets(sets);
+        any.encode(&mut e)
+    };
+    if let Err(error) = encode((ByteOrder::Big, Version::V1_2, SETS)) {
+        // The state of a custom value is sent only in the form in which it was received.
+        assert_eq!(error.kind, EncodeErrorKind::CustomState, "what was decoded has an encoding");
+        encode(received).expect("what was received is sent in the same form");
+    }
     again(any, factories);
     // Over connections with fewer features, it is sent or rejected.
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {

@@ -117,31 +117,39 @@ pub(crate) fn put_custom_header(
 ) -> Result<usize, EncodeError> {
     e.align(4);
     let at = e.position();
-    let is_list = ids.len() > 1;
-    let tag_and_count = if is_list { 8 } else { 4 };
-    let mut len = tag_and_count;
-    for id in ids {
-        len += id_len(e, id);
-    }
-    let moves = phase.is_some_and(|phase| (at + len) % 8 != phase);
-    let more = if moves && is_list { ids.iter().find(|id| written_len(id) % 8 == 4) } else { None };
-    if moves && (ids.is_empty() || is_list && more.is_none()) {
-        return Err(EncodeErrorKind::CustomState.into());
-    }
-    let type_info = match ids.len() {
-        0 => 0,
-        1 if !moves => ONE_ID,
-        _ => ID_LIST,
-    };
-    e.put_u32(VALUE | CHUNKED | type_info);
-    if type_info == ID_LIST {
-        e.put_len(ids.len() + usize::from(more.is_some()))?;
-    }
-    for id in ids {
-        pass::put_passed_id(e, id)?;
-    }
-    if let Some(id) = more {
-        e.put_ascii(id)?;
+    let is_moved = |end: usize| phase.is_some_and(|phase| end.next_multiple_of(4) % 8 != phase);
+    match ids {
+        [] => {
+            e.put_u32(VALUE | CHUNKED);
+            if is_moved(e.position()) {
+                return Err(EncodeErrorKind::CustomState.into());
+            }
+        }
+        [id] if is_moved(at + 4 + id_len(e, id)) => {
+            e.put_u32(VALUE | CHUNKED | ID_LIST);
+            e.put_len(1)?;
+            pass::put_passed_id(e, id)?;
+        }
+        [id] => {
+            e.put_u32(VALUE | CHUNKED | ONE_ID);
+            pass::put_passed_id(e, id)?;
+        }
+        _ => {
+            e.put_u32(VALUE | CHUNKED | ID_LIST);
+            let count_at = e.head().len();
+            e.put_len(ids.len())?;
+            // An id that the list repeats is an indirection, so the length is known only after the ids.
+            for id in ids {
+                pass::put_passed_id(e, id)?;
+            }
+            if is_moved(e.position()) {
+                let Some(id) = ids.iter().find(|id| written_len(id) % 8 == 4) else {
+                    return Err(EncodeErrorKind::CustomState.into());
+                };
+                e.put_ascii(id)?;
+                e.patch_u32(count_at, ids.len() as u32 + 1);
+            }
+        }
     }
     Ok(at)
 }

@@ -80,6 +80,27 @@ fn bytes_of_a_custom_value_stay_as_they_are() {
 }
 
 #[test]
+fn a_custom_value_with_several_ids_may_be_sent_again_and_again() {
+    let octets = raw(&Stamp::type_code(), ByteOrder::Big, |e| {
+        e.align(4);
+        e.put_raw(&hex("7fffff0e 00000002 0000000d 49444c3a542f54503a322e3000 000000 \
+            00000013 524d493a64656d6f2e5374616d703a303a3000 00 00000004 01020304 ffffffff"));
+    });
+    let mut any = decode(&octets, ByteOrder::Big).unwrap();
+    // Each time that the state would lose its alignment, the list repeats one more of its ids.
+    for offset in [0, 4, 0, 4, 4, 0] {
+        let mut octets = vec![0; offset];
+        octets.extend(at_offset(&any, ByteOrder::Big, offset).unwrap());
+        let octets = Bytes::from(octets);
+        let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
+        d.take(offset).unwrap();
+        any = Any::decode(&mut d).unwrap();
+        any.validate().unwrap();
+        assert_eq!(d.remaining(), 0);
+    }
+}
+
+#[test]
 fn custom_values_that_refer_to_what_is_not_in_the_any_are_refused() {
     for order in ORDERS {
         let shared = Value::new(LNode { v: 1, next: None });
