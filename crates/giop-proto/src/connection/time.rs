@@ -179,25 +179,25 @@ impl WriteTimer {
 
     /// Notes the end of a write.
     #[inline]
-    pub(super) fn wrote(&mut self, now: Instant, octets: u64, backlog: bool) {
+    pub(super) fn wrote(&mut self, now: Instant, bytes: u64, backlog: bool) {
         if !backlog {
             self.since = None;
         } else if self.guessed {
             self.since = Some(now);
-        } else if octets > 0 {
-            self.since = self.since.map(|since| self.took(since, octets, now));
+        } else if bytes > 0 {
+            self.since = self.since.map(|since| self.took(since, bytes, now));
         }
         self.guessed = false;
     }
 
-    /// Returns the time since when the peer accepts too little, after it accepted `octets` more bytes. They
+    /// Returns the time since when the peer accepts too little, after it accepted `bytes` more bytes. They
     /// extend the time only by the duration that they need at the minimum rate. A peer that accepts a byte
     /// now and then gains nothing.
     #[cold]
-    fn took(&self, since: Instant, octets: u64, now: Instant) -> Instant {
+    fn took(&self, since: Instant, bytes: u64, now: Instant) -> Instant {
         match self.min_rate {
             Some(rate) => {
-                let worth = u128::from(octets) * 1_000_000_000 / rate as u128;
+                let worth = u128::from(bytes) * 1_000_000_000 / rate as u128;
                 let worth = Duration::from_nanos(u64::try_from(worth).unwrap_or(u64::MAX));
                 since.checked_add(worth).map_or(now, |since| since.min(now))
             }

@@ -186,7 +186,7 @@ fn free_value_of(symbols: &mut Symbols<'_>, value: &Expr, scope: ScopeId) -> Opt
 fn known_arg(symbols: &mut Symbols<'_>, kind: Kind, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
     let primitive = |primitive| Type::Primitive(primitive);
     let (words, several) = match kind {
-        // A placeholder until the type is known.
+        // Evaluated with the type of the item, which is resolved later.
         Kind::Typed => return Some(AnnotationValue::Name(String::new())),
         Kind::Boolean => return typed_arg(symbols, value, primitive(Primitive::Boolean), scope),
         Kind::Integer => return typed_arg(symbols, value, primitive(Primitive::ULong), scope),

@@ -104,7 +104,9 @@ impl Dialer<'_> {
                 Ok((tls_handshake::secure(orb, stream, host).await?, Peer::Tcp(address)))
             }
             #[cfg(not(feature = "tls"))]
-            Endpoint::Ssl { .. } => Err(io::ErrorKind::Unsupported.into()),
+            Endpoint::Ssl { .. } => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "TLS is not compiled in (feature `tls`)"))
+            }
             Endpoint::Unix { path } => {
                 let stream = unix::connect(Path::new(path), orb.config.connection.socket_buffer).await?;
                 Ok((orb.sockets.wrap(stream, &orb.pool, self.thread)?, Peer::Unix(path.into())))

@@ -172,25 +172,25 @@ pub(super) mod tests {
 
     pub(in crate::servant) const NAMES: usize = 24;
 
-    pub(in crate::servant) fn names() -> impl Strategy<Value = [&'static str; NAMES]> {
+    /// Names of operations, and what may be asked for: these names, names like them, and any bytes.
+    pub(in crate::servant) fn lookups() -> impl Strategy<Value = ([&'static str; NAMES], Vec<Vec<u8>>)> {
         // Short names that are often prefixes of others, and names of attribute accessors.
-        prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES).prop_map(|names| {
+        let names = prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES);
+        let others = prop::collection::vec("(_get_)?[abc_]{0,5}", 0..20);
+        let bytes = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..20);
+        (names, others, bytes).prop_map(|(names, others, bytes)| {
             let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
-            names.try_into().unwrap()
+            let asked = names.iter().map(|name| name.as_bytes().to_vec());
+            let asked = asked.chain(others.into_iter().map(String::into_bytes)).chain(bytes).collect();
+            (names.try_into().unwrap(), asked)
         })
     }
 
     proptest! {
         #[test]
-        fn every_name_is_found_and_no_other(
-            names in names(),
-            others in prop::collection::vec("(_get_)?[abc_]{0,5}", 0..20),
-            octets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..20),
-        ) {
+        fn every_name_is_found_and_no_other((names, asked) in lookups()) {
             let table = OpTable::<NAMES, 64>::new(names);
-            let asked = names.iter().map(|name| name.as_bytes());
-            let asked = asked.chain(others.iter().map(String::as_bytes));
-            for name in asked.chain(octets.iter().map(Vec::as_slice)) {
+            for name in &asked {
                 let expected = names.iter().position(|known| known.as_bytes() == name);
                 prop_assert_eq!(table.find(name), expected, "{:?}", name.escape_ascii());
             }

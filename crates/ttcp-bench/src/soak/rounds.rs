@@ -513,17 +513,14 @@ fn settle(child: &mut Child, start: Option<State>, time: Duration) -> anyhow::Re
         let state: State = child.receive("STATE", PATIENCE)?;
         let wrong = surplus(&state, start.as_ref());
         // At the start, the only reference is its previous state.
-        let steady = start.is_some() || before.is_some_and(|before| same(&before, &state));
+        let counts = |state: &State| (state.files, state.tasks, state.connections);
+        let steady = start.is_some() || before.is_some_and(|before| counts(&before) == counts(&state));
         if (wrong.is_empty() && steady) || Instant::now() > end {
             return Ok((state, wrong));
         }
         before = Some(state);
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-fn same(one: &State, other: &State) -> bool {
-    (one.files, one.tasks, one.connections) == (other.files, other.tasks, other.connections)
 }
 
 /// Returns the resources that exceed the initial ones, or the absolute limits.
@@ -536,12 +533,12 @@ fn surplus(state: &State, start: Option<&State>) -> Vec<String> {
     };
     most("connections", state.connections, 0);
     most("calls", state.busy, 0);
-    most("octets in its pool", state.pooled, state.max_receive_memory);
+    most("bytes in its pool", state.pooled, state.max_receive_memory);
     if let Some(start) = start {
         most("descriptors", state.files, start.files);
         most("tasks", state.tasks, start.tasks);
         let other = |state: &State| state.memory.saturating_sub(state.pooled);
-        most("octets of memory beside its pool", other(state), other(start) + SLACK);
+        most("bytes of memory beside its pool", other(state), other(start) + SLACK);
     }
     wrong
 }
