@@ -217,6 +217,17 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// Returns the path of the object's POA. An active or transient key has the slot of the object or POA in its place.
+    #[must_use]
+    pub fn path(&self) -> Option<Path<'a>> {
+        match *self {
+            Self::Persistent { path, .. } => Some(path),
+            #[cfg(feature = "experiments")]
+            Self::Layered { path, .. } => Some(path),
+            Self::Active { .. } | Self::Transient { .. } | Self::Plain(_) => None,
+        }
+    }
+
     /// Returns the object's id in its POA. The id in an active key is the bytes of the slot.
     #[must_use]
     pub fn object_id(&self) -> ObjectId {

@@ -1,7 +1,7 @@
 //! Object keys. They are opaque to all ORBs except the one that created them, but the formats of some ORBs
 //! are known.
 
-use orb_runtime::inside::{Key, Path};
+use orb_runtime::inside::Key;
 use serde::Serialize;
 
 use crate::output::Node;
@@ -72,13 +72,11 @@ impl Form {
 
 fn zorb(key: &[u8]) -> Option<Form> {
     let key = Key::parse(key).ok()?;
-    let of_path = |path: Path<'_>| path.names().ok().map(|names| names.map(str::to_owned).collect());
-    let (persistent, poa) = match key {
-        Key::Plain(_) => return None,
-        Key::Active { .. } | Key::Transient { .. } => (false, None),
-        Key::Layered { path, .. } => (false, of_path(path)),
-        Key::Persistent { path, .. } => (true, of_path(path)),
-    };
+    if matches!(key, Key::Plain(_)) {
+        return None;
+    }
+    let persistent = matches!(key, Key::Persistent { .. });
+    let poa = key.path().and_then(|path| path.names().ok().map(|names| names.map(str::to_owned).collect()));
     Some(Form { orb: "zorb", persistent: Some(persistent), poa, id: Some(text(key.object_id().as_slice())) })
 }
 
