@@ -1,5 +1,7 @@
 //! Opaque states of custom values, which are forwarded in their received pieces.
 
+use std::collections::HashSet;
+
 use super::Opened;
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_chunk, is_end, is_explicit, is_header};
 use super::pass;
@@ -135,13 +137,16 @@ pub(crate) fn put_custom_header(
             pass::put_passed_id(e, id)?;
         }
         _ => {
+            // A received list may repeat an id only because its state had to be moved.
+            let mut seen = HashSet::new();
+            let ids: Vec<&str> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
             e.put_u32(VALUE | CHUNKED | ID_LIST);
             let count_at = e.head().len();
             e.put_len(ids.len())?;
-            // An id that the list repeats is an indirection, so the length is known only after the ids.
-            for id in ids {
+            for id in &ids {
                 pass::put_passed_id(e, id)?;
             }
+            // Some ids may be indirections, so the length is known only now.
             if is_moved(e.position()) {
                 let Some(id) = ids.iter().find(|id| written_len(id) % 8 == 4) else {
                     return Err(EncodeErrorKind::CustomState.into());

@@ -87,7 +87,8 @@ fn a_custom_value_with_several_ids_may_be_sent_again_and_again() {
             00000013 524d493a64656d6f2e5374616d703a303a3000 00 00000004 01020304 ffffffff"));
     });
     let mut any = decode(&octets, ByteOrder::Big).unwrap();
-    // Each time that the state would lose its alignment, the list repeats one more of its ids.
+    let (original, size) = (any.clone(), octets.len());
+    // Each time that the state would lose its alignment, the list repeats one of its ids.
     for offset in [0, 4, 0, 4, 4, 0] {
         let mut octets = vec![0; offset];
         octets.extend(at_offset(&any, ByteOrder::Big, offset).unwrap());
@@ -97,6 +98,8 @@ fn a_custom_value_with_several_ids_may_be_sent_again_and_again() {
         any = Any::decode(&mut d).unwrap();
         any.validate().unwrap();
         assert_eq!(d.remaining(), 0);
+        assert_eq!(any, original);
+        assert!(octets.len() <= offset + size + 24, "repeated ids do not accumulate");
     }
 }
 
