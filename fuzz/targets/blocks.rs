@@ -96,12 +96,12 @@ fn converse(message: &[u8], mut most: impl FnMut(usize) -> usize, times: usize) 
                     format!("{:?}", again.map(short)),
                     told.last().expect("pushed").lines().next().unwrap_or("")
                 );
-                conn.finish_request(token);
+                conn.request(token).finish();
             }
             if rest.is_empty() {
                 break;
             }
-            assert!(conn.wants_read(), "{:?}", conn.close_reason());
+            assert!(conn.wants_read(), "{:?}", conn.lifecycle().close_reason());
             let mut buf = conn.take_read_buf();
             assert!(buf.capacity() > 0, "a lent buffer takes something");
             let (mut n, most) = (0, most(rest.len()).min(rest.len()));

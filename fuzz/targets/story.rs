@@ -52,7 +52,7 @@ impl End {
         for i in 0..4 {
             let Ok(call) = self.conn.start_call(None, now) else { return };
             let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
-            let request_id = self.conn.request_id(call);
+            let request_id = self.conn.call(call).request_id();
             let size_at = put_message_header(&mut e, MessageType::Request);
             let header = RequestHeader {
                 request_id,
@@ -63,11 +63,11 @@ impl End {
             };
             header.encode(&mut e).and_then(|_| finish_message(&mut e, size_at)).expect("a request encodes");
             match i {
-                2 => self.conn.send_locate(call, &mut e),
-                _ => self.conn.send_request(call, &mut e),
+                2 => self.conn.call(call).send_locate(&mut e),
+                _ => self.conn.call(call).send_request(&mut e),
             }
             if i == 3 {
-                self.conn.cancel_call(call);
+                self.conn.call(call).cancel();
             }
         }
     }
@@ -93,7 +93,7 @@ impl End {
                 break;
             }
         }
-        assert_eq!(self.closed, self.conn.is_closed());
+        assert_eq!(self.closed, self.conn.lifecycle().is_closed());
         self.conn.wants_read()
     }
 
@@ -123,13 +123,13 @@ impl End {
                 format!("locate {} {:?}", locate.id(), locate.key())
             }
             Event::Cancelled(token) => {
-                self.conn.finish_request(token);
+                self.conn.request(token).finish();
                 format!("cancelled {token:?}")
             }
             Event::Reply(call) => self.outcome(call),
             Event::Closed => {
                 self.closed = true;
-                format!("closed: {:?}", self.conn.close_reason())
+                format!("closed: {:?}", self.conn.lifecycle().close_reason())
             }
         };
         self.story.push(line);
@@ -150,7 +150,7 @@ impl End {
             request.message().len()
         );
         if request.response() == ResponseFlags::None {
-            self.conn.finish_request(request.token());
+            self.conn.request(request.token()).finish();
         } else if request.id().0 % 4 != 3 {
             let mut e = Encoder::new(request.order(), request.version());
             let size_at = put_message_header(&mut e, MessageType::Reply);
@@ -158,13 +158,13 @@ impl End {
             begin_body(&mut e);
             Bytes::copy_from_slice(request.key()).encode(&mut e).expect("no longer than the request");
             finish_message(&mut e, size_at).expect("no longer than the request");
-            self.conn.send_reply(request.token(), &mut e);
+            self.conn.request(request.token()).send_reply(&mut e);
         }
         line
     }
 
     fn outcome(&mut self, call: CallId) -> String {
-        match self.conn.take_outcome(call) {
+        match self.conn.call(call).take_outcome() {
             Some(Ok(reply)) => format!("reply {call:?} {}", describe(&reply)),
             Some(Err(error)) => format!("failed {call:?} {error} {:?}", error.into_system_exception()),
             None => panic!("an announced outcome is there"),

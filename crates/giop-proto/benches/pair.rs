@@ -87,10 +87,15 @@ fn main() {
     let call = best(10_000, || {
         let call = client.start_call(deadline, now).unwrap();
         let layout = ping
-            .encode(&mut request, client.request_id(call), ResponseFlags::Target, &ServiceContexts::EMPTY)
+            .encode(
+                &mut request,
+                client.call(call).request_id(),
+                ResponseFlags::Target,
+                &ServiceContexts::EMPTY,
+            )
             .unwrap();
         finish_message(&mut request, layout.message_size_at).unwrap();
-        client.send_request(call, &mut request);
+        client.call(call).send_request(&mut request);
         carry(&mut client, &mut server, now);
         while let Some(event) = server.poll_event() {
             let Event::Request(request) = event else { panic!("{event:?}") };
@@ -98,12 +103,12 @@ fn main() {
             let size_at = put_message_header(&mut reply, MessageType::Reply);
             ReplyHeader::new(request.id(), ReplyStatus::NoException).encode(&mut reply).unwrap();
             finish_message(&mut reply, size_at).unwrap();
-            server.send_reply(request.token(), &mut reply);
+            server.request(request.token()).send_reply(&mut reply);
         }
         carry(&mut server, &mut client, now);
         while let Some(event) = client.poll_event() {
             let Event::Reply(call) = event else { panic!("{event:?}") };
-            black_box(client.take_outcome(call).unwrap().unwrap().body());
+            black_box(client.call(call).take_outcome().unwrap().unwrap().body());
         }
     });
 
@@ -129,7 +134,7 @@ fn main() {
             let mut arguments = request.arguments();
             let len = arguments.read_len(1).unwrap();
             black_box(arguments.take_shared(len).unwrap());
-            server.finish_request(request.token());
+            server.request(request.token()).finish();
         }
     });
     println!("oneway of 1 KiB, {batch} a read: {:.0} ns", oneways / f64::from(batch));

@@ -23,7 +23,8 @@ mod stats;
 
 pub use calls::CallId;
 pub use connection::{
-    Config, Connection, GLASSFISH_FRAGMENT, Input, Lifecycle, Output, Peer, ReplyFlow, ReplyRoom, StreamOf,
+    Config, Connection, GLASSFISH_FRAGMENT, IncomingStream, Input, Lifecycle, OutgoingFlow, Output, Peer,
+    PendingCall, ReplyFlow, ReplyRoom, ServedRequest, StreamOf, UnfinishedRequest,
 };
 pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Refused, Sent, SlowPeer};
 pub use event::Event;

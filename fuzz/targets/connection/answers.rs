@@ -27,7 +27,7 @@ impl World {
             1 => end.begin_growing(which, len),
             2 => end.begin_flowing(which, len),
             3 => end.go_on(which, len),
-            4 => end.acknowledge(which, len),
+            4 => end.request(which).acknowledge(len),
             5 => {
                 // The request remains without an answer.
                 let (asks, tag) = (end.served[which].response.expects_reply(), end.served[which].tag);
@@ -68,7 +68,7 @@ impl End {
         match served.answer {
             Answer::Open if served.response.expects_reply() => {
                 let mut e = whole(&served, len, 0);
-                self.conn.send_reply(token, &mut e);
+                self.conn.request(token).send_reply(&mut e);
                 assert!(e.is_empty(), "what is sent or dropped is gone");
                 self.unopened(token);
                 return;
@@ -76,15 +76,15 @@ impl End {
             Answer::Open | Answer::Sent => {}
             Answer::Growing(mut e, rest) => {
                 e.put_shared(rest);
-                self.conn.continue_reply(token, &mut e, true);
+                self.conn.request(token).continue_reply(&mut e, true);
                 assert_eq!(self.conn.output().reply_room(token), ReplyRoom::Gone, "it is whole");
             }
             Answer::Flowing(number, rest) => {
                 flow(&mut self.conn, number, rest);
-                self.conn.end_flow(number);
+                self.conn.flow(number).end();
             }
         }
-        self.conn.finish_request(token);
+        self.conn.request(token).finish();
         self.unopened(token);
     }
 
@@ -103,7 +103,7 @@ impl End {
         begin_body(&mut e);
         assert_eq!(e.position(), HEAD);
         e.put_shared(all.slice(..least));
-        match self.conn.begin_reply(served.token, &mut e, HEAD) {
+        match self.conn.request(served.token).begin_reply(&mut e, HEAD) {
             ReplyRoom::Room => served.answer = Answer::Growing(e, all.slice(least..)),
             ReplyRoom::Full => assert!(!e.is_empty(), "the encoder is as it was"),
             ReplyRoom::Gone => served.answer = Answer::Sent,
@@ -119,7 +119,7 @@ impl End {
         let all = body(served.tag.unwrap_or(0), len + 1);
         let coming = all.len() - 4;
         let mut e = reply(served.version, served.order, served.id, all.slice(..4), coming as u64);
-        match self.conn.begin_reply_flow(served.token, &mut e, coming as u64) {
+        match self.conn.request(served.token).begin_flow(&mut e, coming as u64) {
             ReplyFlow::Begun(number) => served.answer = Answer::Flowing(number, all.slice(4..)),
             ReplyFlow::Busy => assert!(!e.is_empty(), "the encoder is as it was"),
             ReplyFlow::Dropped => served.answer = Answer::Sent,
@@ -133,7 +133,7 @@ impl End {
             Answer::Growing(e, rest) if !blocked => match self.conn.output().reply_room(served.token) {
                 ReplyRoom::Room => {
                     e.put_shared(rest.split_to(len.min(rest.len())));
-                    self.conn.continue_reply(served.token, e, false);
+                    self.conn.request(served.token).continue_reply(e, false);
                     assert!(e.is_empty());
                 }
                 ReplyRoom::Full => {}
@@ -153,7 +153,7 @@ impl End {
         let served = &mut self.served[which];
         if matches!(served.answer, Answer::Open) && served.response.expects_reply() && !blocked {
             let mut e = whole(served, len, 0);
-            self.conn.acknowledge(served.token, &mut e);
+            self.conn.request(served.token).acknowledge(&mut e);
             assert!(e.is_empty());
             served.answer = Answer::Sent;
         }
@@ -165,18 +165,21 @@ impl End {
         let blocked = self.is_blocked();
         match &self.served[which].answer {
             Answer::Growing(..) => {
-                if self.conn.break_reply(self.served[which].token) && !blocked && !self.conn.is_closed() {
+                if self.conn.request(self.served[which].token).break_reply()
+                    && !blocked
+                    && !self.conn.lifecycle().is_closed()
+                {
                     // No part of it was sent: another reply replaces it.
                     self.served[which].answer = Answer::Open;
                     self.finish(which, 0);
                     return true;
                 }
             }
-            Answer::Flowing(number, _) => self.conn.end_flow(*number),
+            Answer::Flowing(number, _) => self.conn.flow(*number).end(),
             Answer::Open | Answer::Sent => {}
         }
         let served = self.served.swap_remove(which);
-        self.conn.finish_request(served.token);
+        self.conn.request(served.token).finish();
         self.unopened(served.token);
         !matches!(served.answer, Answer::Sent)
     }

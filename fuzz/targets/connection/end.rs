@@ -149,7 +149,7 @@ impl End {
 
     /// Returns whether nothing may be sent because a request is only partially queued.
     pub fn is_blocked(&self) -> bool {
-        self.conn.wants_part()
+        self.conn.unfinished_request().wants_part()
     }
 
     /// Reads once, and returns whether any data moved. With `hold`, the reader keeps the buffer for later.
@@ -261,11 +261,15 @@ impl End {
         assert_eq!(conn.serving(), self.served.len(), "what is served");
         assert!(self.served.len() <= conn.limits().max_requests.max(1), "more than may be in flight");
         assert_eq!(conn.calls_waiting(), self.calls.len(), "what waits");
-        assert_eq!(conn.is_closed(), self.closed, "it says so");
-        assert_eq!(conn.close_reason().is_some(), conn.is_closing(), "there is a reason for it");
+        assert_eq!(conn.lifecycle().is_closed(), self.closed, "it says so");
+        assert_eq!(
+            conn.lifecycle().close_reason().is_some(),
+            conn.lifecycle().is_closing(),
+            "there is a reason for it"
+        );
         assert_eq!(stats.octets_in, self.read);
         if self.closed {
-            assert!(!conn.wants_read() && !conn.wants_part() && !conn.has_output());
+            assert!(!conn.wants_read() && !conn.unfinished_request().wants_part() && !conn.has_output());
             assert_eq!(conn.poll_timeout(), None);
             assert!(self.calls.is_empty());
             assert!(conn.output().backlog() == 0 || self.writer.is_some());

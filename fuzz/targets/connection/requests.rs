@@ -44,7 +44,7 @@ impl World {
         let end = &mut self.ends[side];
         let conn = &mut end.conn;
         let id = match call {
-            Some(call) => conn.request_id(call),
+            Some(call) => conn.call(call).request_id(),
             None => conn.next_oneway_id(),
         };
         let whole = body(tag, len);
@@ -64,15 +64,18 @@ impl World {
         let sent = match (way, call) {
             (Way::Whole, Some(call)) => {
                 if flags & 1 == 1 {
-                    conn.pass_reply(call);
+                    conn.call(call).pass_reply();
                 }
-                conn.send_request(call, &mut e);
+                conn.call(call).send_request(&mut e);
                 true
             }
             (Way::Whole, None) => conn.send_oneway(&mut e).is_ok(),
             (Way::Parts, _) => {
                 let begun = conn.begin_request(call, &mut e, coming.len() as u64).is_ok();
-                assert_eq!(conn.wants_part(), begun && !coming.is_empty() && !conn.is_closed());
+                assert_eq!(
+                    conn.unfinished_request().wants_part(),
+                    begun && !coming.is_empty() && !conn.lifecycle().is_closed()
+                );
                 end.part = (begun && !coming.is_empty()).then_some((call, coming));
                 begun
             }
@@ -88,7 +91,7 @@ impl World {
                     e.put_shared(coming);
                     match call {
                         Some(call) => {
-                            conn.send_request(call, &mut e);
+                            conn.call(call).send_request(&mut e);
                             true
                         }
                         None => conn.send_oneway(&mut e).is_ok(),
@@ -116,11 +119,11 @@ impl World {
         let call = match end.conn.start_call(deadline, self.now) {
             Ok(call) => call,
             Err(error) => {
-                assert!(end.conn.is_closing(), "{error}");
+                assert!(end.conn.lifecycle().is_closing(), "{error}");
                 return None;
             }
         };
-        let request = end.conn.request_id(call);
+        let request = end.conn.call(call).request_id();
         assert_eq!(request.0 & 1, self.parity(side), "who opened the connection has even ids");
         let end = &mut self.ends[side];
         assert!(end.calls.iter().all(|other| other.request != request), "no two calls have one id");
@@ -136,8 +139,8 @@ impl World {
         self.next += 1;
         let Some(call) = self.start(side, self.next, None, false) else { return };
         let conn = &mut self.ends[side].conn;
-        let id = conn.request_id(call);
-        conn.send_locate(call, &mut locate(version, id));
+        let id = conn.call(call).request_id();
+        conn.call(call).send_locate(&mut locate(version, id));
     }
 
     pub fn cancel(&mut self, side: usize, tape: &mut Tape<'_>) {
@@ -155,8 +158,8 @@ impl World {
         let (give_up, len) = (tape.octet() == 0xff, tape.length());
         let end = &mut self.ends[side];
         if give_up && end.is_blocked() {
-            end.conn.give_up_request();
-            assert!(!end.conn.wants_part());
+            end.conn.unfinished_request().give_up();
+            assert!(!end.conn.unfinished_request().wants_part());
             self.disturbed = true;
             // Its caller no longer waits for a reply.
             if let Some((Some(call), _)) = end.part.take()
@@ -167,7 +170,7 @@ impl World {
             }
             return;
         }
-        end.send_part(len);
+        end.unfinished_request().send_part(len);
     }
 
     /// Queues the next bytes of a request that is sent while it is encoded, or ends it.
@@ -185,8 +188,8 @@ impl World {
                 if let Some((number, rest)) = end.flow.take() {
                     let mut e = Encoder::new(giop_codec::ByteOrder::NATIVE, Version::V1_2);
                     e.put_raw(&vec![0; rest.len() + 1]);
-                    end.conn.flow(number, &mut e);
-                    end.conn.end_flow(number);
+                    end.conn.flow(number).send(&mut e);
+                    end.conn.flow(number).end();
                 }
             }
             _ => end.send_flow(len),
@@ -196,21 +199,21 @@ impl World {
 
 impl End {
     fn give_up_call(&mut self, call: CallId) {
-        self.conn.cancel_call(call);
+        self.conn.call(call).cancel();
         self.given_up.push(call);
-        assert!(self.conn.take_outcome(call).is_none(), "it has none any more");
+        assert!(self.conn.call(call).take_outcome().is_none(), "it has none any more");
     }
 
     pub fn send_part(&mut self, len: usize) {
         let Some((_, rest)) = &mut self.part else { return };
-        if !self.conn.wants_part() {
+        if !self.conn.unfinished_request().wants_part() {
             self.part = None;
             return;
         }
         assert_eq!(self.conn.output().owes(), rest.len() as u64);
-        self.conn.send_part(rest.split_to(len.min(rest.len())));
+        self.conn.unfinished_request().send_part(rest.split_to(len.min(rest.len())));
         if rest.is_empty() {
-            assert!(!self.conn.wants_part());
+            assert!(!self.conn.unfinished_request().wants_part());
             self.part = None;
         }
     }
@@ -227,7 +230,7 @@ impl End {
 
     fn end_flow(&mut self) {
         if let Some((number, _)) = self.flow.take() {
-            self.conn.end_flow(number);
+            self.conn.flow(number).end();
         }
     }
 
@@ -249,6 +252,6 @@ pub fn flow(conn: &mut giop_proto::Connection, number: u64, octets: Bytes) {
     } else {
         e.put_raw(&octets)
     }
-    conn.flow(number, &mut e);
+    conn.flow(number).send(&mut e);
     assert!(e.is_empty());
 }

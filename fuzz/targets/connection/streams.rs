@@ -34,13 +34,13 @@ impl World {
         match how % 8 {
             0 => end.conn.input_mut().align_stream(token, usize::from(how >> 3)),
             1 => {
-                let loan = end.conn.abandon_stream(token);
+                let loan = end.conn.stream(token).abandon();
                 drop(loan);
                 drop(end.conn.input_mut().take_dead());
-                assert_eq!(end.conn.take_ready_chunk(token), Chunk::Lost);
+                assert_eq!(end.conn.stream(token).take_ready_chunk(), Chunk::Lost);
                 end.payloads.swap_remove(which);
             }
-            2 | 3 => end.lend(which, tape.length().max(1), now),
+            2 | 3 => end.stream(which).lend(tape.length().max(1), now),
             4 => end.take(which, false, now),
             _ => end.take(which, true, now),
         }
@@ -73,7 +73,7 @@ impl End {
         if !payload.lent {
             let loan = Loan::new(Box::new(vec![0u8; len]), 0, len as u64);
             let loan = loan.unwrap_or_else(|(_, error)| panic!("{error}"));
-            payload.lent = self.conn.lend(payload.token, loan, now).is_ok();
+            payload.lent = self.conn.stream(payload.token).lend(loan, now).is_ok();
         }
     }
 
@@ -96,8 +96,8 @@ impl End {
             payload.lent = false;
         }
         let chunk = match asks {
-            true => self.conn.take_chunk(payload.token, now),
-            false => self.conn.take_ready_chunk(payload.token),
+            true => self.conn.stream(payload.token).take_chunk(now),
+            false => self.conn.stream(payload.token).take_ready_chunk(),
         };
         match chunk {
             Chunk::Octets(octets) => {

@@ -174,7 +174,7 @@ impl World {
             5 => self.locate(side, tape),
             6 => self.cancel(side, tape),
             7 => self.part(side, tape),
-            8 => self.flow(side, tape),
+            8 => self.flow(side).send(tape),
             9 | 10 => self.answer(side, 0, tape),
             11 => self.answer(side, 1, tape),
             12 => self.answer(side, 2, tape),
@@ -340,7 +340,7 @@ impl World {
                 Event::Reply(call) => self.outcome(side, call),
                 Event::Closed => {
                     end.closed = true;
-                    let reason = format!("since {:?}", end.conn.close_reason());
+                    let reason = format!("since {:?}", end.conn.lifecycle().close_reason());
                     self.trace(side, &reason);
                 }
             }
@@ -394,14 +394,14 @@ impl World {
         let end = &mut self.ends[side];
         let Some(at) = end.calls.iter().position(|call| call.id == id) else {
             assert!(end.given_up.contains(&id), "the end of no call");
-            assert!(end.conn.take_outcome(id).is_none());
+            assert!(end.conn.call(id).take_outcome().is_none());
             return;
         };
         let call = end.calls.swap_remove(at);
-        let outcome = end.conn.take_outcome(id).expect("what is announced is there");
+        let outcome = end.conn.call(id).take_outcome().expect("what is announced is there");
         self.trace(side, &format_args!("call {} ends: {:?}", call.tag, outcome.as_ref().err()));
         let end = &mut self.ends[side];
-        assert!(end.conn.take_outcome(id).is_none() && end.conn.is_over(id), "it ends once");
+        assert!(end.conn.call(id).take_outcome().is_none() && end.conn.call(id).is_over(), "it ends once");
         let completed = match outcome {
             Ok(reply) => self.answered(call.tag, &reply),
             // The caller knows that the operation is streamed, and that it may therefore have begun.
@@ -457,7 +457,7 @@ impl World {
         let now = self.now;
         let end = &mut self.ends[side];
         let mut moved = end.part.is_some() || end.flow.is_some();
-        end.send_part(usize::MAX);
+        end.unfinished_request().send_part(usize::MAX);
         end.send_flow(usize::MAX);
         end.kept.clear();
         for which in (0..end.served.len()).rev() {
@@ -536,7 +536,7 @@ impl World {
         }
         assert!(self.failures.is_empty(), "{:?}", self.failures);
         for (side, end) in self.ends.iter().enumerate() {
-            assert!(!end.conn.is_closing(), "{:?}", end.conn.close_reason());
+            assert!(!end.conn.lifecycle().is_closing(), "{:?}", end.conn.lifecycle().close_reason());
             assert!(end.calls.is_empty(), "calls wait for what never comes");
             assert!(
                 end.wire.is_empty() && end.out.is_whole() && end.payloads.is_empty(),

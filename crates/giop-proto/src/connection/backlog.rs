@@ -113,7 +113,7 @@ impl Connection {
     /// is about to be returned.
     #[must_use]
     pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
-        if self.is_closed() { None } else { self.output.reply_queue(now) }
+        if self.lifecycle.is_closed() { None } else { self.output.reply_queue(now) }
     }
 }
 

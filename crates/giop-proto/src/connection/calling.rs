@@ -13,9 +13,22 @@ use crate::event::Notice;
 use crate::hits::Limit;
 use crate::message::Reply;
 
+/// A call of this side, by [`Connection::call`].
+#[derive(Debug)]
+pub struct PendingCall<'a> {
+    connection: &'a mut Connection,
+    id: CallId,
+}
+
 impl Connection {
-    /// Adds a call with the given deadline. Its request follows by [`send_request`](Self::send_request) or
-    /// [`send_locate`](Self::send_locate). Its outcome is announced by `Event::Reply`.
+    /// Returns the call with that id, which may have ended.
+    #[inline]
+    pub fn call(&mut self, id: CallId) -> PendingCall<'_> {
+        PendingCall { connection: self, id }
+    }
+
+    /// Adds a call with the given deadline. Its request follows by [`send_request`](PendingCall::send_request) or
+    /// [`send_locate`](PendingCall::send_locate). Its outcome is announced by `Event::Reply`.
     ///
     /// # Errors
     /// The connection is closed, or it is closing and serves no request any more; the deadline has passed; or
@@ -30,65 +43,6 @@ impl Connection {
         self.calls.start(deadline).ok_or(unsent(CallErrorKind::TooManyCalls))
     }
 
-    /// Returns the id that the call's request must carry.
-    #[inline]
-    #[must_use]
-    pub fn request_id(&self, call: CallId) -> RequestId {
-        self.calls.request_id(call)
-    }
-
-    /// Queues the request of a call: a whole message in one piece, from its message header on. The encoder is
-    /// left empty, in the same byte order and version.
-    ///
-    /// A head of up to 4 KiB is copied once, into the batch. Nothing else is copied. If the call is no longer
-    /// pending, the message is dropped.
-    #[inline]
-    pub fn send_request(&mut self, call: CallId, message: &mut Encoder) {
-        self.send_call(call, message, false);
-    }
-
-    /// Marks the reply to a call for forwarding in encoded form, so that none of it is copied. The part of a
-    /// large reply that is received with its header stays where it was read, and the rest gets a buffer of
-    /// its own. Decoding such a reply copies it.
-    pub fn pass_reply(&mut self, call: CallId) {
-        if self.calls.is_waiting(call) {
-            self.input.rx.stream.pass_reply(self.calls.request_id(call));
-        }
-    }
-
-    /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
-    ///
-    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
-    /// then [taken](Self::take_chunk) or [given up](Self::abandon_stream), by the id of the call. No other
-    /// call may be pending on the connection.
-    ///
-    /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
-    pub fn stream_reply(&mut self, call: CallId, nameless: bool) {
-        if self.calls.is_waiting(call) {
-            self.input.rx.stream.select_reply(self.calls.request_id(call), nameless);
-        }
-    }
-
-    /// Queues the LocateRequest of a call, like [`send_request`](Self::send_request).
-    pub fn send_locate(&mut self, call: CallId, message: &mut Encoder) {
-        self.send_call(call, message, true);
-    }
-
-    #[inline]
-    fn send_call(&mut self, call: CallId, message: &mut Encoder, locate: bool) {
-        if self.calls.is_waiting(call) {
-            let cut = !locate && self.output.fragment_queue.cuts(message.version(), message.len());
-            if cut && self.output.queue_in_pieces(Some(call), message) {
-                self.feed();
-            } else {
-                let place = self.output.queue(message, locate, self.clock.now);
-                self.calls.queued(call, place);
-            }
-        } else {
-            message.reset(message.order(), message.version());
-        }
-    }
-
     /// Returns the id for the next oneway.
     #[inline]
     #[must_use]
@@ -96,7 +50,7 @@ impl Connection {
         self.calls.next_oneway_id()
     }
 
-    /// Queues a request without a reply, like [`send_request`](Self::send_request).
+    /// Queues a request without a reply, like [`send_request`](PendingCall::send_request).
     ///
     /// # Errors
     /// The connection is closed or closing; the message is dropped.
@@ -122,33 +76,6 @@ impl Connection {
         self.calls.waiting()
     }
 
-    /// Returns the outcome of a call, if it is available. The call then ends, and its id becomes invalid.
-    #[inline]
-    pub fn take_outcome(&mut self, call: CallId) -> Option<Result<Reply, CallError>> {
-        let outcome = self.calls.take(call);
-        if outcome.is_some() {
-            self.input.rx.stream.forget_reply(self.calls.request_id(call));
-        }
-        outcome
-    }
-
-    /// Abandons a call, whether or not it has been answered.
-    ///
-    /// A request of which nothing is written is removed from the queue if possible. Otherwise a CancelRequest
-    /// is queued, and a late reply is ignored.
-    pub fn cancel_call(&mut self, call: CallId) {
-        let id = self.calls.request_id(call);
-        self.input.rx.stream.forget_reply(id);
-        if self.input.streamed.is_some() {
-            let loan = self.abandon_stream(call);
-            debug_assert!(loan.is_none(), "no memory was lent for a reply");
-        }
-        if let Some(place) = self.calls.abandon(call) {
-            let _ = self.withdraw(id, place);
-            self.proceed_closing();
-        }
-    }
-
     /// Removes a request from the queue, or cancels it. Returns how much of it the peer receives. A
     /// completely queued request that cannot be removed is still sent.
     #[cold]
@@ -158,7 +85,11 @@ impl Connection {
         }
         if self.output.partial_request.is_some() && place.start != u64::MAX {
             // Another request cannot be cancelled in the middle of this one.
-            return if self.output.is_unfinished(place) { self.give_up_request() } else { Sent::Whole };
+            return if self.output.is_unfinished(place) {
+                self.unfinished_request().give_up()
+            } else {
+                Sent::Whole
+            };
         }
         if !self.output.fragment_queue.is_empty()
             && let Some(sent) = self.output.stop_request(id, self.clock.now)
@@ -226,6 +157,100 @@ impl Connection {
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), CallError> {
         if self.takes_calls() { Ok(()) } else { Err(self.lifecycle.closed_error()) }
+    }
+}
+
+impl PendingCall<'_> {
+    /// Returns the id that the call's request must carry.
+    #[inline]
+    #[must_use]
+    pub fn request_id(&self) -> RequestId {
+        self.connection.calls.request_id(self.id)
+    }
+
+    /// Queues the request of a call: a whole message in one piece, from its message header on. The encoder is
+    /// left empty, in the same byte order and version.
+    ///
+    /// A head of up to 4 KiB is copied once, into the batch. Nothing else is copied. If the call is no longer
+    /// pending, the message is dropped.
+    #[inline]
+    pub fn send_request(&mut self, message: &mut Encoder) {
+        self.send_call(message, false);
+    }
+
+    /// Marks the reply to a call for forwarding in encoded form, so that none of it is copied. The part of a
+    /// large reply that is received with its header stays where it was read, and the rest gets a buffer of
+    /// its own. Decoding such a reply copies it.
+    pub fn pass_reply(&mut self) {
+        if self.connection.calls.is_waiting(self.id) {
+            self.connection.input.rx.stream.pass_reply(self.connection.calls.request_id(self.id));
+        }
+    }
+
+    /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
+    ///
+    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
+    /// then [taken](IncomingStream::take_chunk) or [given up](IncomingStream::abandon), by the id of the call. No other
+    /// call may be pending on the connection.
+    ///
+    /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
+    pub fn stream_reply(&mut self, nameless: bool) {
+        if self.connection.calls.is_waiting(self.id) {
+            self.connection.input.rx.stream.select_reply(self.connection.calls.request_id(self.id), nameless);
+        }
+    }
+
+    /// Queues the LocateRequest of a call, like [`send_request`](Self::send_request).
+    pub fn send_locate(&mut self, message: &mut Encoder) {
+        self.send_call(message, true);
+    }
+
+    #[inline]
+    fn send_call(&mut self, message: &mut Encoder, locate: bool) {
+        if self.connection.calls.is_waiting(self.id) {
+            let cut = !locate && self.connection.output.fragment_queue.cuts(message.version(), message.len());
+            if cut && self.connection.output.queue_in_pieces(Some(self.id), message) {
+                self.connection.feed();
+            } else {
+                let place = self.connection.output.queue(message, locate, self.connection.clock.now);
+                self.connection.calls.queued(self.id, place);
+            }
+        } else {
+            message.reset(message.order(), message.version());
+        }
+    }
+
+    /// Returns the outcome of a call, if it is available. The call then ends, and its id becomes invalid.
+    #[inline]
+    pub fn take_outcome(&mut self) -> Option<Result<Reply, CallError>> {
+        let outcome = self.connection.calls.take(self.id);
+        if outcome.is_some() {
+            self.connection.input.rx.stream.forget_reply(self.connection.calls.request_id(self.id));
+        }
+        outcome
+    }
+
+    /// Abandons a call, whether or not it has been answered.
+    ///
+    /// A request of which nothing is written is removed from the queue if possible. Otherwise a CancelRequest
+    /// is queued, and a late reply is ignored.
+    pub fn cancel(&mut self) {
+        let id = self.connection.calls.request_id(self.id);
+        self.connection.input.rx.stream.forget_reply(id);
+        if self.connection.input.streamed.is_some() {
+            let loan = self.connection.stream(self.id).abandon();
+            debug_assert!(loan.is_none(), "no memory was lent for a reply");
+        }
+        if let Some(place) = self.connection.calls.abandon(self.id) {
+            let _ = self.connection.withdraw(id, place);
+            self.connection.proceed_closing();
+        }
+    }
+
+    /// Returns whether the outcome of that call is available, or the call has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        !self.connection.calls.is_waiting(self.id)
     }
 }
 

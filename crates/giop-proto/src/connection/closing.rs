@@ -7,7 +7,7 @@ use giop_codec::giop::MessageType;
 
 use super::Connection;
 use super::calling::unsent;
-use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError};
+use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
 use crate::event::Notice;
 use crate::hits::Limit;
 use crate::limits::{Role, later};
@@ -118,6 +118,20 @@ impl Lifecycle {
         matches!(self.phase, Phase::Closed { .. })
     }
 
+    /// Returns whether the connection accepts no new calls because it is closing or closed.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        !self.is_open()
+    }
+
+    /// Returns the error of a call whose request was incomplete when the connection failed, if it is closing
+    /// or closed.
+    #[cold]
+    #[must_use]
+    pub fn lost(&self) -> CallError {
+        CallError { sent: Sent::Partly, ..self.closed_error() }
+    }
+
     #[cold]
     pub(super) fn closed_error(&self) -> CallError {
         unsent(self.close_reason().map_or(CallErrorKind::LocalClose, |reason| reason.call_error()))
@@ -125,18 +139,6 @@ impl Lifecycle {
 }
 
 impl Connection {
-    /// Returns whether the connection is closed: nothing more is received or sent.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.lifecycle.is_closed()
-    }
-
-    /// Returns the reason why the connection is closing or closed.
-    #[must_use]
-    pub fn close_reason(&self) -> Option<&CloseReason> {
-        self.lifecycle.close_reason()
-    }
-
     /// Closes in good order. New requests are refused, and new calls as soon as no request is being served.
     /// After the pending calls have ended and the requests being served are answered, CloseConnection is sent
     /// if the version allows it, and the connection is closed.
@@ -156,12 +158,6 @@ impl Connection {
             self.lifecycle.phase = Phase::Draining { reason };
             self.proceed_closing();
         }
-    }
-
-    /// Returns whether the connection accepts no new calls because it is closing or closed.
-    #[must_use]
-    pub fn is_closing(&self) -> bool {
-        !self.lifecycle.is_open()
     }
 
     /// Continues an orderly close when nothing blocks it any more.
@@ -194,7 +190,7 @@ impl Connection {
     /// Closes immediately: calls fail, replies are dropped, nothing more is written.
     #[cold]
     pub fn abort(&mut self, reason: CloseReason) {
-        if self.is_closed() {
+        if self.lifecycle.is_closed() {
             return;
         }
         self.oneways.note_lost(&reason, self.output.tx.written(), self.calls.confirmed());
@@ -230,7 +226,7 @@ impl Connection {
     }
 
     pub(super) fn wrote_while_closing(&mut self, now: Instant) {
-        if self.is_closed() {
+        if self.lifecycle.is_closed() {
             return self.output.tx.clear(); // the bytes that a writer did not write
         }
         if let Phase::Finishing { reason, eof } = self.lifecycle.phase

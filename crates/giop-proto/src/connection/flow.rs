@@ -6,9 +6,9 @@
 use giop_codec::cdr::Encoder;
 
 use super::Connection;
+use super::serving::ServedRequest;
 use crate::calls::{CallId, Place};
 use crate::error::{CallError, CloseReason};
-use crate::serving::ServeToken;
 
 /// The result of starting a reply that is sent while it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,23 @@ pub enum ReplyFlow {
     Dropped,
 }
 
+/// A message that is sent while it is encoded, by [`Connection::flow`].
+#[derive(Debug)]
+pub struct OutgoingFlow<'a> {
+    connection: &'a mut Connection,
+    number: u64,
+}
+
 impl Connection {
+    /// Returns the message that was started with that number, by [`begin_flow`](Self::begin_flow) or
+    /// [`ServedRequest::begin_flow`].
+    #[inline]
+    pub fn flow(&mut self, number: u64) -> OutgoingFlow<'_> {
+        OutgoingFlow { connection: self, number }
+    }
+
     /// Queues the start of a request whose header announces `coming` more bytes. They follow by
-    /// [`flow`](Self::flow) with the returned number. [`end_flow`](Self::end_flow) must be called after the
+    /// [`OutgoingFlow::send`] of the returned number. [`OutgoingFlow::end`] must be called after the
     /// last of them. Other messages that are queued meanwhile follow it. `call` is the call that awaits the
     /// reply, or `None` for a oneway. The encoder is left empty.
     ///
@@ -58,52 +72,56 @@ impl Connection {
         }
         Ok(self.output.tx.leave_gap(coming))
     }
+}
 
-    /// Queues the start of a reply, like [`begin_flow`](Self::begin_flow) for requests. The request continues
-    /// and must be ended by [`finish_request`](Self::finish_request).
-    pub fn begin_reply_flow(&mut self, token: ServeToken, message: &mut Encoder, coming: u64) -> ReplyFlow {
+impl ServedRequest<'_> {
+    /// Queues the start of a reply, like [`Connection::begin_flow`] for requests. The request continues
+    /// and must be ended by [`finish`](Self::finish).
+    pub fn begin_flow(&mut self, message: &mut Encoder, coming: u64) -> ReplyFlow {
         let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
-        if self.output.partial_request.is_some()
-            || self.output.tx.is_gapped()
-            || self.output.fragment_queue.cuts(message.version(), octets)
+        if self.connection.output.partial_request.is_some()
+            || self.connection.output.tx.is_gapped()
+            || self.connection.output.fragment_queue.cuts(message.version(), octets)
         {
             return ReplyFlow::Busy;
         }
-        if !self.serving.acknowledge(token) || !self.lifecycle.may_queue() {
+        if !self.connection.serving.acknowledge(self.token) || !self.connection.lifecycle.may_queue() {
             message.reset(message.order(), message.version());
             return ReplyFlow::Dropped;
         }
-        self.output.queue_answer(message, self.clock.now);
-        self.output.reply_backlog.add(usize::try_from(coming).unwrap_or(usize::MAX));
-        let gap = self.output.tx.leave_gap(coming);
-        self.output.report(self.clock.now);
+        self.connection.output.queue_answer(message, self.connection.clock.now);
+        self.connection.output.reply_backlog.add(usize::try_from(coming).unwrap_or(usize::MAX));
+        let gap = self.connection.output.tx.leave_gap(coming);
+        self.connection.output.report(self.connection.clock.now);
         match gap {
             Some(end) => ReplyFlow::Begun(end),
             None => ReplyFlow::Dropped, // unreachable: there is no other gap
         }
     }
+}
 
-    /// Queues the next bytes of a message started by [`begin_flow`](Self::begin_flow), and leaves the encoder
+impl OutgoingFlow<'_> {
+    /// Queues the next bytes of a message, and leaves the encoder
     /// empty. If there are more bytes than announced, the message is invalid and the connection is closed.
-    pub fn flow(&mut self, message: u64, octets: &mut Encoder) {
-        self.output.copied += octets.copied() as u64;
-        octets.drain_into(&mut self.output.pieces);
+    pub fn send(&mut self, octets: &mut Encoder) {
+        self.connection.output.copied += octets.copied() as u64;
+        octets.drain_into(&mut self.connection.output.pieces);
         let mut fits = true;
-        for piece in self.output.pieces.drain(..) {
-            fits &= self.output.tx.fill(message, piece);
+        for piece in self.connection.output.pieces.drain(..) {
+            fits &= self.connection.output.tx.fill(self.number, piece);
         }
         if fits {
-            self.output.timer.queued(self.clock.now);
-        } else if self.lifecycle.write_end.is_none() {
-            self.abort(CloseReason::Local);
+            self.connection.output.timer.queued(self.connection.clock.now);
+        } else if self.connection.lifecycle.write_end.is_none() {
+            self.connection.abort(CloseReason::Local);
         }
     }
 
-    /// Ends a message started by [`begin_flow`](Self::begin_flow). If bytes are missing, the connection is
+    /// Ends a message. If bytes are missing, the connection is
     /// closed, because nothing can follow an incomplete message.
-    pub fn end_flow(&mut self, message: u64) {
-        if self.output.tx.has_gap(message) {
-            self.abort(CloseReason::Local);
+    pub fn end(self) {
+        if self.connection.output.tx.has_gap(self.number) {
+            self.connection.abort(CloseReason::Local);
         }
     }
 }

@@ -9,7 +9,8 @@ use std::time::Instant;
 use giop_codec::Version;
 use giop_codec::cdr::Encoder;
 
-use super::{Connection, Output};
+use super::Output;
+use super::serving::ServedRequest;
 use crate::error::CloseReason;
 use crate::serving::ServeToken;
 
@@ -26,33 +27,39 @@ pub enum ReplyRoom {
     Gone,
 }
 
-impl Connection {
+impl ServedRequest<'_> {
     /// Queues the start of an incomplete GIOP 1.2 reply. It consists of the header up to the offset `body`,
     /// and of the following bytes, more than [`Output::reply_piece`] in total. Its message header
     /// need not contain the size.
     ///
     /// The rest follows by [`continue_reply`](Self::continue_reply) while there is
     /// [room](Output::reply_room), or the reply is [given up](Self::break_reply). The request continues and
-    /// must be ended by [`finish_request`](Self::finish_request) after that.
+    /// must be ended by [`finish`](Self::finish) after that.
     ///
     /// * `Room`: the reply is started, and the encoder continues the same message.
     /// * `Full`: the call must be repeated later, and the encoder is unchanged.
     /// * `Gone`: the reply is dropped, and the encoder is empty.
-    pub fn begin_reply(&mut self, token: ServeToken, message: &mut Encoder, body: usize) -> ReplyRoom {
-        if !self.serving.is_awaited(token)
-            || !self.lifecycle.may_queue()
+    pub fn begin_reply(&mut self, message: &mut Encoder, body: usize) -> ReplyRoom {
+        if !self.connection.serving.is_awaited(self.token)
+            || !self.connection.lifecycle.may_queue()
             || message.version() != Version::V1_2
         {
             message.reset(message.order(), message.version());
             return ReplyRoom::Gone;
         }
-        if self.output.partial_request.is_some() || !self.output.fragment_queue.may_grow() {
+        if self.connection.output.partial_request.is_some()
+            || !self.connection.output.fragment_queue.may_grow()
+        {
             return ReplyRoom::Full;
         }
-        match self.output.cut_first(message, self.output.fragment_queue.piece_of_growing(), Some(body)) {
+        match self.connection.output.cut_first(
+            message,
+            self.connection.output.fragment_queue.piece_of_growing(),
+            Some(body),
+        ) {
             Some(partial) => {
-                self.output.fragment_queue.enter(partial.growing(token));
-                self.feed();
+                self.connection.output.fragment_queue.enter(partial.growing(self.token));
+                self.connection.feed();
                 ReplyRoom::Room
             }
             None => ReplyRoom::Full, // another message in progress has the same id
@@ -61,10 +68,10 @@ impl Connection {
 
     /// Queues more of a started reply. `last` marks the end of it. The encoder is left empty, to continue the
     /// same message. If the reply is gone, the bytes are dropped.
-    pub fn continue_reply(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) {
-        self.output.copied += octets.copied() as u64;
-        if self.output.fragment_queue.grow(token, octets, last) {
-            self.feed();
+    pub fn continue_reply(&mut self, octets: &mut Encoder, last: bool) {
+        self.connection.output.copied += octets.copied() as u64;
+        if self.connection.output.fragment_queue.grow(self.token, octets, last) {
+            self.connection.feed();
         } else {
             octets.reset(octets.order(), octets.version());
         }
@@ -76,13 +83,15 @@ impl Connection {
     /// Otherwise the connection is closed when the messages before it are written, because half a reply
     /// cannot be taken back. CloseConnection is not sent, because it would say that the requests in progress
     /// were not executed.
-    pub fn break_reply(&mut self, token: ServeToken) -> bool {
-        let Some(partial) = self.output.fragment_queue.remove_growing(token) else { return true };
-        if !partial.is_begun() || self.output.take_back(&partial) {
-            self.feed();
+    pub fn break_reply(&mut self) -> bool {
+        let Some(partial) = self.connection.output.fragment_queue.remove_growing(self.token) else {
+            return true;
+        };
+        if !partial.is_begun() || self.connection.output.take_back(&partial) {
+            self.connection.feed();
             return true;
         }
-        self.finish(CloseReason::Local, None);
+        self.connection.finish(CloseReason::Local, None);
         false
     }
 }

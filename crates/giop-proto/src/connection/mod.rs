@@ -1,7 +1,6 @@
 //! [`Connection`]: the state of one GIOP connection.
 
 mod backlog;
-mod bidirectional;
 mod calling;
 mod closing;
 mod flow;
@@ -14,6 +13,7 @@ mod pace;
 mod payload;
 mod peer;
 mod reading;
+mod refusing;
 mod serving;
 mod streaming;
 mod time;
@@ -41,15 +41,18 @@ use crate::receive::{Receiver, Streams};
 use crate::serving::Serving;
 use crate::stats::Stats;
 use backlog::{PoolShare, ReplyBacklog};
+pub use calling::PendingCall;
 pub use closing::Lifecycle;
-pub use flow::ReplyFlow;
+pub use flow::{OutgoingFlow, ReplyFlow};
 use fragmenting::FragmentQueue;
 pub use growing::ReplyRoom;
 use oneways::Oneways;
 use payload::PartialRequest;
+pub use payload::UnfinishedRequest;
 pub use peer::Peer;
+pub use serving::ServedRequest;
 use streaming::IncomingPayload;
-pub use streaming::StreamOf;
+pub use streaming::{IncomingStream, StreamOf};
 use time::{Clock, WriteTimer};
 pub use unusual::GLASSFISH_FRAGMENT;
 

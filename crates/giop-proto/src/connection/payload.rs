@@ -22,9 +22,20 @@ pub(super) struct PartialRequest {
     pieces: Option<Pieces>,
 }
 
+/// The request that is partly queued, if there is one, by [`Connection::unfinished_request`].
+#[derive(Debug)]
+pub struct UnfinishedRequest<'a> {
+    connection: &'a mut Connection,
+}
+
 impl Connection {
+    /// Returns the request that was started last by [`begin_request`](Self::begin_request).
+    pub fn unfinished_request(&mut self) -> UnfinishedRequest<'_> {
+        UnfinishedRequest { connection: self }
+    }
+
     /// Queues the start of a request whose header announces `coming` more bytes. They follow by
-    /// [`send_part`](Self::send_part), and nothing else may be sent before the last of them. `call` is the
+    /// [`UnfinishedRequest::send_part`], and nothing else may be sent before the last of them. `call` is the
     /// call that awaits the reply, or `None` for a oneway. The encoder is left empty.
     ///
     /// # Errors
@@ -64,12 +75,14 @@ impl Connection {
             None => self.check_open(),
         }
     }
+}
 
+impl UnfinishedRequest<'_> {
     /// Returns whether the next bytes of the last started request can be queued. `false` if it is complete,
     /// or if the connection accepts no more.
     #[must_use]
     pub fn wants_part(&self) -> bool {
-        self.output.partial_request.is_some() && self.lifecycle.may_queue()
+        self.connection.output.partial_request.is_some() && self.connection.lifecycle.may_queue()
     }
 
     /// Queues the next bytes of the last started request. They are not copied if there are more than 4 KiB.
@@ -79,64 +92,50 @@ impl Connection {
         if !self.wants_part() {
             return;
         }
-        let Some(unfinished) = &mut self.output.partial_request else { return };
+        let Some(unfinished) = &mut self.connection.output.partial_request else { return };
         octets.truncate(usize::try_from(unfinished.left).unwrap_or(usize::MAX));
         unfinished.left -= octets.len() as u64;
         match &mut unfinished.pieces {
-            Some(pieces) => pieces.push(&mut self.output.tx, octets),
-            None => self.output.tx.push_chunk(octets),
+            Some(pieces) => pieces.push(&mut self.connection.output.tx, octets),
+            None => self.connection.output.tx.push_chunk(octets),
         }
         if unfinished.left == 0 {
-            self.output.partial_request = None;
+            self.connection.output.partial_request = None;
         }
-        self.output.timer.queued(self.clock.now);
-        if !self.output.fragment_queue.is_empty() {
-            self.feed();
+        self.connection.output.timer.queued(self.connection.clock.now);
+        if !self.connection.output.fragment_queue.is_empty() {
+            self.connection.feed();
         }
-        if !self.lifecycle.takes_requests() {
-            self.proceed_closing();
+        if !self.connection.lifecycle.takes_requests() {
+            self.connection.proceed_closing();
         }
     }
 
     /// Gives up the incomplete request. It is removed from the queue if nothing of it was sent. Otherwise the
     /// connection is closed, because nothing can follow an incomplete message. Returns how much of it was
     /// sent.
-    pub fn give_up_request(&mut self) -> Sent {
-        let Some(PartialRequest { call, start, .. }) = self.output.partial_request else {
+    pub fn give_up(&mut self) -> Sent {
+        let Some(PartialRequest { call, start, .. }) = self.connection.output.partial_request else {
             return Sent::Whole;
         };
-        let sent = if self.output.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
+        let sent = if self.connection.output.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
         if sent == Sent::Nothing
-            && self.lifecycle.may_queue()
-            && self.output.unqueue(start, self.output.tx.queued())
+            && self.connection.lifecycle.may_queue()
+            && self.connection.output.unqueue(start, self.connection.output.tx.queued())
         {
-            self.output.partial_request = None;
+            self.connection.output.partial_request = None;
             match call {
-                Some(call) => self.calls.queued(call, Place::NOWHERE),
-                None => self.oneways.took_back(start),
+                Some(call) => self.connection.calls.queued(call, Place::NOWHERE),
+                None => self.connection.oneways.took_back(start),
             }
-            if !self.output.fragment_queue.is_empty() {
-                self.feed();
+            if !self.connection.output.fragment_queue.is_empty() {
+                self.connection.feed();
             }
-            self.proceed_closing();
+            self.connection.proceed_closing();
         } else {
-            self.abort(CloseReason::Local);
+            self.connection.abort(CloseReason::Local);
         }
         sent
-    }
-
-    /// Returns the error of a call whose request was incomplete when the connection failed, if it is closing
-    /// or closed.
-    #[cold]
-    #[must_use]
-    pub fn lost(&self) -> CallError {
-        CallError { sent: Sent::Partly, ..self.lifecycle.closed_error() }
-    }
-
-    /// Returns whether the outcome of that call is available, or the call has ended.
-    #[must_use]
-    pub fn is_over(&self, call: CallId) -> bool {
-        !self.calls.is_waiting(call)
     }
 }
 

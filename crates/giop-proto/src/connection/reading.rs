@@ -339,7 +339,7 @@ impl Connection {
         if joined.is_none() {
             self.input.rx.drop_front();
         }
-        self.bad_request(header, &message, refused);
+        self.refusal(header).bad_header(&message, refused);
         None
     }
 

@@ -8,56 +8,18 @@ use super::Connection;
 use crate::hits::Limit;
 use crate::serving::ServeToken;
 
+/// A request of the peer that is being served, by [`Connection::request`].
+#[derive(Debug)]
+pub struct ServedRequest<'a> {
+    pub(super) connection: &'a mut Connection,
+    pub(super) token: ServeToken,
+}
+
 impl Connection {
-    /// Ends a request with its reply: a whole message in one piece, from its message header on. The encoder
-    /// is left empty, in the same byte order and version.
-    ///
-    /// The reply is dropped if the peer cancelled the request or the connection is closed.
+    /// Returns the request with that token, which may have been cancelled.
     #[inline]
-    pub fn send_reply(&mut self, token: ServeToken, message: &mut Encoder) {
-        if self.serving.finish(token) && self.lifecycle.may_queue() {
-            let cut = self.output.fragment_queue.cuts(message.version(), message.len());
-            if cut && self.output.queue_in_pieces(None, message) {
-                self.feed();
-            } else {
-                self.output.queue_answer(message, self.clock.now);
-            }
-        } else {
-            message.reset(message.order(), message.version());
-        }
-        self.request_finished(token);
-    }
-
-    /// Ends a request with a system exception instead of its reply, for which there is no memory.
-    #[cold]
-    pub fn refuse_reply(&mut self, token: ServeToken, version: Version, exception: &SystemException) {
-        let id = self.serving.id(token);
-        self.stats.limits.hit(Limit::Pool);
-        if self.serving.finish(token)
-            && self.lifecycle.may_queue()
-            && let Some(id) = id
-        {
-            self.output.refuse(id, version, exception, self.clock.now);
-        }
-        self.request_finished(token);
-    }
-
-    /// Acknowledges the receipt of a oneway to its sender, by a reply as for
-    /// [`send_reply`](Self::send_reply). The request and its payload continue, and must be ended by
-    /// [`finish_request`](Self::finish_request).
-    pub fn acknowledge(&mut self, token: ServeToken, message: &mut Encoder) {
-        if self.serving.acknowledge(token) && self.lifecycle.may_queue() {
-            self.output.queue_answer(message, self.clock.now);
-        } else {
-            message.reset(message.order(), message.version());
-        }
-    }
-
-    /// Ends a request without a reply.
-    #[inline]
-    pub fn finish_request(&mut self, token: ServeToken) {
-        self.serving.finish(token);
-        self.request_finished(token);
+    pub fn request(&mut self, token: ServeToken) -> ServedRequest<'_> {
+        ServedRequest { connection: self, token }
     }
 
     /// Answers a LocateRequest.
@@ -75,19 +37,72 @@ impl Connection {
     pub fn serving(&self) -> usize {
         self.serving.len()
     }
+}
+
+impl ServedRequest<'_> {
+    /// Ends a request with its reply: a whole message in one piece, from its message header on. The encoder
+    /// is left empty, in the same byte order and version.
+    ///
+    /// The reply is dropped if the peer cancelled the request or the connection is closed.
+    #[inline]
+    pub fn send_reply(&mut self, message: &mut Encoder) {
+        if self.connection.serving.finish(self.token) && self.connection.lifecycle.may_queue() {
+            let cut = self.connection.output.fragment_queue.cuts(message.version(), message.len());
+            if cut && self.connection.output.queue_in_pieces(None, message) {
+                self.connection.feed();
+            } else {
+                self.connection.output.queue_answer(message, self.connection.clock.now);
+            }
+        } else {
+            message.reset(message.order(), message.version());
+        }
+        self.release();
+    }
+
+    /// Ends a request with a system exception instead of its reply, for which there is no memory.
+    #[cold]
+    pub fn refuse(&mut self, version: Version, exception: &SystemException) {
+        let id = self.connection.serving.id(self.token);
+        self.connection.stats.limits.hit(Limit::Pool);
+        if self.connection.serving.finish(self.token)
+            && self.connection.lifecycle.may_queue()
+            && let Some(id) = id
+        {
+            self.connection.output.refuse(id, version, exception, self.connection.clock.now);
+        }
+        self.release();
+    }
+
+    /// Acknowledges the receipt of a oneway to its sender, by a reply as for
+    /// [`send_reply`](Self::send_reply). The request and its payload continue, and must be ended by
+    /// [`finish`](Self::finish).
+    pub fn acknowledge(&mut self, message: &mut Encoder) {
+        if self.connection.serving.acknowledge(self.token) && self.connection.lifecycle.may_queue() {
+            self.connection.output.queue_answer(message, self.connection.clock.now);
+        } else {
+            message.reset(message.order(), message.version());
+        }
+    }
+
+    /// Ends a request without a reply.
+    #[inline]
+    pub fn finish(&mut self) {
+        self.connection.serving.finish(self.token);
+        self.release();
+    }
 
     #[inline]
-    fn request_finished(&mut self, token: ServeToken) {
-        if self.input.has_untaken() {
-            let loan = self.abandon_stream(token);
+    fn release(&mut self) {
+        if self.connection.input.has_untaken() {
+            let loan = self.connection.stream(self.token).abandon();
             debug_assert!(loan.is_none(), "nobody lent anything");
         }
-        self.clock.touch();
-        if self.requests.share.is_ample(self.serving.len()) {
-            self.requests.give_back(self.serving.len(), &self.limits);
+        self.connection.clock.touch();
+        if self.connection.requests.share.is_ample(self.connection.serving.len()) {
+            self.connection.requests.give_back(self.connection.serving.len(), &self.connection.limits);
         }
-        if !self.lifecycle.takes_requests() {
-            self.proceed_closing();
+        if !self.connection.lifecycle.takes_requests() {
+            self.connection.proceed_closing();
         }
     }
 }

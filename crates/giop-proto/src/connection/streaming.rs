@@ -155,8 +155,8 @@ impl Input {
         self.rx.set_places_nameless(self.fragments.places_nameless());
     }
 
-    /// Keeps the payload until it is [taken](Connection::take_chunk) or
-    /// [given up](Connection::abandon_stream), even after the reply to a request. Otherwise the payload of a
+    /// Keeps the payload until it is [taken](IncomingStream::take_chunk) or
+    /// [given up](IncomingStream::abandon), even after the reply to a request. Otherwise the payload of a
     /// request is discarded when the request ends.
     ///
     /// `size` is the number of bytes, or `None` if it is not known.
@@ -256,7 +256,19 @@ impl Input {
     }
 }
 
+/// The payload of a request or of a reply, by [`Connection::stream`].
+#[derive(Debug)]
+pub struct IncomingStream<'a> {
+    connection: &'a mut Connection,
+    of: StreamOf,
+}
+
 impl Connection {
+    /// Returns the payload of that message, which may have ended.
+    pub fn stream(&mut self, of: impl Into<StreamOf>) -> IncomingStream<'_> {
+        IncomingStream { connection: self, of: of.into() }
+    }
+
     /// Ends the connection if the payload is not complete at its deadline.
     #[cold]
     pub(super) fn expire_stream(&mut self) {
@@ -267,55 +279,6 @@ impl Connection {
             self.stats.limits.hit(Limit::CallTime);
             self.abort(CloseReason::Local);
         }
-    }
-
-    /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or
-    /// the end were taken, check whether the connection [wants to be read](Self::wants_read).
-    pub fn take_chunk(&mut self, of: impl Into<StreamOf>, now: Instant) -> Chunk {
-        self.clock.saw(now);
-        self.take(of.into(), true)
-    }
-
-    /// Takes the next bytes if they have been received. Reads nothing.
-    pub fn take_ready_chunk(&mut self, of: impl Into<StreamOf>) -> Chunk {
-        self.take(of.into(), false)
-    }
-
-    fn take(&mut self, of: StreamOf, asks: bool) -> Chunk {
-        if !self.input.is_stream_of(of) {
-            return Chunk::Lost;
-        }
-        let chunk = self.input.rx.stream.take_chunk(asks);
-        if matches!(chunk, Chunk::End | Chunk::Lost) {
-            self.input.streamed = None;
-            self.proceed_closing();
-        }
-        chunk
-    }
-
-    /// Lends memory into which the next bytes of the payload are read. It is returned by
-    /// [`take_loan`](Input::take_loan) when it is full, when other bytes must be
-    /// [taken](Self::take_ready_chunk) first, or when no more follow.
-    ///
-    /// # Errors
-    /// The loan, if nothing can be read into it. Then take the [next chunk](Self::take_ready_chunk). If that
-    /// is pending, the payload can only be taken in chunks.
-    pub fn lend(&mut self, of: impl Into<StreamOf>, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
-        self.clock.saw(now);
-        if !self.input.is_stream_of(of.into()) {
-            return Err(loan);
-        }
-        self.input.rx.stream.lend(loan)
-    }
-
-    /// Discards the rest of the payload; the connection continues. The lent memory is returned to be dropped.
-    /// If it is with a reader, [`take_dead`](Input::take_dead) returns it later.
-    pub fn abandon_stream(&mut self, of: impl Into<StreamOf>) -> Option<Box<Loan>> {
-        let of = of.into();
-        let streamed = self.input.streamed.filter(|streamed| streamed.of == of)?;
-        let loan = self.input.abandon_stream(streamed, self.clock.now);
-        self.proceed_closing();
-        loan
     }
 
     /// Hands out the next message, whose first fragment, or enough of it, has been received.
@@ -393,5 +356,55 @@ impl Connection {
             self.input.fragments.throw(id, left, self.clock.now);
         }
         event
+    }
+}
+
+impl IncomingStream<'_> {
+    /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or
+    /// the end were taken, check whether the connection [wants to be read](Connection::wants_read).
+    pub fn take_chunk(&mut self, now: Instant) -> Chunk {
+        self.connection.clock.saw(now);
+        self.take(true)
+    }
+
+    /// Takes the next bytes if they have been received. Reads nothing.
+    pub fn take_ready_chunk(&mut self) -> Chunk {
+        self.take(false)
+    }
+
+    fn take(&mut self, asks: bool) -> Chunk {
+        if !self.connection.input.is_stream_of(self.of) {
+            return Chunk::Lost;
+        }
+        let chunk = self.connection.input.rx.stream.take_chunk(asks);
+        if matches!(chunk, Chunk::End | Chunk::Lost) {
+            self.connection.input.streamed = None;
+            self.connection.proceed_closing();
+        }
+        chunk
+    }
+
+    /// Lends memory into which the next bytes of the payload are read. It is returned by
+    /// [`take_loan`](Input::take_loan) when it is full, when other bytes must be
+    /// [taken](Self::take_ready_chunk) first, or when no more follow.
+    ///
+    /// # Errors
+    /// The loan, if nothing can be read into it. Then take the [next chunk](Self::take_ready_chunk). If that
+    /// is pending, the payload can only be taken in chunks.
+    pub fn lend(&mut self, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
+        self.connection.clock.saw(now);
+        if !self.connection.input.is_stream_of(self.of) {
+            return Err(loan);
+        }
+        self.connection.input.rx.stream.lend(loan)
+    }
+
+    /// Discards the rest of the payload; the connection continues. The lent memory is returned to be dropped.
+    /// If it is with a reader, [`take_dead`](Input::take_dead) returns it later.
+    pub fn abandon(&mut self) -> Option<Box<Loan>> {
+        let streamed = self.connection.input.streamed.filter(|streamed| streamed.of == self.of)?;
+        let loan = self.connection.input.abandon_stream(streamed, self.connection.clock.now);
+        self.connection.proceed_closing();
+        loan
     }
 }

@@ -1,8 +1,7 @@
 //! Messages off the main path: fragments, cancels, locates, closing messages, and refused requests.
 
 use bytes::Bytes;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
-use giop_codec::giop::{MessageHeader, MessageType, RequestId, ResponseFlags};
+use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use super::Connection;
@@ -11,7 +10,7 @@ use crate::event::Event;
 use crate::fragments::{Added, First};
 use crate::frame::{Frame, HEADER_LEN, Joined, word};
 use crate::hits::Limit;
-use crate::message::{IncomingLocate, RequestError, RequestHead};
+use crate::message::{IncomingLocate, RequestHead};
 
 /// The size of fragments to GlassFish, in bytes. It closes the connection at a message of over 256,000 bytes,
 /// but accepts longer ones in fragments.
@@ -60,81 +59,24 @@ impl Connection {
         let decoded = RequestHead::decode(&header, &octets);
         if !self.lifecycle.takes_requests() && !self.oneways.accepts(&self.lifecycle, &header, &octets) {
             match decoded {
-                Ok(head) => self.turn_away(head.id, head.response, header.version),
+                Ok(head) => self.refusal(header).while_closing(head.id, head.response),
                 // A request that can only be answered with an exception is refused as well.
-                Err(error) if self.awaits_replies() => self.bad_request(header, &octets, error),
+                Err(error) if self.awaits_replies() => self.refusal(header).bad_header(&octets, error),
                 Err(_) => self.stats.dropped += 1,
             }
             return;
         }
         let size = HEADER_LEN + header.size as usize;
         if octets.len() < size && whole_size {
-            return self.refuse_oversized(&header, &octets, size);
+            return self.refusal(header).oversized(&octets, size);
         }
         match decoded {
             Ok(head) => {
                 let (limit, exception) = self.requests.overload(self.serving.len(), &self.limits);
                 self.stats.limits.hit(limit);
-                self.refuse_if_awaited(head.id, head.response, header.version, &exception);
+                self.refusal(header).with_exception(head.id, head.response, &exception);
             }
-            Err(error) => self.bad_request(header, &octets, error),
-        }
-    }
-
-    /// Handles a request whose header is invalid. In GIOP 1.2 its id comes first, so that it can be answered.
-    #[cold]
-    pub(super) fn bad_request(&mut self, header: MessageHeader, octets: &[u8], error: RequestError) {
-        match error {
-            RequestError::Refused(id, response, exception) => {
-                if exception.kind == SystemExceptionKind::ObjectNotExist {
-                    self.stats.limits.hit(Limit::Count); // the key exceeds the maximum length
-                }
-                self.refuse_if_awaited(id, response, header.version, &exception);
-            }
-            RequestError::Header(error) => match early_id(&header, octets) {
-                Some((id, response)) => {
-                    self.stats.limits.hit_by(&error);
-                    let exception = error.system(CompletionStatus::No);
-                    self.refuse_if_awaited(id, response, header.version, &exception);
-                }
-                None => self.malformed(MessageType::Request, error),
-            },
-        }
-    }
-
-    #[cold]
-    fn refuse_oversized(&mut self, header: &MessageHeader, octets: &[u8], size: usize) {
-        if let Some((id, response)) = early_id(header, octets) {
-            let limit = self.limits.max_message_size;
-            self.stats.limits.hit(Limit::MessageSize);
-            let exception =
-                SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No)
-                    .with_source(ProtocolError::TooLarge { size, limit });
-            self.refuse_if_awaited(id, response, header.version, &exception);
-        }
-    }
-
-    /// Answers a request with an exception, unless it is a oneway.
-    #[cold]
-    pub(super) fn refuse_if_awaited(
-        &mut self,
-        id: RequestId,
-        response: ResponseFlags,
-        version: Version,
-        exception: &SystemException,
-    ) {
-        self.stats.refused += 1;
-        if response.expects_reply() {
-            self.output.refuse(id, version, exception, self.clock.now);
-            self.bound_refusals();
-        }
-    }
-
-    /// Ends the connection if its peer does not read the refusals.
-    pub(super) fn bound_refusals(&mut self) {
-        if self.output.control_backlog > self.limits.max_backlog {
-            self.stats.limits.hit(Limit::Backlog);
-            self.abort(CloseReason::Unread(self.limits.max_backlog));
+            Err(error) => self.refusal(header).bad_header(&octets, error),
         }
     }
 
@@ -186,8 +128,8 @@ impl Connection {
         if oversized || unwanted {
             let octets = self.input.rx.take_front();
             match self.input.fragments.start(header, First::Unwanted(&octets), now, &self.limits) {
-                Ok(()) if oversized && !unwanted => self.refuse_oversized(&header, &octets, size),
-                Ok(()) => self.turn_first_piece_away(&header, &octets),
+                Ok(()) if oversized && !unwanted => self.refusal(header).oversized(&octets, size),
+                Ok(()) => self.refusal(header).first_piece(&octets),
                 Err(error) => self.protocol_error(error),
             }
             return;
@@ -212,15 +154,6 @@ impl Connection {
             }
             Ok(()) => {}
             Err(error) => self.protocol_error(error),
-        }
-    }
-
-    /// Refuses or drops an unwanted message by its first piece.
-    fn turn_first_piece_away(&mut self, header: &MessageHeader, octets: &[u8]) {
-        match (header.kind, early_id(header, octets), word(header.order, octets)) {
-            (MessageType::Request, Some((id, response)), _) => self.turn_away(id, response, header.version),
-            (MessageType::LocateRequest, _, Some(id)) => self.turn_locate_away(id, header.version),
-            _ => {}
         }
     }
 
@@ -316,7 +249,7 @@ impl Connection {
             }
             Ok(Added::Overflow(header, octets)) => {
                 let size = self.limits.max_message_size + 1;
-                self.refuse_oversized(&header, &octets, size);
+                self.refusal(header).oversized(&octets, size);
                 None
             }
             Err(error) => {
@@ -367,7 +300,7 @@ impl Connection {
     }
 
     fn handle_locate(&mut self, frame: Frame) -> Option<Event> {
-        let version = frame.header.version;
+        let header = frame.header;
         if !self.accept_requests {
             self.protocol_error(ProtocolError::Unexpected(MessageType::LocateRequest));
             return None;
@@ -379,10 +312,10 @@ impl Connection {
         if !self.lifecycle.takes_requests() {
             match decoded {
                 // It cannot be refused, and answering it executes nothing.
-                Ok(Ok(locate)) if version < Version::V1_2 && self.awaits_replies() => {
+                Ok(Ok(locate)) if header.version < Version::V1_2 && self.awaits_replies() => {
                     return Some(Event::Locate(locate));
                 }
-                Ok(Ok(locate)) => self.turn_locate_away(locate.id(), version),
+                Ok(Ok(locate)) => self.refusal(header).locate_while_closing(locate.id()),
                 _ => self.stats.dropped += 1,
             }
             return None;
@@ -391,7 +324,7 @@ impl Connection {
             Ok(Ok(locate)) => return Some(Event::Locate(locate)),
             Ok(Err((id, exception))) => {
                 self.stats.refused += 1;
-                self.output.refuse_locate(id, version, &exception, self.clock.now);
+                self.output.refuse_locate(id, header.version, &exception, self.clock.now);
             }
             Err(error) => self.malformed(MessageType::LocateRequest, error),
         }
@@ -417,18 +350,8 @@ impl Connection {
     }
 
     #[cold]
-    fn malformed(&mut self, kind: MessageType, error: DecodeError) {
+    pub(super) fn malformed(&mut self, kind: MessageType, error: DecodeError) {
         self.stats.limits.hit_by(&error);
         self.protocol_error(ProtocolError::Malformed { kind, error });
     }
-}
-
-/// Returns the id and response flags of a GIOP 1.2 request, which come first.
-fn early_id(header: &MessageHeader, octets: &[u8]) -> Option<(RequestId, ResponseFlags)> {
-    if header.version < Version::V1_2 {
-        return None;
-    }
-    let id = word(header.order, octets)?;
-    let flags = octets.get(HEADER_LEN + 4)?;
-    Some((id, if flags & 1 == 1 { ResponseFlags::Target } else { ResponseFlags::None }))
 }

@@ -48,7 +48,7 @@ impl Lab {
         let call = (!oneway)
             .then(|| self.client.start_call(Some(self.now + Duration::from_secs(60)), self.now).unwrap());
         let id = match call {
-            Some(call) => self.client.request_id(call),
+            Some(call) => self.client.call(call).request_id(),
             None => self.client.next_oneway_id(),
         };
         let layout = self.template.encode(&mut self.request, id, response, &ServiceContexts::EMPTY).unwrap();
@@ -59,7 +59,7 @@ impl Lab {
         }
         finish_message(&mut self.request, layout.message_size_at).unwrap();
         match call {
-            Some(call) => self.client.send_request(call, &mut self.request),
+            Some(call) => self.client.call(call).send_request(&mut self.request),
             None => self.client.send_oneway(&mut self.request).unwrap(),
         }
     }
@@ -73,7 +73,7 @@ impl Lab {
             requests += 1;
             assert_eq!(request.operation(), "operation");
             if !request.response().expects_reply() {
-                return server.finish_request(request.token());
+                return server.request(request.token()).finish();
             }
             let size_at = put_message_header(&mut self.reply, MessageType::Reply);
             ReplyHeader::new(request.id(), ReplyStatus::NoException).encode(&mut self.reply).unwrap();
@@ -87,12 +87,12 @@ impl Lab {
                 self.reply.put_shared(octets);
             }
             finish_message(&mut self.reply, size_at).unwrap();
-            server.send_reply(request.token(), &mut self.reply);
+            server.request(request.token()).send_reply(&mut self.reply);
         });
         carry(&mut self.server, &mut self.client, self.now, |client, event| {
             let Event::Reply(call) = event else { panic!("{event:?}") };
             replies += 1;
-            let reply = client.take_outcome(call).unwrap().unwrap();
+            let reply = client.call(call).take_outcome().unwrap().unwrap();
             assert_eq!(reply.status(), ReplyStatus::NoException);
         });
         (requests, replies)

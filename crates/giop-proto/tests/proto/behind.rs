@@ -37,7 +37,7 @@ impl Server {
             self.conn.handle_read(buf, last, self.now);
             while let Some(event) = self.conn.poll_event() {
                 let Event::Request(request) = event else { panic!("{event:?}") };
-                self.conn.finish_request(request.token());
+                self.conn.request(request.token()).finish();
                 self.requests.push_back(request);
             }
         }

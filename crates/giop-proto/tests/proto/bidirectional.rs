@@ -24,10 +24,10 @@ fn points(count: u16) -> Vec<ListenPoint> {
 /// Starts a call of the server.
 fn call_back(pair: &mut Pair, len: usize) -> CallId {
     let call = pair.server.conn.start_call(None, pair.now).unwrap();
-    let id = pair.server.conn.request_id(call).0;
+    let id = pair.server.conn.call(call).request_id().0;
     assert_eq!(id & 1, 1, "the ids of who accepted the connection are odd");
     let ask = Ask { id, body: body(len), ..Ask::default() };
-    pair.server.conn.send_request(call, &mut ask.encoder());
+    pair.server.conn.call(call).send_request(&mut ask.encoder());
     call
 }
 
@@ -105,7 +105,7 @@ fn an_announcement_that_does_not_decode_is_marshal_each_time() {
             (SystemExceptionKind::Marshal, CompletionStatus::No)
         );
     }
-    assert!(pair.server.requests.is_empty() && !pair.server.conn.is_closing());
+    assert!(pair.server.requests.is_empty() && !pair.server.conn.lifecycle().is_closing());
 }
 
 // clause: giop.bidir.requests, giop.bidir.parity, giop.sender.requests
@@ -127,7 +127,7 @@ fn both_sides_call_and_are_called_at_the_same_time() {
         pair.drive();
         assert_eq!(pair.client.outcome(inner).unwrap().body().rest(), b"inner");
         let mut answer = reply(callback.version(), callback.id(), ReplyStatus::NoException, b"back");
-        pair.client.conn.send_reply(callback.token(), &mut answer);
+        pair.client.conn.request(callback.token()).send_reply(&mut answer);
         pair.drive();
         assert_eq!(pair.server.outcome(back).unwrap().body().rest(), b"back");
         pair.answer(&request, b"there");
@@ -143,10 +143,10 @@ fn a_callback_is_cancelled_as_any_call() {
         let back = call_back(pair, 0);
         pair.drive();
         let callback = pair.client.requests.pop_front().unwrap();
-        pair.server.conn.cancel_call(back);
+        pair.server.conn.call(back).cancel();
         pair.drive();
         assert_eq!(pair.client.cancelled, [callback.token()]);
-        pair.client.conn.finish_request(callback.token());
+        pair.client.conn.request(callback.token()).finish();
         assert_eq!((pair.client.conn.serving(), pair.server.conn.calls_waiting()), (0, 0));
     });
 }
@@ -163,7 +163,7 @@ fn pieces_of_calls_in_both_directions_are_kept_apart() {
     assert!(request.arguments().rest() == body(9000) && callback.arguments().rest() == body(9001));
     pair.answer(&request, &body(8000));
     let mut answer = reply(Version::V1_2, callback.id(), ReplyStatus::NoException, &body(8001));
-    pair.client.conn.send_reply(callback.token(), &mut answer);
+    pair.client.conn.request(callback.token()).send_reply(&mut answer);
     pair.drive();
     assert!(pair.client.outcome(there).unwrap().body().rest() == body(8000));
     assert!(pair.server.outcome(back).unwrap().body().rest() == body(8001));
@@ -216,14 +216,14 @@ fn either_side_may_close_in_good_order() {
             assert!(!pair.client.closed && !pair.server.closed, "what was begun is finished");
             pair.answer(&request, b"there");
             let mut answer = reply(Version::V1_2, callback.id(), ReplyStatus::NoException, b"back");
-            pair.client.conn.send_reply(callback.token(), &mut answer);
+            pair.client.conn.request(callback.token()).send_reply(&mut answer);
             pair.drive();
             assert_eq!(pair.client.outcome(there).unwrap().body().rest(), b"there");
             assert_eq!(pair.server.outcome(back).unwrap().body().rest(), b"back");
             let (closer, other) =
                 if client_closes { (&pair.client, &pair.server) } else { (&pair.server, &pair.client) };
-            assert_eq!(closer.conn.close_reason(), Some(&CloseReason::Local));
-            assert_eq!(other.conn.close_reason(), Some(&CloseReason::PeerClosed));
+            assert_eq!(closer.conn.lifecycle().close_reason(), Some(&CloseReason::Local));
+            assert_eq!(other.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
         });
     }
 }
@@ -248,7 +248,7 @@ fn a_side_that_closes_and_waits_turns_requests_away() {
         pair.answer(&request, b"there");
         pair.drive();
         assert_eq!(pair.client.outcome(there).unwrap().body().rest(), b"there");
-        assert!(pair.server.closed && pair.client.conn.is_closing());
+        assert!(pair.server.closed && pair.client.conn.lifecycle().is_closing());
     }
 }
 

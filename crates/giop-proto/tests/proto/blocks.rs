@@ -84,8 +84,8 @@ fn assert_in_blocks(values: &Values) {
 /// Exchanges a request and its reply, both with three blocks.
 fn exchange(pair: &mut Pair, values: &Values, apart: bool) {
     let call = pair.client.conn.start_call(None, pair.now).unwrap();
-    let id = pair.client.conn.request_id(call);
-    pair.client.conn.send_request(call, &mut request(id, &[], true, |e| put(values, e)));
+    let id = pair.client.conn.call(call).request_id();
+    pair.client.conn.call(call).send_request(&mut request(id, &[], true, |e| put(values, e)));
     pair.drive();
     let mut request = pair.request();
     assert!(request.reads_blocks(), "whoever lists blocks reads such lists");
@@ -95,7 +95,7 @@ fn exchange(pair: &mut Pair, values: &Values, apart: bool) {
     if apart {
         assert_in_blocks(&taken);
     }
-    pair.server.conn.send_reply(request.token(), &mut reply(request.id(), values));
+    pair.server.conn.request(request.token()).send_reply(&mut reply(request.id(), values));
     pair.drive();
     let outcome = pair.client.outcome(call).unwrap();
     let taken = outcome.decode(&pair.pool, |mut d| get(&mut d)).unwrap();
@@ -129,8 +129,8 @@ fn a_body_is_passed_on_without_a_copy_and_keeps_its_blocks() {
     for blocks in [true, false] {
         let mut pair = Pair::new(Cut::Whole);
         let call = pair.client.conn.start_call(None, pair.now).unwrap();
-        let id = pair.client.conn.request_id(call);
-        pair.client.conn.send_request(call, &mut request(id, &[], blocks, |e| put(&values, e)));
+        let id = pair.client.conn.call(call).request_id();
+        pair.client.conn.call(call).send_request(&mut request(id, &[], blocks, |e| put(&values, e)));
         pair.drive();
         let mut incoming = pair.request();
         let arguments = incoming.take_arguments(&mut bytes::BytesMut::new()).unwrap();
@@ -218,8 +218,8 @@ fn what_is_held_of_one_member_does_not_keep_the_others() {
     exchange(&mut pair, &values, true);
     exchange(&mut pair, &values, true);
     let call = pair.client.conn.start_call(None, pair.now).unwrap();
-    let id = pair.client.conn.request_id(call);
-    pair.client.conn.send_request(call, &mut request(id, &[], true, |e| put(&values, e)));
+    let id = pair.client.conn.call(call).request_id();
+    pair.client.conn.call(call).send_request(&mut request(id, &[], true, |e| put(&values, e)));
     pair.drive();
     let mut request = pair.request();
     let arguments = request.take_arguments(&mut bytes::BytesMut::new()).unwrap();
@@ -268,13 +268,13 @@ impl Reader {
             while let Some(event) = self.conn.poll_event() {
                 if let Event::Request(request) = event {
                     read.push(f(&mut request.arguments()));
-                    self.conn.finish_request(request.token());
+                    self.conn.request(request.token()).finish();
                 }
             }
             if octets.is_empty() {
                 return read;
             }
-            assert!(self.conn.wants_read(), "{:?}", self.conn.close_reason());
+            assert!(self.conn.wants_read(), "{:?}", self.conn.lifecycle().close_reason());
             let mut buf = self.conn.take_read_buf();
             let (mut n, most) = (0, step().min(octets.len()));
             assert!(buf.capacity() > 0);
@@ -317,8 +317,8 @@ fn where_the_pool_is_full_the_peer_waits_until_there_is_memory() {
     let mut pair = Pair::with_configs(Cut::Whole, config(Role::Client), config(Role::Server));
     let hold = pool.take(3 << 20);
     let call = pair.client.conn.start_call(None, pair.now).unwrap();
-    let id = pair.client.conn.request_id(call);
-    pair.client.conn.send_request(call, &mut request(id, &[], true, |e| put(&values, e)));
+    let id = pair.client.conn.call(call).request_id();
+    pair.client.conn.call(call).send_request(&mut request(id, &[], true, |e| put(&values, e)));
     pair.drive();
     assert!(pair.server.requests.is_empty() && !pair.server.conn.wants_read());
     pair.wait(std::time::Duration::from_secs(1));
@@ -389,7 +389,7 @@ proptest! {
             prop_assert_eq!(told.len(), 1);
             prop_assert!(told == plain, "{:?}", blocks);
         }
-        prop_assert!(reader.conn.close_reason().is_none());
+        prop_assert!(reader.conn.lifecycle().close_reason().is_none());
     }
 
     #[test]

@@ -11,25 +11,25 @@ fn a_request_that_was_not_written_is_taken_back() {
     let mut pair = Pair::new(Cut::Whole);
     let first = pair.call(&Ask::default());
     let second = pair.call(&Ask::default());
-    pair.client.conn.cancel_call(second);
+    pair.client.conn.call(second).cancel();
     pair.drive();
     assert_eq!(pair.server.requests.len(), 1);
     assert_eq!(pair.client.conn.stats().unqueued, 1);
     // A request followed by another one cannot be removed from the queue. It is cancelled.
     let third = pair.call(&Ask::default());
     pair.call(&Ask::default());
-    pair.client.conn.cancel_call(third);
+    pair.client.conn.call(third).cancel();
     pair.drive();
     assert_eq!((pair.server.requests.len(), pair.server.cancelled.len()), (3, 1));
     assert_eq!(pair.server.cancelled[0], pair.server.requests[1].token());
-    assert!(pair.client.conn.take_outcome(first).is_none());
+    assert!(pair.client.conn.call(first).take_outcome().is_none());
 }
 
 #[test]
 fn a_connection_from_which_everything_was_taken_back_is_as_before() {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());
-    pair.client.conn.cancel_call(call);
+    pair.client.conn.call(call).cancel();
     assert!(!pair.client.conn.has_output());
     assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.calls_waiting()), (0, 0));
     assert_eq!(pair.client.conn.stats().cancels_out, 0);
@@ -43,7 +43,7 @@ fn a_written_request_is_cancelled_and_its_reply_not_sent() {
             let call = pair.call(&Ask { version, ..Ask::default() });
             pair.drive();
             let request = pair.request();
-            pair.client.conn.cancel_call(call);
+            pair.client.conn.call(call).cancel();
             pair.drive();
             assert_eq!(pair.server.cancelled, [request.token()]);
             assert_eq!(pair.server.conn.serving(), 1, "it still has to be ended");
@@ -62,10 +62,10 @@ fn late_reply_of_a_cancelled_call_is_dropped() {
         pair.drive();
         let request = pair.request();
         pair.answer(&request, b"late"); // crosses the CancelRequest
-        pair.client.conn.cancel_call(given_up);
+        pair.client.conn.call(given_up).cancel();
         let other = pair.call(&Ask::default());
         pair.drive();
-        assert_eq!(pair.client.conn.take_outcome(given_up).map(|_| ()), None);
+        assert_eq!(pair.client.conn.call(given_up).take_outcome().map(|_| ()), None);
         assert_eq!((pair.client.conn.stats().strays, pair.server.conn.stats().strays), (1, 1));
         let request = pair.request();
         pair.answer(&request, b"right");
@@ -84,8 +84,8 @@ fn cancelled_call_with_an_untaken_reply_frees_its_slot() {
         pair.answer(&request, b"x");
         pair.drive();
         assert_eq!(call.index(), 0);
-        pair.client.conn.cancel_call(call);
-        assert!(pair.client.conn.take_outcome(call).is_none());
+        pair.client.conn.call(call).cancel();
+        assert!(pair.client.conn.call(call).take_outcome().is_none());
     }
     assert_eq!(pair.client.conn.stats().cancels_out, 0);
 }
@@ -100,7 +100,7 @@ fn a_partly_written_request_is_finished_and_then_cancelled() {
     transmit.advance(100);
     pair.client.conn.handle_written(transmit, pair.now);
     pair.server.inject(&start);
-    pair.client.conn.cancel_call(call);
+    pair.client.conn.call(call).cancel();
     pair.drive();
     let request = pair.request();
     assert_eq!(request.arguments().rest(), [1; 1000]);
@@ -112,7 +112,7 @@ fn requests_lent_to_a_writer_are_cancelled_behind_it() {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());
     let mut transmit = pair.client.conn.take_transmit().unwrap();
-    pair.client.conn.cancel_call(call);
+    pair.client.conn.call(call).cancel();
     let octets = transmit.single().unwrap().to_vec();
     transmit.advance(octets.len());
     pair.client.conn.handle_written(transmit, pair.now);
@@ -130,7 +130,7 @@ fn cancels_of_nothing_are_ignored() {
         pair.server.inject(&cancel(Version::V1_2, 6));
         pair.drive();
         assert_eq!(pair.request().id(), RequestId(5));
-        assert!(pair.server.cancelled.is_empty() && !pair.server.conn.is_closing());
+        assert!(pair.server.cancelled.is_empty() && !pair.server.conn.lifecycle().is_closing());
     });
 }
 
@@ -149,7 +149,7 @@ fn a_flood_of_messages_that_belong_to_nothing_ends_the_connection() {
                 pair.server.inject(&flood);
             }
             pair.drive();
-            assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Flood(20)));
+            assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Flood(20)));
             assert!(pair.server.closed);
         });
     }
@@ -163,11 +163,11 @@ fn as_many_cancels_as_requests_are_no_flood() {
     for _ in 0..100 {
         let call = pair.call(&Ask::default());
         pair.drive();
-        pair.client.conn.cancel_call(call);
+        pair.client.conn.call(call).cancel();
         pair.drive();
         let request = pair.request();
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
     }
     assert_eq!(pair.server.cancelled.len(), 100);
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
 }

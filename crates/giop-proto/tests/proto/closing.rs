@@ -32,7 +32,7 @@ fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
         pair.drive();
         let request = pair.request();
         pair.server.conn.close(pair.now);
-        assert!(pair.server.conn.is_closing() && !pair.server.conn.is_closed());
+        assert!(pair.server.conn.lifecycle().is_closing() && !pair.server.conn.lifecycle().is_closed());
         // Written before the client knows that the server closes.
         let untold = pair.call(&Ask::default());
         pair.drive();
@@ -45,8 +45,8 @@ fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
         assert_eq!(error.completed(), CompletionStatus::No);
         assert!(error.retryable());
         assert!(pair.client.closed && pair.server.closed);
-        assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Local));
+        assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Local));
     });
 }
 
@@ -64,14 +64,17 @@ fn oneways_that_came_before_a_server_closes_are_handed_out_and_calls_are_not() {
             let ids: Vec<u32> = pair.server.requests.iter().map(|request| request.id().0).collect();
             assert_eq!(ids, [100, 102, 104]);
             for request in std::mem::take(&mut pair.server.requests) {
-                pair.server.conn.finish_request(request.token());
+                pair.server.conn.request(request.token()).finish();
             }
             pair.drive();
-            assert!(pair.server.conn.takes_last_oneways() && pair.client.conn.close_reason().is_none());
+            assert!(
+                pair.server.conn.takes_last_oneways()
+                    && pair.client.conn.lifecycle().close_reason().is_none()
+            );
             // The socket has no more data.
             pair.server.conn.all_read();
             pair.drive();
-            assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
+            assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
             assert_eq!(pair.server.conn.stats().dropped, 3);
             pair.server.inject(&ask(ResponseFlags::None, 200).octets());
             pair.drive();
@@ -129,7 +132,7 @@ fn a_client_says_goodbye_in_giop_1_2_only_and_when_its_calls_are_over() {
             pair.drive();
             assert!(pair.client.outcome(call).is_ok());
             assert!(pair.client.closed && pair.server.closed);
-            let reason = pair.server.conn.close_reason();
+            let reason = pair.server.conn.lifecycle().close_reason();
             let expected = if version == Version::V1_2 { CloseReason::PeerClosed } else { CloseReason::Eof };
             assert_eq!(reason, Some(&expected), "{version}");
         });
@@ -152,7 +155,7 @@ fn oneways_before_a_close_arrive() {
         assert!(pair.client.closed && pair.server.closed);
         // The requests may still be finished, although the connection is closed.
         let request = pair.request();
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         pair.drive();
     });
 }
@@ -172,11 +175,11 @@ fn the_end_of_the_stream_comes_after_what_was_sent_before_it() {
             assert!(!pair.server.closed);
             let request = pair.request();
             assert_eq!(request.id(), RequestId(id));
-            pair.server.conn.finish_request(request.token());
+            pair.server.conn.request(request.token()).finish();
         }
         pair.drive();
         assert!(pair.server.closed);
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Eof));
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Eof));
     });
 }
 
@@ -194,7 +197,7 @@ fn what_came_before_the_end_of_the_stream_is_served_also_when_it_waited() {
         assert!(!pair.server.closed);
         let request = pair.request();
         assert_eq!(request.id(), RequestId(id));
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         pair.drive();
     }
     assert!(pair.server.closed);
@@ -215,7 +218,10 @@ fn what_is_no_giop_is_answered_by_message_error_of_our_version() {
             pair.client.awake = false;
             pair.server.inject(octets);
             pair.drive();
-            assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(error.into())));
+            assert_eq!(
+                pair.server.conn.lifecycle().close_reason(),
+                Some(&CloseReason::Protocol(error.into()))
+            );
             let answer: Vec<u8> = pair.client.wire.drain(..).collect();
             assert_eq!(answer, bare(Version::V1_2, MessageType::MessageError));
             pair.wait(Duration::from_secs(1));
@@ -234,9 +240,13 @@ fn message_error_fails_the_calls_and_is_not_answered() {
         pair.drive();
         let error = pair.client.outcome(call).unwrap_err();
         assert_eq!((error.kind, error.completed()), (CallErrorKind::PeerError, CompletionStatus::Maybe));
-        assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerMessageError));
+        assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerMessageError));
         assert!(pair.client.closed && pair.server.closed);
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Eof), "nothing was answered");
+        assert_eq!(
+            pair.server.conn.lifecycle().close_reason(),
+            Some(&CloseReason::Eof),
+            "nothing was answered"
+        );
     });
 }
 
@@ -255,8 +265,8 @@ fn requests_to_a_side_that_serves_none_are_a_protocol_error() {
         pair.client.inject(&octets);
         pair.drive();
         let expected = CloseReason::Protocol(ProtocolError::Unexpected(kind));
-        assert_eq!(pair.client.conn.close_reason(), Some(&expected));
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::PeerMessageError));
+        assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&expected));
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::PeerMessageError));
     }
     // Both directions serve once the client accepts requests (Bidirectional GIOP).
     let mut pair = Pair::new(Cut::Whole);
@@ -271,13 +281,13 @@ fn an_undecodable_request_header_is_marshal_in_giop_1_2_and_message_error_before
     for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
         every_cut(|pair| {
             let call = pair.client.conn.start_call(None, pair.now).unwrap();
-            let id = pair.client.conn.request_id(call).0;
+            let id = pair.client.conn.call(call).request_id().0;
             let mut message = Ask { version, id, ..Ask::default() }.octets();
             // The length of the key, which exceeds the message by far.
             message[24..28].copy_from_slice(&0x7fff_ffff_u32.to_ne_bytes());
             let mut encoder = giop_codec::cdr::Encoder::new(ByteOrder::NATIVE, version);
             encoder.put_raw(&message);
-            pair.client.conn.send_request(call, &mut encoder);
+            pair.client.conn.call(call).send_request(&mut encoder);
             pair.drive();
             if version == Version::V1_2 {
                 let reply = pair.client.outcome(call).unwrap();
@@ -285,11 +295,11 @@ fn an_undecodable_request_header_is_marshal_in_giop_1_2_and_message_error_before
                     giop_codec::cdr::CdrDecode::decode(&mut reply.body()).unwrap();
                 assert_eq!(exception.kind, giop_codec::exception::SystemExceptionKind::Marshal);
                 assert_eq!(exception.completed, CompletionStatus::No);
-                assert!(!pair.server.conn.is_closing());
+                assert!(!pair.server.conn.lifecycle().is_closing());
             } else {
                 assert_eq!(pair.client.outcome(call).unwrap_err().kind, CallErrorKind::PeerError);
                 assert!(matches!(
-                    pair.server.conn.close_reason(),
+                    pair.server.conn.lifecycle().close_reason(),
                     Some(CloseReason::Protocol(ProtocolError::Malformed { kind: MessageType::Request, .. }))
                 ));
             }
@@ -303,7 +313,7 @@ fn an_undecodable_reply_header_fails_its_call_in_giop_1_2() {
     let mut pair = Pair::new(Cut::Whole);
     let (bad, good) = (pair.call(&Ask::default()), pair.call(&Ask::default()));
     pair.drive();
-    let id = pair.client.conn.request_id(bad);
+    let id = pair.client.conn.call(bad).request_id();
     let mut answer =
         util::messages::reply(Version::V1_2, id, giop_codec::giop::ReplyStatus::NoException, b"")
             .into_bytes()
@@ -314,7 +324,7 @@ fn an_undecodable_reply_header_fails_its_call_in_giop_1_2() {
     let error = pair.client.outcome(bad).unwrap_err();
     assert!(matches!(error.kind, CallErrorKind::BadReply(_)));
     assert_eq!(error.completed(), CompletionStatus::Yes);
-    assert!(pair.client.conn.calls_waiting() == 1 && !pair.client.conn.is_closing());
+    assert!(pair.client.conn.calls_waiting() == 1 && !pair.client.conn.lifecycle().is_closing());
     pair.server.requests.pop_front();
     let request = pair.request();
     pair.answer(&request, b"");
@@ -387,8 +397,8 @@ fn idle_connections_are_closed_in_good_order() {
     assert!(!pair.client.closed && !pair.server.closed);
     pair.wait(Duration::from_secs(1));
     assert!(pair.client.closed && pair.server.closed);
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::Idle));
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::PeerClosed));
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::Idle));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
 }
 
 // clause: giop.connection.idle
@@ -402,9 +412,9 @@ fn an_idle_server_closes_after_three_minutes() {
     pair.client.awake = false;
     pair.drive();
     pair.wait(Duration::from_secs(179));
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     pair.wait(Duration::from_secs(1));
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Idle));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Idle));
     pair.client.awake = true;
     pair.drive();
     assert!(pair.client.outcome(call).is_ok(), "the reply came before CloseConnection");
@@ -423,9 +433,9 @@ fn a_connection_may_have_an_idle_time_of_its_own() {
         side.conn.set_idle_timeout(Duration::from_secs(1000));
     }
     pair.wait(Duration::from_secs(990));
-    assert!(!pair.client.conn.is_closing() && !pair.server.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing() && !pair.server.conn.lifecycle().is_closing());
     pair.wait(Duration::from_secs(20));
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::Idle));
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::Idle));
 }
 
 #[test]
@@ -433,7 +443,7 @@ fn an_abort_ends_everything_at_once() {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());
     pair.client.conn.abort(CloseReason::SlowPeer(SlowPeer::Message));
-    assert!(pair.client.conn.is_closed() && !pair.client.conn.has_output());
+    assert!(pair.client.conn.lifecycle().is_closed() && !pair.client.conn.has_output());
     pair.drive();
     let error = pair.client.outcome(call).unwrap_err();
     assert!(matches!(error.kind, CallErrorKind::Lost(_)) && error.retryable());
@@ -476,9 +486,9 @@ fn a_window_that_waits_with_the_reader_is_no_message() {
     let buf = pair.server.conn.take_read_buf();
     pair.server.poll();
     pair.wait(Duration::from_secs(179));
-    assert!(!pair.server.conn.is_closing(), "nobody is slow in the middle of a message");
+    assert!(!pair.server.conn.lifecycle().is_closing(), "nobody is slow in the middle of a message");
     pair.wait(Duration::from_secs(1));
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Idle));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Idle));
     pair.server.conn.handle_read(buf, 0, pair.now);
 }
 
@@ -504,9 +514,9 @@ fn a_message_that_waits_with_the_reader_is_slow() {
     pair.server.poll();
     pair.wait(Duration::from_secs(60));
     assert!(
-        matches!(pair.server.conn.close_reason(), Some(CloseReason::SlowPeer(SlowPeer::Message))),
+        matches!(pair.server.conn.lifecycle().close_reason(), Some(CloseReason::SlowPeer(SlowPeer::Message))),
         "{:?}",
-        pair.server.conn.close_reason()
+        pair.server.conn.lifecycle().close_reason()
     );
     pair.server.conn.handle_read(buf, 0, pair.now);
 }
@@ -521,5 +531,5 @@ fn a_header_that_came_ahead_is_a_message() {
     assert!(pair.client.conn.may_wait_with_buf());
     assert!(pair.client.conn.handle_early(&bye[5..], pair.now));
     pair.client.poll();
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
 }

@@ -130,7 +130,7 @@ fn what_leaves_before_an_orderly_end_is_not_said_to_be_unsent() {
     read(&mut pair.client, &Ask { id: 1, ..Ask::default() }.octets(), pair.now);
     let request = pair.client.requests.pop_front().unwrap();
     let mut answer = reply(request.version(), request.id(), ReplyStatus::NoException, b"");
-    pair.client.conn.send_reply(request.token(), &mut answer);
+    pair.client.conn.request(request.token()).send_reply(&mut answer);
     let last = pair.call(&Ask::default());
     read(&mut pair.client, b"GIOP\x01\x02\0\x08\0\0\0\0", pair.now);
     let sent = [first, last].map(|call| pair.client.outcome(call).unwrap_err().sent);

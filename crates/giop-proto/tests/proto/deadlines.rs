@@ -25,8 +25,8 @@ fn a_call_that_is_not_answered_in_time_fails_and_is_cancelled() {
     let mut pair = Pair::new(Cut::Whole);
     let now = pair.now;
     let call = pair.client.conn.start_call(Some(now + 2 * SECOND), now).unwrap();
-    let id = pair.client.conn.request_id(call).0;
-    pair.client.conn.send_request(call, &mut Ask { id, ..Ask::default() }.encoder());
+    let id = pair.client.conn.call(call).request_id().0;
+    pair.client.conn.call(call).send_request(&mut Ask { id, ..Ask::default() }.encoder());
     let patient = pair.call(&Ask::default());
     pair.drive();
     assert_eq!(pair.client.conn.poll_timeout().map(|at| at <= now + 2 * SECOND), Some(true));
@@ -49,8 +49,8 @@ fn a_call_that_expires_before_it_was_written_leaves_no_trace() {
     let mut calls = Vec::new();
     for _ in 0..3 {
         let call = pair.client.conn.start_call(Some(now + SECOND), now).unwrap();
-        let id = pair.client.conn.request_id(call).0;
-        pair.client.conn.send_request(call, &mut Ask { id, ..Ask::default() }.encoder());
+        let id = pair.client.conn.call(call).request_id().0;
+        pair.client.conn.call(call).send_request(&mut Ask { id, ..Ask::default() }.encoder());
         calls.push(call);
     }
     pair.client.conn.handle_timeout(now + SECOND);
@@ -66,8 +66,8 @@ fn a_call_that_expires_before_it_was_written_leaves_no_trace() {
 /// Starts a call with a deadline in one second, whose request is sent.
 fn timed(pair: &mut Pair) -> CallId {
     let call = pair.client.conn.start_call(Some(pair.now + SECOND), pair.now).unwrap();
-    let id = pair.client.conn.request_id(call).0;
-    pair.client.conn.send_request(call, &mut Ask { id, ..Ask::default() }.encoder());
+    let id = pair.client.conn.call(call).request_id().0;
+    pair.client.conn.call(call).send_request(&mut Ask { id, ..Ask::default() }.encoder());
     pair.drive();
     call
 }
@@ -77,13 +77,13 @@ fn a_peer_that_answers_none_of_three_calls_gets_no_more() {
     let mut pair = Pair::new(Cut::Whole);
     let patient = pair.call(&Ask::default());
     for calls in 1..=3 {
-        assert!(!pair.client.conn.is_closing(), "after {} calls", calls - 1);
+        assert!(!pair.client.conn.lifecycle().is_closing(), "after {} calls", calls - 1);
         let call = timed(&mut pair);
         pair.wait(SECOND);
         assert_eq!(pair.client.outcome(call).unwrap_err().kind, CallErrorKind::Timeout);
     }
-    assert!(pair.client.conn.is_closing());
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::Unanswered(3)));
+    assert!(pair.client.conn.lifecycle().is_closing());
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::Unanswered(3)));
     assert_eq!(pair.client.conn.stats().limits.of(Limit::Unanswered), 1);
     assert!(pair.client.conn.start_call(None, pair.now).is_err());
     // A pending call without a deadline still gets its reply. Then the connection is closed in good order.
@@ -92,11 +92,11 @@ fn a_peer_that_answers_none_of_three_calls_gets_no_more() {
     pair.drive();
     assert_eq!(pair.client.outcome(patient).unwrap().body().rest(), b"late");
     for request in std::mem::take(&mut pair.server.requests) {
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
     }
     pair.drive();
     pair.wait(2 * SECOND);
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::PeerClosed));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_byte_between_timeouts_keeps_the_connection() {
         pair.drive();
         pair.client.outcome(call).unwrap();
     }
-    assert!(!pair.client.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_request_of_an_expired_call_is_not_sent() {
     let call = pair.client.conn.start_call(Some(now + SECOND), now).unwrap();
     pair.client.conn.handle_timeout(now + SECOND);
     let mut encoder = Ask::default().encoder();
-    pair.client.conn.send_request(call, &mut encoder);
+    pair.client.conn.call(call).send_request(&mut encoder);
     assert!(encoder.is_empty() && !pair.client.conn.has_output());
 }
 
@@ -144,7 +144,7 @@ fn nothing_is_sent_of_a_call_that_expires_before_its_request_begins() {
         let now = pair.now;
         let client = &mut pair.client.conn;
         let call = client.start_call(Some(now + SECOND), now).unwrap();
-        let id = client.request_id(call);
+        let id = client.call(call).request_id();
         let mut start = start_of_put(id, Version::V1_2, true, 4, |e| e.put_u32(4));
         client.handle_timeout(now + SECOND);
         let begun = match flows {
@@ -154,7 +154,7 @@ fn nothing_is_sent_of_a_call_that_expires_before_its_request_begins() {
         assert_eq!(begun.unwrap_err().completed(), CompletionStatus::No);
         assert!(start.is_empty() && !client.has_output() && client.output().owes() == 0);
         // The error of the caller is then correct.
-        let error = client.take_outcome(call).unwrap().unwrap_err();
+        let error = client.call(call).take_outcome().unwrap().unwrap_err();
         assert_eq!((error.kind, error.completed()), (CallErrorKind::Timeout, CompletionStatus::No));
     }
 }
@@ -165,8 +165,8 @@ fn the_time_to_wait_is_never_too_late() {
     let now = pair.now;
     for seconds in [9, 3, 5, 7] {
         let call = pair.client.conn.start_call(Some(now + seconds * SECOND), now).unwrap();
-        let id = pair.client.conn.request_id(call).0;
-        pair.client.conn.send_request(call, &mut Ask { id, ..Ask::default() }.encoder());
+        let id = pair.client.conn.call(call).request_id().0;
+        pair.client.conn.call(call).send_request(&mut Ask { id, ..Ask::default() }.encoder());
     }
     pair.drive();
     let mut expired = 0;
@@ -192,13 +192,16 @@ fn a_client_that_says_nothing_is_shut_out() {
         pair.wait(wait * SECOND - Duration::from_millis(1));
         assert!(!pair.server.closed);
         pair.wait(Duration::from_millis(1));
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::FirstHeader)));
+        assert_eq!(
+            pair.server.conn.lifecycle().close_reason(),
+            Some(&CloseReason::SlowPeer(SlowPeer::FirstHeader))
+        );
         assert!(pair.server.closed);
     }
     let mut pair = Pair::new(Cut::Whole);
     pair.server.awake = false;
     pair.wait(100 * SECOND);
-    assert!(!pair.client.conn.is_closing(), "who opened the connection owes nothing");
+    assert!(!pair.client.conn.lifecycle().is_closing(), "who opened the connection owes nothing");
 }
 
 // clause: giop.limit.read_timeout
@@ -224,7 +227,11 @@ fn a_message_must_keep_coming() {
             assert!(!pair.server.closed, "{len}");
         }
         pair.wait(SECOND);
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)), "{len}");
+        assert_eq!(
+            pair.server.conn.lifecycle().close_reason(),
+            Some(&CloseReason::SlowPeer(SlowPeer::Message)),
+            "{len}"
+        );
     }
 }
 
@@ -242,7 +249,7 @@ fn each_message_has_its_own_time() {
         pair.server.inject(start);
         pair.drive();
         let request = pair.request();
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
     }
     pair.drive();
     pair.wait(5 * SECOND);
@@ -262,7 +269,10 @@ fn fragments_must_keep_coming() {
             assert!(!pair.server.closed);
         }
         pair.wait(SECOND);
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
+        assert_eq!(
+            pair.server.conn.lifecycle().close_reason(),
+            Some(&CloseReason::SlowPeer(SlowPeer::Message))
+        );
     }
 }
 
@@ -279,12 +289,12 @@ fn a_peer_that_has_to_wait_is_not_slow() {
     pair.wait(600 * SECOND);
     assert!(!pair.server.closed);
     let request = pair.request();
-    pair.server.conn.finish_request(request.token());
+    pair.server.conn.request(request.token()).finish();
     pair.drive();
     pair.wait(Duration::ZERO);
     assert!(!pair.server.closed, "its time begins when it is read again");
     pair.wait(5 * SECOND);
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
 }
 
 // clause: giop.limit.write_timeout
@@ -308,9 +318,9 @@ fn a_peer_that_takes_nothing_is_given_up() {
     }
     pair.wait(4 * SECOND);
     stuck(&mut pair, 0);
-    assert!(!pair.client.conn.is_closed());
+    assert!(!pair.client.conn.lifecycle().is_closed());
     pair.wait(SECOND);
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
     pair.client.poll();
     let error = pair.client.outcome(call).unwrap_err();
     assert_eq!((error.sent, error.completed()), (Sent::Partly, CompletionStatus::No));
@@ -325,10 +335,10 @@ fn what_was_queued_long_after_the_last_sign_of_life_is_not_stalled() {
     pair.now += 1000 * SECOND; // the machine does not know the time
     pair.answer(&request, b"x");
     pair.server.conn.handle_timeout(pair.now);
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     pair.server.awake = false;
     pair.wait(Limits::default().write_timeout);
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
 }
 
 #[test]
@@ -374,7 +384,11 @@ fn an_octet_now_and_then_gains_no_time() {
             pair.server.inject(&octets[start + second..=start + second]);
             pair.drive();
         }
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(reason)), "{start}");
+        assert_eq!(
+            pair.server.conn.lifecycle().close_reason(),
+            Some(&CloseReason::SlowPeer(reason)),
+            "{start}"
+        );
         assert_eq!(pair.server.conn.stats().limits.of(limit), 1);
     }
 }
@@ -392,7 +406,7 @@ fn a_client_that_takes_an_octet_now_and_then_is_given_up() {
         pair.answer(&request, &[7; 400_000]);
         pair.server.awake = false;
         let mut seconds = 0;
-        while seconds < 200 && !pair.server.conn.is_closed() {
+        while seconds < 200 && !pair.server.conn.lifecycle().is_closed() {
             if let Some(mut transmit) = pair.server.conn.take_transmit() {
                 transmit.advance(octets);
                 pair.server.conn.handle_written(transmit, pair.now);
@@ -400,9 +414,12 @@ fn a_client_that_takes_an_octet_now_and_then_is_given_up() {
             pair.wait(SECOND);
             seconds += 1;
         }
-        assert_eq!(pair.server.conn.is_closed(), !enough, "{octets}");
+        assert_eq!(pair.server.conn.lifecycle().is_closed(), !enough, "{octets}");
         if !enough {
-            assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
+            assert_eq!(
+                pair.server.conn.lifecycle().close_reason(),
+                Some(&CloseReason::SlowPeer(SlowPeer::Write))
+            );
             assert_eq!(pair.server.conn.stats().limits.of(Limit::WriteTime), 1);
         }
     }
@@ -437,7 +454,7 @@ fn limits_of_any_length_can_be_waited_for() {
             }
         }
         let request = pair.request();
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         pair.wait(MONTH);
     }
     // The peer accepts a part of what is queued.
@@ -447,10 +464,10 @@ fn limits_of_any_length_can_be_waited_for() {
     transmit.advance(1);
     pair.client.conn.handle_written(transmit, pair.now);
     pair.wait(MONTH);
-    assert!(!pair.client.conn.is_closing() && !pair.server.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing() && !pair.server.conn.lifecycle().is_closing());
     // The connection is closed, and the peer does not close its side.
     pair.server.conn.close(pair.now);
     pair.drive();
     pair.wait(MONTH);
-    assert!(pair.server.conn.is_closing() && !pair.server.closed);
+    assert!(pair.server.conn.lifecycle().is_closing() && !pair.server.closed);
 }

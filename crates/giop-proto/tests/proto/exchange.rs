@@ -27,7 +27,7 @@ fn a_request_arrives_and_its_reply_comes_back() {
                 assert_eq!((request.version(), request.order()), (version, order));
                 assert_eq!((request.key(), request.operation()), (&b"key"[..], "add"));
                 assert_eq!(request.response(), ResponseFlags::Target);
-                assert_eq!(request.id(), pair.client.conn.request_id(call));
+                assert_eq!(request.id(), pair.client.conn.call(call).request_id());
                 assert_eq!(request.arguments().rest(), [1, 2, 3]);
                 assert_eq!(pair.server.conn.serving(), 1);
                 pair.answer(&request, b"result");
@@ -91,8 +91,8 @@ fn a_locate_request_gets_its_locate_reply() {
     for version in VERSIONS {
         every_cut(|pair| {
             let call = pair.client.conn.start_call(None, pair.now).unwrap();
-            let id = pair.client.conn.request_id(call);
-            pair.client.conn.send_locate(call, &mut locate(version, id, b"there"));
+            let id = pair.client.conn.call(call).request_id();
+            pair.client.conn.call(call).send_locate(&mut locate(version, id, b"there"));
             pair.drive();
             let asked = pair.server.locates.pop_front().unwrap();
             assert_eq!((asked.key(), asked.id(), asked.version()), (&b"there"[..], id, version));
@@ -183,8 +183,8 @@ fn targets_may_be_addressed_by_profile_and_by_reference() {
     for (i, target) in targets.into_iter().enumerate() {
         every_cut(|pair| {
             let call = pair.client.conn.start_call(None, pair.now).unwrap();
-            let id = pair.client.conn.request_id(call);
-            pair.client.conn.send_request(call, &mut util::messages::request_to(id, target.clone()));
+            let id = pair.client.conn.call(call).request_id();
+            pair.client.conn.call(call).send_request(&mut util::messages::request_to(id, target.clone()));
             pair.drive();
             if i < 2 {
                 assert_eq!(pair.request().key(), b"inner key");
@@ -193,7 +193,7 @@ fn targets_may_be_addressed_by_profile_and_by_reference() {
                 let exception: giop_codec::exception::SystemException =
                     giop_codec::cdr::CdrDecode::decode(&mut reply.body()).unwrap();
                 assert_eq!(exception.kind, giop_codec::exception::SystemExceptionKind::ObjectNotExist);
-                assert!(!pair.server.conn.is_closing());
+                assert!(!pair.server.conn.lifecycle().is_closing());
             }
         });
     }
@@ -225,7 +225,7 @@ fn the_server_learns_the_code_sets_from_the_first_request() {
         pair.client.conn.set_code_sets(sets);
         assert_eq!(refused.body().code_sets(), CodeSets::default(), "set after it came");
         for call in [before, first, second, after] {
-            assert!(pair.client.conn.take_outcome(call).is_none());
+            assert!(pair.client.conn.call(call).take_outcome().is_none());
         }
     });
 }
@@ -266,7 +266,7 @@ fn the_end_of_the_stream_fails_the_calls_that_wait() {
         pair.client.conn.handle_eof(pair.now);
         assert!(pair.client.conn.start_call(None, pair.now).is_err());
         pair.client.poll();
-        assert!(pair.client.closed && pair.client.conn.is_closed());
+        assert!(pair.client.closed && pair.client.conn.lifecycle().is_closed());
         let error = pair.client.outcome(written).unwrap_err();
         assert_eq!((error.sent, error.completed()), (Sent::Whole, CompletionStatus::Maybe));
         assert!(!error.retryable());

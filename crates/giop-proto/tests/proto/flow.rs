@@ -30,7 +30,7 @@ fn begin(pair: &mut Pair, len: usize, deadline: Option<Instant>) -> (CallId, u64
     let now = pair.now;
     let client = &mut pair.client.conn;
     let call = client.start_call(deadline, now).unwrap();
-    let mut e = start(client.request_id(call), true, len);
+    let mut e = start(client.call(call).request_id(), true, len);
     let message = client.begin_flow(Some(call), &mut e, len as u64).unwrap().unwrap();
     assert!(e.is_empty());
     (call, message)
@@ -40,7 +40,7 @@ fn begin(pair: &mut Pair, len: usize, deadline: Option<Instant>) -> (CallId, u64
 fn flow(pair: &mut Pair, message: u64, octets: Bytes) {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     e.put_shared(octets);
-    pair.client.conn.flow(message, &mut e);
+    pair.client.conn.flow(message).send(&mut e);
     assert!(e.is_empty());
 }
 
@@ -61,7 +61,7 @@ fn it_may_leave_in_any_portions() {
             pair.drive();
             flow(pair, message, data.slice(start..start + 90));
         }
-        pair.client.conn.end_flow(message);
+        pair.client.conn.flow(message).end();
         pair.drive();
         assert!(arrived(pair) == data);
         pair.drive();
@@ -87,7 +87,7 @@ fn what_is_queued_meanwhile_arrives_behind_it() {
             pair.drive();
         }
         flow(&mut pair, message, octets(10_000));
-        pair.client.conn.end_flow(message);
+        pair.client.conn.flow(message).end();
         pair.drive();
         assert_eq!(pair.server.requests.len(), 4);
         assert_eq!(pair.server.requests[1].arguments().remaining(), 30_000);
@@ -122,7 +122,7 @@ fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> ReplyF
     begin_body(&mut e);
     announce_message(&mut e, size_at, len as u64).unwrap();
     let before = e.len();
-    let flow = pair.server.conn.begin_reply_flow(request.token(), &mut e, len as u64);
+    let flow = pair.server.conn.request(request.token()).begin_flow(&mut e, len as u64);
     assert_eq!(e.len(), if flow == ReplyFlow::Busy { before } else { 0 });
     flow
 }
@@ -131,7 +131,7 @@ fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> ReplyF
 fn flow_reply(pair: &mut Pair, message: u64, octets: Bytes) {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     e.put_shared(octets);
-    pair.server.conn.flow(message, &mut e);
+    pair.server.conn.flow(message).send(&mut e);
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn a_reply_may_leave_in_any_portions() {
             pair.drive();
             flow_reply(pair, message, data.slice(start..start + 90));
         }
-        pair.server.conn.end_flow(message);
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.flow(message).end();
+        pair.server.conn.request(request.token()).finish();
         pair.drive();
         let reply = pair.client.outcome(call).unwrap();
         assert!(reply.body().rest() == data);
@@ -176,8 +176,8 @@ fn other_replies_stand_behind_one_that_leaves_while_it_is_encoded() {
     pair.drive();
     assert!(pair.client.answered.is_empty(), "nothing passes it");
     flow_reply(&mut pair, message, octets(10_000));
-    pair.server.conn.end_flow(message);
-    pair.server.conn.finish_request(requests[0].token());
+    pair.server.conn.flow(message).end();
+    pair.server.conn.request(requests[0].token()).finish();
     pair.drive();
     let lens = calls.map(|call| pair.client.outcome(call).unwrap().body().remaining());
     assert_eq!(lens, [30_000, 1, 1]);
@@ -190,27 +190,27 @@ fn cancelled_reply_is_sent_only_if_it_has_begun() {
     let kept = pair.call(&Ask::default());
     pair.drive();
     let requests: Vec<_> = pair.server.requests.drain(..).collect();
-    pair.client.conn.cancel_call(given_up);
+    pair.client.conn.call(given_up).cancel();
     pair.drive();
     assert_eq!(pair.server.cancelled, [requests[0].token()]);
     assert_eq!(begin_reply(&mut pair, &requests[0], 100), ReplyFlow::Dropped);
-    pair.server.conn.finish_request(requests[0].token());
+    pair.server.conn.request(requests[0].token()).finish();
     let ReplyFlow::Begun(message) = begin_reply(&mut pair, &requests[1], 100) else { panic!() };
     flow_reply(&mut pair, message, octets(50));
     pair.drive();
     // Half of it is sent: the rest follows, although it is no longer awaited.
-    pair.client.conn.cancel_call(kept);
+    pair.client.conn.call(kept).cancel();
     pair.drive();
     assert_eq!(pair.server.cancelled.len(), 1);
     flow_reply(&mut pair, message, octets(50));
-    pair.server.conn.end_flow(message);
-    pair.server.conn.finish_request(requests[1].token());
+    pair.server.conn.flow(message).end();
+    pair.server.conn.request(requests[1].token()).finish();
     let call = pair.call(&Ask::default());
     pair.drive();
     arrived(&mut pair);
     pair.drive();
     assert!(pair.client.outcome(call).is_ok());
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn a_reply_that_becomes_longer_or_shorter_than_it_said_closes_the_connection() {
         let ReplyFlow::Begun(message) = begin_reply(&mut pair, &request, 100) else { panic!() };
         pair.drive();
         flow_reply(&mut pair, message, octets(len));
-        pair.server.conn.end_flow(message);
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.flow(message).end();
+        pair.server.conn.request(request.token()).finish();
         pair.drive();
         assert!(pair.client.outcome(call).is_err(), "{len}");
         assert!(pair.server.closed && pair.client.closed, "{len}");
@@ -238,7 +238,7 @@ fn a_request_that_becomes_longer_or_shorter_than_it_said_closes_the_connection()
         let (call, message) = begin(&mut pair, 100, None);
         pair.drive();
         flow(&mut pair, message, octets(len));
-        pair.client.conn.end_flow(message);
+        pair.client.conn.flow(message).end();
         pair.drive();
         let error = pair.client.outcome(call).unwrap_err();
         assert_eq!((error.kind, error.sent), (CallErrorKind::LocalClose, Sent::Partly), "{len}");
@@ -250,8 +250,8 @@ fn a_request_that_becomes_longer_or_shorter_than_it_said_closes_the_connection()
     flow(&mut pair, message, octets(100));
     let (_, other) = begin(&mut pair, 100, None);
     flow(&mut pair, message, octets(1));
-    pair.client.conn.end_flow(other);
-    assert!(pair.client.conn.is_closed());
+    pair.client.conn.flow(other).end();
+    assert!(pair.client.conn.lifecycle().is_closed());
 }
 
 #[test]
@@ -266,16 +266,16 @@ fn calls_cancelled_or_late_meanwhile_are_cancelled_behind_it() {
         if by_deadline {
             pair.now = deadline;
             pair.client.conn.handle_timeout(deadline);
-            let error = pair.client.conn.take_outcome(call).unwrap().unwrap_err();
+            let error = pair.client.conn.call(call).take_outcome().unwrap().unwrap_err();
             assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Whole));
         } else {
-            pair.client.conn.cancel_call(call);
+            pair.client.conn.call(call).cancel();
         }
-        pair.client.conn.cancel_call(other);
+        pair.client.conn.call(other).cancel();
         flow(&mut pair, message, octets(5_000));
-        pair.client.conn.end_flow(message);
+        pair.client.conn.flow(message).end();
         pair.drive();
-        assert!(!pair.client.conn.is_closing());
+        assert!(!pair.client.conn.lifecycle().is_closing());
         assert_eq!((pair.server.requests.len(), pair.server.cancelled.len()), (2, 2));
         assert_eq!(pair.client.conn.stats().cancels_out, 2);
     }
@@ -286,7 +286,7 @@ fn a_call_queued_behind_it_can_be_taken_back() {
     let mut pair = Pair::new(Cut::Whole);
     let (_, message) = begin(&mut pair, 10_000, None);
     let other = pair.call(&Ask::default());
-    pair.client.conn.cancel_call(other);
+    pair.client.conn.call(other).cancel();
     assert_eq!(pair.client.conn.stats().unqueued, 1);
     flow(&mut pair, message, octets(10_000));
     pair.drive();
@@ -305,7 +305,7 @@ fn closing_in_good_order_waits_for_the_rest() {
     pair.drive();
     assert!(!pair.client.closed);
     flow(&mut pair, message, octets(9_000));
-    pair.client.conn.end_flow(message);
+    pair.client.conn.flow(message).end();
     pair.drive();
     assert_eq!(pair.server.requests.len(), 1);
     assert!(pair.client.closed && pair.server.closed);
@@ -318,7 +318,7 @@ fn a_connection_that_is_closed_takes_nothing() {
     pair.drive();
     pair.client.conn.abort(CloseReason::Local);
     flow(&mut pair, message, octets(100_000));
-    pair.client.conn.end_flow(message);
+    pair.client.conn.flow(message).end();
     assert_eq!(pair.client.conn.output().backlog(), 0);
     let mut e = start(RequestId(7), false, 1);
     assert!(pair.client.conn.begin_flow(None, &mut e, 1).is_err());
@@ -334,13 +334,13 @@ fn a_socket_that_fails_says_so_to_the_call() {
     pair.client.conn.handle_written(transmit, now);
     pair.client.conn.handle_write_error(&io::ErrorKind::ConnectionReset.into(), now);
     flow(&mut pair, message, octets(50_000));
-    pair.client.conn.end_flow(message);
-    assert!(!pair.client.conn.is_closed(), "a reply may have come before");
+    pair.client.conn.flow(message).end();
+    assert!(!pair.client.conn.lifecycle().is_closed(), "a reply may have come before");
     pair.client.conn.handle_eof(now);
     pair.now += Duration::from_secs(100);
     let now = pair.now;
     pair.client.conn.handle_timeout(now);
-    let error = pair.client.conn.take_outcome(call).unwrap().unwrap_err();
+    let error = pair.client.conn.call(call).take_outcome().unwrap().unwrap_err();
     assert!(matches!(error.kind, CallErrorKind::Lost(_)), "{error:?}");
 }
 

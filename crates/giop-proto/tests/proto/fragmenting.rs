@@ -19,8 +19,8 @@ fn header(message: &[u8]) -> MessageHeader {
 }
 
 /// Returns the client's request as it must be after its pieces are joined.
-fn whole(pair: &Pair, call: CallId, ask: &Ask) -> Vec<u8> {
-    Ask { id: pair.client.conn.request_id(call).0, ..ask.clone() }.octets()
+fn whole(pair: &mut Pair, call: CallId, ask: &Ask) -> Vec<u8> {
+    Ask { id: pair.client.conn.call(call).request_id().0, ..ask.clone() }.octets()
 }
 
 // clause: giop.fragment.send, giop.fragment.send_header_whole, giop.fragment.send_multiple_of_8
@@ -32,7 +32,7 @@ fn pieces_are_multiples_of_8_and_the_first_has_the_whole_header() {
                 let mut pair = pair_cutting(Cut::Whole, size);
                 let ask = Ask { order, body: body(len), ..Ask::default() };
                 let call = pair.call(&ask);
-                let expected = whole(&pair, call, &ask);
+                let expected = whole(&mut pair, call, &ask);
                 let pieces = write_all(&mut pair.client, pair.now);
                 let (last, others) = pieces.split_last().unwrap();
                 let mut joined = Vec::new();
@@ -87,10 +87,10 @@ fn requests_oneways_and_replies_are_joined_at_every_size() {
             if first.id() == RequestId(9999) {
                 std::mem::swap(&mut first, &mut second); // nothing overtakes a oneway, but it may overtake
             }
-            assert!(first.message() == &whole(&pair, call, &ask), "size {size}, {len} octets");
+            assert!(first.message() == &whole(&mut pair, call, &ask), "size {size}, {len} octets");
             assert!(second.message() == &oneway.octets(), "size {size}, {len} octets");
             pair.answer(&first, &ask.body);
-            pair.server.conn.finish_request(second.token());
+            pair.server.conn.request(second.token()).finish();
             pair.drive();
             let answer = pair.client.outcome(call).unwrap();
             assert!(answer.body().rest() == ask.body, "size {size}, {len} octets");
@@ -124,9 +124,9 @@ proptest! {
         let mut requests = std::mem::take(&mut pair.server.requests);
         prop_assert_eq!(requests.len(), asks.len());
         for (ask, call) in asks.iter().zip(&calls) {
-            let id = pair.client.conn.request_id(*call);
+            let id = pair.client.conn.call(*call).request_id();
             let request = requests.iter().find(|request| request.id() == id).unwrap();
-            prop_assert!(request.message() == &whole(&pair, *call, ask));
+            prop_assert!(request.message() == &whole(&mut pair, *call, ask));
         }
         for (request, take) in requests.drain(..).zip(takes.iter().cycle()) {
             let content = request.arguments().rest().to_vec();
@@ -161,7 +161,7 @@ fn bulk_data_is_cut_and_not_copied() {
     pair.drive();
     let request = pair.request();
     assert!(request.arguments().rest() == body(10 * KIB * KIB));
-    assert!(pair.client.conn.take_outcome(call).is_none());
+    assert!(pair.client.conn.call(call).take_outcome().is_none());
 }
 
 // clause: giop.fragment.interleave
@@ -175,12 +175,12 @@ fn small_messages_leave_between_the_pieces_of_large_ones() {
     pair.client.awake = false;
     pair.drive();
     let request = pair.request();
-    assert_eq!(request.id(), pair.client.conn.request_id(small));
+    assert_eq!(request.id(), pair.client.conn.call(small).request_id());
     pair.answer(&request, b"ok");
     pair.client.awake = true;
     pair.drive();
     assert!(pair.client.outcome(small).is_ok());
-    assert_eq!(pair.request().id(), pair.client.conn.request_id(large));
+    assert_eq!(pair.request().id(), pair.client.conn.call(large).request_id());
 }
 
 // clause: giop.fragment.interleave
@@ -204,10 +204,10 @@ fn many_large_messages_take_turns_and_never_more_at_a_time_than_receivers_take()
     assert!(most > 1 && most <= 4, "{most}");
     assert!(turns > 3000, "{turns}");
     pair.drive();
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     for (ask, call) in asks.iter().zip(&calls) {
         assert!(
-            pair.request().message() == &whole(&pair, *call, ask),
+            pair.request().message() == &whole(&mut pair, *call, ask),
             "they come in the order of their ends"
         );
     }
@@ -221,7 +221,7 @@ fn nothing_overtakes_a_oneway() {
     let call = pair.call(&Ask::default());
     pair.drive();
     assert!(pair.request().message() == &oneway.octets());
-    assert_eq!(pair.request().id(), pair.client.conn.request_id(call));
+    assert_eq!(pair.request().id(), pair.client.conn.call(call).request_id());
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_request_of_which_nothing_left_is_taken_back() {
         let large = Ask { body: body(len * KIB), ..Ask::default() };
         let before = first.then(|| pair.call(&Ask::default()));
         let call = pair.call(&large);
-        pair.client.conn.cancel_call(call);
+        pair.client.conn.call(call).cancel();
         let sent = write_all(&mut pair.client, pair.now);
         assert_eq!(sent.len(), usize::from(before.is_some()));
         assert_eq!(pair.client.conn.output().backlog(), 0);
@@ -245,9 +245,9 @@ fn a_cancel_stops_the_rest_of_a_request_and_the_peer_throws_its_start_away() {
     for taken in [1, 100, 5000, 200_000, 700_000] {
         let mut pair = pair_cutting(Cut::Whole, 4 * KIB);
         let call = pair.call(&Ask { body: body(1000 * KIB), ..Ask::default() });
-        let id = pair.client.conn.request_id(call);
+        let id = pair.client.conn.call(call).request_id();
         let mut stream = write_some(&mut pair.client.conn, taken, pair.now);
-        pair.client.conn.cancel_call(call);
+        pair.client.conn.call(call).cancel();
         let next = pair.call(&Ask::default());
         stream.extend(write_some(&mut pair.client.conn, usize::MAX, pair.now));
         assert!(stream.len() < taken + 300 * KIB, "the rest does not leave");
@@ -259,12 +259,12 @@ fn a_cancel_stops_the_rest_of_a_request_and_the_peer_throws_its_start_away() {
         assert!(pieces.iter().all(|piece| header(piece).more_fragments));
         pair.server.inject(&stream);
         pair.drive();
-        assert_eq!(pair.request().id(), pair.client.conn.request_id(next));
+        assert_eq!(pair.request().id(), pair.client.conn.call(next).request_id());
         assert!(pair.server.requests.is_empty() && pair.server.cancelled.is_empty());
         assert_eq!(pair.server.conn.stats().strays, 0);
         // Nothing with a timeout is left.
         pair.wait(Duration::from_secs(100));
-        assert!(!pair.server.conn.is_closing());
+        assert!(!pair.server.conn.lifecycle().is_closing());
     }
 }
 
@@ -273,10 +273,10 @@ fn what_was_queued_between_pieces_is_not_taken_back_with_them() {
     let mut pair = pair_cutting(Cut::Whole, 4 * KIB);
     let large = pair.call(&Ask { body: body(5 * KIB), ..Ask::default() });
     let other = pair.call(&Ask { body: body(5 * KIB), ..Ask::default() });
-    pair.client.conn.cancel_call(large);
+    pair.client.conn.call(large).cancel();
     pair.drive();
     let ids: Vec<_> = pair.server.requests.iter().map(|request| request.id()).collect();
-    assert!(ids.contains(&pair.client.conn.request_id(other)), "{ids:?}");
+    assert!(ids.contains(&pair.client.conn.call(other).request_id()), "{ids:?}");
 }
 
 #[test]
@@ -286,12 +286,12 @@ fn a_cancelled_request_whose_pieces_stand_apart_does_not_take_others_with_it() {
     let small = pair.call(&Ask::default());
     // The last pieces are queued after the small request, and nothing of them is written.
     let start = write_some(&mut pair.client.conn, 200 * KIB, pair.now);
-    pair.client.conn.cancel_call(large);
+    pair.client.conn.call(large).cancel();
     pair.server.inject(&start);
     pair.drive();
     let ids: Vec<_> = pair.server.requests.iter().map(|request| request.id()).collect();
-    assert!(ids.contains(&pair.client.conn.request_id(small)), "{ids:?}");
-    assert!(!pair.server.conn.is_closing());
+    assert!(ids.contains(&pair.client.conn.call(small).request_id()), "{ids:?}");
+    assert!(!pair.server.conn.lifecycle().is_closing());
 }
 
 // clause: giop.msg.cancel_request
@@ -304,14 +304,14 @@ fn a_cancelled_reply_ends_at_once() {
     pair.answer(&request, &body(1000 * KIB));
     let start = write_some(&mut pair.server.conn, 10 * KIB, pair.now);
     pair.client.inject(&start);
-    pair.client.conn.cancel_call(call);
+    pair.client.conn.call(call).cancel();
     pair.drive();
     assert_eq!(pair.server.conn.stats().strays, 0, "the cancel is for the reply that is under way");
     assert!(pair.client.read < 700 * KIB, "{}", pair.client.read);
     assert!(pair.client.read > 200 * KIB, "what is queued leaves");
     assert_eq!(pair.server.conn.output().backlog(), 0);
     pair.wait(Duration::from_secs(100));
-    assert!(!pair.client.conn.is_closing(), "no piece is awaited");
+    assert!(!pair.client.conn.lifecycle().is_closing(), "no piece is awaited");
     let next = pair.call(&Ask::default());
     pair.drive();
     let request = pair.request();
@@ -358,8 +358,11 @@ fn a_call_that_expires_while_its_request_leaves_was_not_executed() {
     let mut pair = pair_cutting(Cut::Whole, 4 * KIB);
     let deadline = pair.now + Duration::from_secs(1);
     let call = pair.client.conn.start_call(Some(deadline), pair.now).unwrap();
-    let id = pair.client.conn.request_id(call).0;
-    pair.client.conn.send_request(call, &mut Ask { id, body: body(1000 * KIB), ..Ask::default() }.encoder());
+    let id = pair.client.conn.call(call).request_id().0;
+    pair.client
+        .conn
+        .call(call)
+        .send_request(&mut Ask { id, body: body(1000 * KIB), ..Ask::default() }.encoder());
     let start = write_some(&mut pair.client.conn, 100 * KIB, pair.now);
     pair.server.inject(&start);
     pair.wait(Duration::from_secs(2));
@@ -367,7 +370,7 @@ fn a_call_that_expires_while_its_request_leaves_was_not_executed() {
     assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Partly));
     assert_eq!(error.completed(), CompletionStatus::No);
     assert!(pair.server.requests.is_empty());
-    assert!(!pair.client.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing());
 }
 
 #[test]
@@ -381,7 +384,7 @@ fn a_connection_is_closed_in_good_order_behind_the_last_piece() {
     pair.server.conn.close(now);
     pair.drive();
     assert!(pair.client.outcome(call).unwrap().body().rest() == body(1000 * KIB));
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
 }
 
 #[test]
@@ -408,10 +411,12 @@ fn a_message_with_the_id_of_one_under_way_leaves_whole() {
     pair.drive();
     for _ in 0..2 {
         let request = pair.request();
-        pair.server.conn.send_reply(
-            request.token(),
-            &mut reply(Version::V1_2, RequestId(6), ReplyStatus::NoException, &body(500 * KIB)),
-        );
+        pair.server.conn.request(request.token()).send_reply(&mut reply(
+            Version::V1_2,
+            RequestId(6),
+            ReplyStatus::NoException,
+            &body(500 * KIB),
+        ));
     }
     let sent = write_all(&mut pair.server, pair.now);
     let whole = sent

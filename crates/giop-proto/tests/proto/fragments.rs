@@ -110,9 +110,14 @@ fn replies_and_locates_may_be_fragmented() {
     every_cut(|pair| {
         let call = pair.call(&Ask::default());
         let located = pair.client.conn.start_call(None, pair.now).unwrap();
-        let (id, locate_id) = (pair.client.conn.request_id(call), pair.client.conn.request_id(located));
+        let (id, locate_id) =
+            (pair.client.conn.call(call).request_id(), pair.client.conn.call(located).request_id());
         let question = locate(Version::V1_2, locate_id, b"a key that fills more than one piece").into_bytes();
-        pair.client.conn.send_locate(located, &mut locate(Version::V1_2, locate_id, b"nobody reads this"));
+        pair.client.conn.call(located).send_locate(&mut locate(
+            Version::V1_2,
+            locate_id,
+            b"nobody reads this",
+        ));
         inject(pair, &fragmented(&question, 32, 8));
         pair.drive();
         pair.server.requests.clear();
@@ -219,8 +224,8 @@ fn too_many_open_messages_end_the_connection() {
         }
         pair.drive();
         let expected = CloseReason::Protocol(ProtocolError::TooManyFragmented { limit: 3 });
-        assert_eq!(pair.server.conn.close_reason(), Some(&expected));
-        assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerMessageError));
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&expected));
+        assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerMessageError));
     });
 }
 
@@ -236,7 +241,7 @@ fn too_many_octets_in_open_messages_end_the_connection() {
     }
     pair.drive();
     let expected = CloseReason::Protocol(ProtocolError::FragmentMemory { limit: 1000 });
-    assert_eq!(pair.server.conn.close_reason(), Some(&expected));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&expected));
 }
 
 #[test]
@@ -245,8 +250,8 @@ fn a_request_whose_fragments_are_too_much_is_refused_and_the_connection_goes_on(
     limits.max_message_size = 200;
     every_cut_with(Limits::default(), limits, |pair| {
         let large = pair.client.conn.start_call(None, pair.now).unwrap();
-        let id = pair.client.conn.request_id(large).0;
-        pair.client.conn.send_request(large, &mut Ask::default().encoder()); // stands for the fragments
+        let id = pair.client.conn.call(large).request_id().0;
+        pair.client.conn.call(large).send_request(&mut Ask::default().encoder()); // stands for the fragments
         pair.client.awake = false;
         let whole = Ask { id, body: body(300), ..Ask::default() }.octets();
         inject(pair, &fragmented(&whole, 56, 24));
@@ -254,7 +259,7 @@ fn a_request_whose_fragments_are_too_much_is_refused_and_the_connection_goes_on(
         pair.server.inject(&next);
         pair.drive();
         assert_eq!(pair.request().id(), RequestId(1000));
-        assert!(!pair.server.conn.is_closing());
+        assert!(!pair.server.conn.lifecycle().is_closing());
         pair.client.awake = true;
         pair.drive();
         let refused = pair.client.outcome(large).unwrap();
@@ -276,7 +281,7 @@ fn other_messages_whose_fragments_are_too_much_end_the_connection() {
     inject(&mut pair, &fragmented(&whole, 56, 24));
     pair.drive();
     assert!(matches!(
-        pair.server.conn.close_reason(),
+        pair.server.conn.lifecycle().close_reason(),
         Some(CloseReason::Protocol(ProtocolError::TooLarge { limit: 200, .. }))
     ));
 }
@@ -306,11 +311,14 @@ fn fragments_of_nothing_are_ignored_in_giop_1_2_and_fatal_in_1_1() {
     let mut pair = Pair::new(Cut::Whole);
     inject(&mut pair, &pieces(Version::V1_2)[1..]);
     pair.drive();
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     assert_eq!(pair.server.conn.stats().strays as usize, pieces(Version::V1_2).len() - 1);
     inject(&mut pair, &pieces(Version::V1_1)[1..]);
     pair.drive();
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(ProtocolError::FragmentOrder)));
+    assert_eq!(
+        pair.server.conn.lifecycle().close_reason(),
+        Some(&CloseReason::Protocol(ProtocolError::FragmentOrder))
+    );
 }
 
 // clause: giop.fragment.same
@@ -329,7 +337,7 @@ fn fragments_must_be_like_their_message() {
         pair.drive();
         let expected =
             if octet == 5 { ProtocolError::FragmentOrder } else { ProtocolError::FragmentMismatch };
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(expected)));
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Protocol(expected)));
     }
 }
 
@@ -347,7 +355,7 @@ fn messages_that_can_not_be_fragmented_end_the_connection() {
         pair.server.inject(&octets);
         pair.drive();
         let expected = CloseReason::Protocol(ProtocolError::NotFragmentable(kind));
-        assert_eq!(pair.server.conn.close_reason(), Some(&expected));
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&expected));
     }
 }
 
@@ -357,15 +365,15 @@ fn fragments_of_a_cancelled_reply_take_no_memory() {
     limits.max_fragment_memory = 100;
     every_cut_with(limits, Limits::default(), |pair| {
         let call = pair.call(&Ask::default());
-        let id = pair.client.conn.request_id(call);
+        let id = pair.client.conn.call(call).request_id();
         pair.drive();
-        pair.client.conn.cancel_call(call);
+        pair.client.conn.call(call).cancel();
         let answer = reply(Version::V1_2, id, ReplyStatus::NoException, &body(500)).into_bytes();
         for piece in fragmented(&answer, 24, 24) {
             pair.client.inject(&piece);
         }
         pair.drive();
-        assert!(!pair.client.conn.is_closing());
+        assert!(!pair.client.conn.lifecycle().is_closing());
         assert_eq!(pair.client.conn.calls_waiting(), 0);
     });
 }
@@ -379,7 +387,7 @@ fn a_fragmented_oneway_over_the_limit_gets_no_answer() {
     inject(&mut pair, &fragmented(&whole, 56, 24));
     pair.drive();
     assert_eq!((pair.server.conn.stats().messages_out, pair.server.conn.stats().refused), (0, 1));
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
 }
 
 #[test]
@@ -387,8 +395,9 @@ fn a_lost_reply_of_fragments_fails_its_call() {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());
     pair.drive();
-    let answer = reply(Version::V1_2, pair.client.conn.request_id(call), ReplyStatus::NoException, &body(50))
-        .into_bytes();
+    let answer =
+        reply(Version::V1_2, pair.client.conn.call(call).request_id(), ReplyStatus::NoException, &body(50))
+            .into_bytes();
     pair.client.inject(&fragmented(&answer, 24, 8)[0]);
     pair.drive();
     pair.client.eof = true;

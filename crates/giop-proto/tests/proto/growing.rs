@@ -52,7 +52,10 @@ impl Growing {
     fn begin(pair: &mut Pair, request: &IncomingRequest, octets: &[u8]) -> Self {
         let first = pair.server.conn.output().reply_piece() + 1;
         let mut encoder = start(request.id(), ByteOrder::NATIVE, &octets[..first]);
-        assert_eq!(pair.server.conn.begin_reply(request.token(), &mut encoder, HEAD), ReplyRoom::Room);
+        assert_eq!(
+            pair.server.conn.request(request.token()).begin_reply(&mut encoder, HEAD),
+            ReplyRoom::Room
+        );
         assert!(encoder.head().is_empty());
         assert_eq!(encoder.position(), HEAD + first, "it goes on with the message");
         Self { token: request.token(), encoder, rest: Bytes::copy_from_slice(&octets[first..]) }
@@ -67,9 +70,9 @@ impl Growing {
             self.encoder.put_raw(&piece)
         }
         let last = self.rest.is_empty();
-        pair.server.conn.continue_reply(self.token, &mut self.encoder, last);
+        pair.server.conn.request(self.token).continue_reply(&mut self.encoder, last);
         if last {
-            pair.server.conn.finish_request(self.token);
+            pair.server.conn.request(self.token).finish();
         }
         last
     }
@@ -104,12 +107,12 @@ fn growing_reply_is_sent_before_its_length_is_known() {
             let first = pair.server.conn.output().reply_piece();
             assert_eq!(first, (size & !7).min(64 * KIB));
             let mut e = start(request.id(), order, &octets[..first + 1]);
-            assert_eq!(pair.server.conn.begin_reply(request.token(), &mut e, HEAD), ReplyRoom::Room);
+            assert_eq!(pair.server.conn.request(request.token()).begin_reply(&mut e, HEAD), ReplyRoom::Room);
             let begun = write_all(&mut pair.server, pair.now);
             assert_eq!(begun.len(), 1, "the first piece leaves");
             assert_eq!((begun[0].len(), header(&begun[0]).more_fragments), (first, true));
             e.put_raw(&octets[first + 1..]);
-            pair.server.conn.continue_reply(request.token(), &mut e, true);
+            pair.server.conn.request(request.token()).continue_reply(&mut e, true);
             let mut pieces = begun;
             pieces.extend(write_all(&mut pair.server, pair.now));
             let (last, others) = pieces.split_last().unwrap();
@@ -126,7 +129,7 @@ fn growing_reply_is_sent_before_its_length_is_known() {
             }
             assert!(joined(&pieces) == octets, "{size} {len}");
             assert_eq!(pair.server.conn.serving(), 1, "the request ends apart");
-            pair.server.conn.finish_request(request.token());
+            pair.server.conn.request(request.token()).finish();
             assert_eq!((pair.server.conn.serving(), pair.server.conn.output().backlog()), (0, 0));
         }
     }
@@ -213,7 +216,7 @@ fn others_are_answered_while_it_waits_for_its_servant() {
         pair.drive();
         assert!(pair.client.outcome(other).unwrap().body().rest() == body(len));
     }
-    assert!(pair.client.conn.take_outcome(call).is_none());
+    assert!(pair.client.conn.call(call).take_outcome().is_none());
     while !growing.give(&mut pair, 70 * KIB, true) {}
     pair.drive();
     assert!(pair.client.outcome(call).unwrap().body().rest() == octets);
@@ -230,7 +233,7 @@ fn four_grow_at_a_time_and_four_others_take_turns_beside_them() {
     let (_, fifth) = &calls[4];
     let mut e = start(fifth.id(), ByteOrder::NATIVE, &octets[..5 * KIB]);
     let len = e.len();
-    assert_eq!(pair.server.conn.begin_reply(fifth.token(), &mut e, HEAD), ReplyRoom::Full);
+    assert_eq!(pair.server.conn.request(fifth.token()).begin_reply(&mut e, HEAD), ReplyRoom::Full);
     assert_eq!(e.len(), len, "the encoder is as it was");
     // Large complete replies do not wait for them.
     let large: Vec<_> = (0..6).map(|_| called(&mut pair)).collect();
@@ -238,15 +241,15 @@ fn four_grow_at_a_time_and_four_others_take_turns_beside_them() {
         pair.answer(request, &body(500 * KIB));
     }
     pair.drive();
-    assert!(!pair.client.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing());
     for (call, _) in &large {
         assert!(pair.client.outcome(*call).unwrap().body().rest() == body(500 * KIB));
     }
     while !growing[2].give(&mut pair, KIB, false) {}
-    assert_eq!(pair.server.conn.begin_reply(fifth.token(), &mut e, HEAD), ReplyRoom::Room);
+    assert_eq!(pair.server.conn.request(fifth.token()).begin_reply(&mut e, HEAD), ReplyRoom::Room);
     e.put_raw(&octets[5 * KIB..]);
-    pair.server.conn.continue_reply(fifth.token(), &mut e, true);
-    pair.server.conn.finish_request(fifth.token());
+    pair.server.conn.request(fifth.token()).continue_reply(&mut e, true);
+    pair.server.conn.request(fifth.token()).finish();
     for at in [0, 1, 3] {
         while !growing[at].give(&mut pair, KIB, false) {}
     }
@@ -269,7 +272,7 @@ fn a_cancelled_one_ends_by_an_empty_piece_and_takes_nothing_more() {
     assert_eq!(pair.server.cancelled, [request.token()], "the servant is told");
     assert_eq!(pair.server.conn.output().reply_room(growing.token), ReplyRoom::Gone);
     assert!(!growing.give(&mut pair, 500 * KIB, true));
-    pair.server.conn.finish_request(request.token());
+    pair.server.conn.request(request.token()).finish();
     stream.extend(write_some(&mut pair.server.conn, usize::MAX, pair.now));
     let sent = messages(&stream);
     assert_eq!(sent.len(), 2);
@@ -294,7 +297,7 @@ fn one_of_which_nothing_left_is_taken_back_when_it_is_cancelled() {
         assert_eq!(write_all(&mut pair.server, pair.now), Vec::<Vec<u8>>::new());
         assert_eq!((pair.server.conn.stats().unqueued, pair.server.conn.output().backlog()), (1, 0));
         let mut late = start(request.id(), ByteOrder::NATIVE, &body(70 * KIB));
-        assert_eq!(pair.server.conn.begin_reply(request.token(), &mut late, HEAD), ReplyRoom::Gone);
+        assert_eq!(pair.server.conn.request(request.token()).begin_reply(&mut late, HEAD), ReplyRoom::Gone);
         assert!(late.is_empty());
     }
 }
@@ -310,8 +313,8 @@ fn one_that_breaks_off_closes_the_connection_behind_what_was_queued_before() {
     let begun = write_some(&mut pair.server.conn, 1000, pair.now);
     pair.client.inject(&begun);
     pair.answer(&first, &body(10 * KIB));
-    assert!(!pair.server.conn.break_reply(growing.token));
-    assert!(pair.server.conn.is_closing());
+    assert!(!pair.server.conn.request(growing.token).break_reply());
+    assert!(pair.server.conn.lifecycle().is_closing());
     pair.answer(&second, b"too late");
     pair.drive();
     assert!(pair.client.outcome(small).unwrap().body().rest() == body(10 * KIB));
@@ -320,7 +323,7 @@ fn one_that_breaks_off_closes_the_connection_behind_what_was_queued_before() {
         assert!(matches!(error.kind, CallErrorKind::Lost(_)), "{error:?}");
         assert_eq!(error.completed(), CompletionStatus::Maybe, "it may have been executed");
     }
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::Eof));
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::Eof));
     assert!(pair.server.closed);
 }
 
@@ -330,11 +333,11 @@ fn one_of_which_nothing_left_is_replaced_when_it_breaks_off() {
     let (call, request) = called(&mut pair);
     let mut growing = Growing::begin(&mut pair, &request, &body(900 * KIB));
     assert!(!growing.give(&mut pair, 90 * KIB, true));
-    assert!(pair.server.conn.break_reply(growing.token));
+    assert!(pair.server.conn.request(growing.token).break_reply());
     pair.answer(&request, b"an exception");
     pair.drive();
     assert_eq!(pair.client.outcome(call).unwrap().body().rest(), b"an exception");
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
 }
 
 // clause: giop.msg.close_connection
@@ -351,7 +354,7 @@ fn a_connection_closes_in_good_order_behind_its_end() {
     while !growing.give(&mut pair, 100 * KIB, true) {}
     pair.drive();
     assert!(pair.client.outcome(call).unwrap().body().rest() == octets);
-    assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerClosed));
+    assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
 }
 
 #[test]
@@ -364,12 +367,12 @@ fn it_is_timed_only_while_its_octets_wait_for_the_peer() {
     write_all(&mut pair.server, pair.now);
     pair.now += Duration::from_secs(1000);
     pair.server.conn.handle_timeout(pair.now);
-    assert!(!pair.server.conn.is_closed(), "its servant is slow, not the peer");
+    assert!(!pair.server.conn.lifecycle().is_closed(), "its servant is slow, not the peer");
     assert!(!growing.give(&mut pair, 100 * KIB, true));
     write_some(&mut pair.server.conn, 10, pair.now);
     pair.now += Duration::from_secs(31);
     pair.server.conn.handle_timeout(pair.now);
-    assert!(matches!(pair.server.conn.close_reason(), Some(CloseReason::SlowPeer(_))));
+    assert!(matches!(pair.server.conn.lifecycle().close_reason(), Some(CloseReason::SlowPeer(_))));
     assert_eq!(pair.server.conn.output().reply_room(growing.token), ReplyRoom::Gone);
     assert_eq!(pair.server.conn.output().backlog(), 0);
 }
@@ -386,7 +389,7 @@ fn none_grows_before_giop_1_2() {
         let request = pair.request();
         let mut e = Encoder::new(ByteOrder::NATIVE, version);
         e.put_raw(&body(70 * KIB));
-        assert_eq!(pair.server.conn.begin_reply(request.token(), &mut e, HEAD), ReplyRoom::Gone);
+        assert_eq!(pair.server.conn.request(request.token()).begin_reply(&mut e, HEAD), ReplyRoom::Gone);
         assert!(write_all(&mut pair.server, pair.now).is_empty());
     }
 }

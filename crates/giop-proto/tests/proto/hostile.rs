@@ -45,8 +45,8 @@ fn busy_pair(cut: Cut) -> Pair {
         pair.call(&Ask::default());
     }
     let back = pair.server.conn.start_call(None, pair.now).unwrap();
-    let id = pair.server.conn.request_id(back).0;
-    pair.server.conn.send_request(back, &mut Ask { id, ..Ask::default() }.encoder());
+    let id = pair.server.conn.call(back).request_id().0;
+    pair.server.conn.call(back).send_request(&mut Ask { id, ..Ask::default() }.encoder());
     pair.drive();
     pair
 }
@@ -66,12 +66,12 @@ fn feed(octets: &[u8], cut: Cut) {
     }
     for side in [&mut pair.client, &mut pair.server] {
         for call in std::mem::take(&mut side.answered) {
-            if let Some(Ok(reply)) = side.conn.take_outcome(call) {
+            if let Some(Ok(reply)) = side.conn.call(call).take_outcome() {
                 let _ = (reply.status(), reply.contexts().to_vec(), reply.body().read_u64());
             }
         }
         while let Some(request) = side.requests.pop_front() {
-            side.conn.finish_request(request.token());
+            side.conn.request(request.token()).finish();
         }
     }
     for _ in 0..4 {
@@ -95,7 +95,7 @@ fn captured_messages_are_understood() {
     let operations: Vec<_> = pair.server.requests.iter().skip(before).map(|r| r.operation()).collect();
     assert_eq!(operations, ["ping", "ow", "add", "add"]);
     assert_eq!(pair.server.locates.len(), 1);
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     let sets = pair.server.conn.peer().code_sets().unwrap();
     assert_eq!(sets.wchar, Some(giop_codec::cdr::WCharSet::Utf16));
 }
@@ -228,10 +228,10 @@ impl Model {
             Step::Call { version, len, deadline } => {
                 let deadline = deadline.map(|tenths| now + Duration::from_millis(100 * u64::from(tenths)));
                 let Ok(call) = self.pair.client.conn.start_call(deadline, now) else { return };
-                let id = self.pair.client.conn.request_id(call).0;
+                let id = self.pair.client.conn.call(call).request_id().0;
                 let version = Version::from_minor(version).unwrap();
                 let ask = Ask { id, version, body: vec![1; len], ..Ask::default() };
-                self.pair.client.conn.send_request(call, &mut ask.encoder());
+                self.pair.client.conn.call(call).send_request(&mut ask.encoder());
                 self.calls.push(call);
             }
             Step::Oneway { len } => {
@@ -241,8 +241,8 @@ impl Model {
             }
             Step::Locate => {
                 let Ok(call) = self.pair.client.conn.start_call(None, now) else { return };
-                let id = self.pair.client.conn.request_id(call);
-                self.pair.client.conn.send_locate(call, &mut locate(Version::V1_2, id, b"k"));
+                let id = self.pair.client.conn.call(call).request_id();
+                self.pair.client.conn.call(call).send_locate(&mut locate(Version::V1_2, id, b"k"));
                 self.calls.push(call);
             }
             Step::Answer { which, len } => {
@@ -254,16 +254,16 @@ impl Model {
             Step::Finish { which } => {
                 self.collect();
                 if let Some((token, ..)) = self.pick(which) {
-                    self.pair.server.conn.finish_request(token);
+                    self.pair.server.conn.request(token).finish();
                 }
             }
             Step::Cancel { which } if !self.calls.is_empty() => {
                 let call = self.calls.swap_remove(which % self.calls.len());
-                self.pair.client.conn.cancel_call(call);
+                self.pair.client.conn.call(call).cancel();
             }
             Step::Take { which } if !self.calls.is_empty() => {
                 let at = which % self.calls.len();
-                if self.pair.client.conn.take_outcome(self.calls[at]).is_some() {
+                if self.pair.client.conn.call(self.calls[at]).take_outcome().is_some() {
                     self.calls.swap_remove(at);
                 }
             }
@@ -293,7 +293,8 @@ impl Model {
                 // In the middle of a message this is garbage, and so is a request to a client. A side that
                 // gave up in the middle of a message has nothing queued any more.
                 let sender = &self.side(!client).conn;
-                self.torn |= sender.output().backlog() > 0 || sender.is_closed() || client && what == 4;
+                self.torn |=
+                    sender.output().backlog() > 0 || sender.lifecycle().is_closed() || client && what == 4;
                 self.side(client).inject(&octets);
             }
             Step::WriteSome { client, n } => {
@@ -338,9 +339,9 @@ impl Model {
         self.collect();
         for side in [&self.pair.client, &self.pair.server] {
             assert!(side.conn.serving() <= 4);
-            assert!(!(side.conn.is_closed() && side.conn.wants_read()));
-            assert!(!(side.conn.is_closed() && side.conn.has_output()));
-            assert!(!side.conn.is_closed() || side.conn.poll_timeout().is_none());
+            assert!(!(side.conn.lifecycle().is_closed() && side.conn.wants_read()));
+            assert!(!(side.conn.lifecycle().is_closed() && side.conn.has_output()));
+            assert!(!side.conn.lifecycle().is_closed() || side.conn.poll_timeout().is_none());
             assert_eq!(side.conn.output().backlog() > 0, side.conn.has_output(), "nothing is lent here");
         }
         assert_eq!(self.served.len(), self.pair.server.conn.serving());
@@ -355,7 +356,7 @@ impl Model {
         self.pair.drive();
         self.collect();
         for (token, ..) in std::mem::take(&mut self.served) {
-            self.pair.server.conn.finish_request(token);
+            self.pair.server.conn.request(token).finish();
         }
         self.pair.client.conn.close(self.pair.now);
         self.pair.server.conn.close(self.pair.now);
@@ -363,7 +364,7 @@ impl Model {
             self.pair.drive();
             self.collect();
             for (token, ..) in std::mem::take(&mut self.served) {
-                self.pair.server.conn.finish_request(token);
+                self.pair.server.conn.request(token).finish();
             }
             if self.pair.client.closed && self.pair.server.closed {
                 break;
@@ -371,20 +372,20 @@ impl Model {
             // Calls whose requests were finished without a reply stay pending forever, like calls without a
             // deadline.
             for call in std::mem::take(&mut self.calls) {
-                self.pair.client.conn.cancel_call(call);
+                self.pair.client.conn.call(call).cancel();
             }
             self.pair.wait(Duration::from_secs(40));
         }
         assert!(self.pair.client.closed && self.pair.server.closed, "nothing may be left hanging");
         for call in self.calls {
             assert!(
-                self.pair.client.conn.take_outcome(call).is_some(),
+                self.pair.client.conn.call(call).take_outcome().is_some(),
                 "every call has an outcome in the end"
             );
         }
         if !self.torn {
             for side in [&self.pair.client, &self.pair.server] {
-                let reason = side.conn.close_reason();
+                let reason = side.conn.lifecycle().close_reason();
                 assert!(!matches!(reason, Some(CloseReason::Protocol(_))), "{reason:?}");
             }
         }

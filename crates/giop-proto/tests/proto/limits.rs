@@ -51,9 +51,9 @@ fn a_side_that_awaits_replies_reads_on_and_refuses_what_is_too_much() {
         pair.client.conn.set_accept_requests(true);
         // The server calls back over the same connection (Bidirectional GIOP).
         let back = pair.server.conn.start_call(None, pair.now).unwrap();
-        let id = pair.server.conn.request_id(back);
+        let id = pair.server.conn.call(back).request_id();
         assert_eq!(id.0 % 2, 1);
-        pair.server.conn.send_request(back, &mut Ask { id: id.0, ..Ask::default() }.encoder());
+        pair.server.conn.call(back).send_request(&mut Ask { id: id.0, ..Ask::default() }.encoder());
         let calls: Vec<_> = (0..3).map(|_| pair.call(&Ask::default())).collect();
         pair.drive();
         assert_eq!(pair.server.requests.len(), 1);
@@ -66,10 +66,12 @@ fn a_side_that_awaits_replies_reads_on_and_refuses_what_is_too_much() {
             assert_eq!(refused.completed, CompletionStatus::No);
         }
         let inner = pair.client.requests.pop_front().unwrap();
-        pair.client.conn.send_reply(
-            inner.token(),
-            &mut reply(Version::V1_2, inner.id(), ReplyStatus::NoException, b"inner"),
-        );
+        pair.client.conn.request(inner.token()).send_reply(&mut reply(
+            Version::V1_2,
+            inner.id(),
+            ReplyStatus::NoException,
+            b"inner",
+        ));
         pair.drive();
         assert_eq!(pair.server.outcome(back).unwrap().body().rest(), b"inner");
         let request = pair.request();
@@ -129,7 +131,7 @@ fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
             let request = pair.client.requests.pop_front().expect("it is neither held nor refused");
             let body = vec![3; 900];
             let mut answer = reply(Version::V1_2, request.id(), ReplyStatus::NoException, &body);
-            pair.client.conn.send_reply(request.token(), &mut answer);
+            pair.client.conn.request(request.token()).send_reply(&mut answer);
             pair.client.awake = true;
             pair.drive();
         }
@@ -150,8 +152,11 @@ fn full_backlog_while_awaiting_replies_refuses_requests() {
     pair.client.awake = false;
     // A request of the server itself precedes them.
     let back = pair.server.conn.start_call(None, pair.now).unwrap();
-    let id = pair.server.conn.request_id(back).0;
-    pair.server.conn.send_request(back, &mut Ask { id, body: vec![1; 5000], ..Ask::default() }.encoder());
+    let id = pair.server.conn.call(back).request_id().0;
+    pair.server
+        .conn
+        .call(back)
+        .send_request(&mut Ask { id, body: vec![1; 5000], ..Ask::default() }.encoder());
     for id in [2, 4] {
         read(&mut pair.server, &Ask { id, ..Ask::default() }.octets(), pair.now);
         let request = pair.request();
@@ -184,7 +189,7 @@ fn a_peer_that_only_makes_this_side_refuse_is_cut_off() {
     buf.io_slices()[0][..octets.len()].copy_from_slice(&octets);
     pair.server.conn.handle_read(buf, octets.len(), pair.now);
     pair.server.poll();
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Unread(2000)));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Unread(2000)));
     assert!(pair.server.outcome(back).is_err());
 }
 
@@ -237,7 +242,7 @@ fn a_very_large_oversized_request_is_not_stored() {
         pair.drive();
     }
     assert!(pair.pool.stats().held <= 4 * WINDOW);
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
 }
 
 #[test]
@@ -254,8 +259,8 @@ fn other_oversized_messages_end_the_connection() {
             pair.server.inject(&octets);
             pair.drive();
             let expected = ProtocolError::TooLarge { size: octets.len(), limit: 300 };
-            assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(expected)));
-            assert_eq!(pair.client.conn.close_reason(), Some(&CloseReason::PeerMessageError));
+            assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Protocol(expected)));
+            assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerMessageError));
         });
     }
 }
@@ -300,7 +305,7 @@ fn keys_operations_and_contexts_over_their_limits_are_refused() {
         pair.drive();
         let refused = exception(&pair.client.outcome(call).unwrap());
         assert_eq!((refused.kind, refused.completed), (kind, CompletionStatus::No));
-        assert!(!pair.server.conn.is_closing() && pair.server.conn.serving() == 0);
+        assert!(!pair.server.conn.lifecycle().is_closing() && pair.server.conn.serving() == 0);
         assert_eq!(pair.server.conn.stats().limits.of(Limit::Count), 1, "{kind:?}");
     }
 }
@@ -342,7 +347,7 @@ fn a_steady_bulk_stream_is_not_copied() {
         pair.drive();
         let request = pair.request();
         assert!(request.message() == &octets);
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         if round == 0 {
             copied = pair.server.conn.stats().copied;
         }
@@ -421,7 +426,7 @@ fn a_waiting_message_is_not_slow() {
     for _ in 0..20_000 {
         pair.wait(Duration::from_millis(5));
     }
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     drop(first);
     pair.wait(Duration::from_millis(5));
     assert_eq!(pair.server.requests.len(), 1);

@@ -92,10 +92,10 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
                 conn.input_mut().open_stream(request.token(), u64::MAX);
                 assert!(streamed.replace((request.token(), bodies.len() - 1)).is_none(), "two at a time");
             }
-            conn.finish_request(request.token());
+            conn.request(request.token()).finish();
         }
         if let Some((token, index)) = streamed {
-            match conn.take_chunk(token, now) {
+            match conn.stream(token).take_chunk(now) {
                 Chunk::Octets(octets) => {
                     bodies[index].extend_from_slice(&octets);
                     continue;
@@ -108,7 +108,7 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
                 Chunk::Lost => panic!("lost at {at} of {}", stream.len()),
             }
         }
-        assert!(!conn.is_closing(), "{:?}", conn.close_reason());
+        assert!(!conn.lifecycle().is_closing(), "{:?}", conn.lifecycle().close_reason());
         if at == stream.len() && streamed.is_none() {
             return bodies;
         }

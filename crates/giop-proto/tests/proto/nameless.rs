@@ -25,18 +25,18 @@ fn fragments_without_a_name_end_with_their_request() {
             let token = request.token();
             pair.server.conn.input_mut().open_stream(token, 85_000);
             if given_up {
-                assert!(pair.server.conn.abandon_stream(token).is_none());
-                pair.server.conn.finish_request(token);
+                assert!(pair.server.conn.stream(token).abandon().is_none());
+                pair.server.conn.request(token).finish();
             } else {
-                while let Chunk::Octets(_) = pair.server.conn.take_chunk(token, pair.now) {}
+                while let Chunk::Octets(_) = pair.server.conn.stream(token).take_chunk(pair.now) {}
             }
             pair.drive();
             pair.server.inject(&cancel(Version::V1_1, 2));
             pair.drive();
             if !given_up {
                 assert_eq!(std::mem::take(&mut pair.server.cancelled), [token]);
-                while let Chunk::Octets(_) = pair.server.conn.take_chunk(token, pair.now) {}
-                pair.server.conn.finish_request(token);
+                while let Chunk::Octets(_) = pair.server.conn.stream(token).take_chunk(pair.now) {}
+                pair.server.conn.request(token).finish();
             }
             // Another request is received and taken.
             whole.iter().for_each(|piece| pair.server.inject(piece));
@@ -44,26 +44,26 @@ fn fragments_without_a_name_end_with_their_request() {
             let request = pair.request();
             assert_eq!((request.id(), request.coming()), (RequestId(6), usize::MAX));
             assert!(placed(&mut pair, &request, 30_000, 100_000) == later.body);
-            pair.server.conn.finish_request(request.token());
+            pair.server.conn.request(request.token()).finish();
             next(&mut pair, 8);
         }
         // A request that is given up is discarded to its end.
         pair.server.inject(&pieces[0]);
         pair.drive();
         let request = pair.request();
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         pieces[1..].iter().for_each(|piece| pair.server.inject(piece));
         whole.iter().for_each(|piece| pair.server.inject(piece));
         pair.drive();
         let request = pair.request();
         assert!(placed(&mut pair, &request, 30_000, 100_000) == later.body);
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         next(&mut pair, 10);
         // A fragment of nothing is a protocol violation.
         pair.server.inject(&pieces[1]);
         pair.drive();
         let reason = CloseReason::Protocol(ProtocolError::FragmentOrder);
-        assert_eq!(pair.server.conn.close_reason(), Some(&reason));
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&reason));
     }
 }
 
@@ -78,7 +78,7 @@ fn a_second_request_between_fragments_without_a_name_is_no_stream() {
     pair.drive();
     let request = pair.request();
     assert_eq!((request.coming(), request.arguments().rest().len()), (0, 100_000));
-    pair.server.conn.finish_request(request.token());
+    pair.server.conn.request(request.token()).finish();
     pieces[1..].iter().for_each(|piece| pair.server.inject(piece));
     pair.drive();
     let request = pair.request();

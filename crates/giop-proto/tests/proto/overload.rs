@@ -97,7 +97,7 @@ fn oneways_over_the_limit_of_all_connections_wait() {
             assert_eq!(other.server.requests.len(), 1, "{left} more wait");
             assert_eq!(other.server.conn.wants_read(), left == 0);
             let request = other.request();
-            other.server.conn.finish_request(request.token());
+            other.server.conn.request(request.token()).finish();
             other.drive();
         }
         assert_eq!((other.server.conn.stats().refused, other.server.requests.len()), (0, 0));
@@ -160,14 +160,14 @@ fn connection_that_awaits_replies_reads_beyond_the_memory_limit() {
     one.pool.charge_outside(100 * WINDOW);
     one.client.conn.set_accept_requests(true);
     let back = one.server.conn.start_call(None, one.now).unwrap();
-    let id = one.server.conn.request_id(back).0;
-    one.server.conn.send_request(back, &mut Ask { id, ..Ask::default() }.encoder());
+    let id = one.server.conn.call(back).request_id().0;
+    one.server.conn.call(back).send_request(&mut Ask { id, ..Ask::default() }.encoder());
     one.drive();
     assert!(one.server.conn.wants_read());
     let inner = one.client.requests.pop_front().unwrap();
     let body = vec![7; 20 * WINDOW];
     let mut reply = util::messages::reply(Version::V1_2, inner.id(), ReplyStatus::NoException, &body);
-    one.client.conn.send_reply(inner.token(), &mut reply);
+    one.client.conn.request(inner.token()).send_reply(&mut reply);
     one.drive();
     assert!(one.server.outcome(back).unwrap().body().rest() == body);
 }
@@ -197,7 +197,7 @@ fn messages_that_hold_all_memory_and_wait_for_more_come_through_one_by_one() {
             pair.wait(LOOK);
             if let Some(request) = pair.server.requests.pop_front() {
                 assert!(request.message() == &octets);
-                pair.server.conn.finish_request(request.token());
+                pair.server.conn.request(request.token()).finish();
                 came += 1;
             }
         }

@@ -31,7 +31,7 @@ fn begin(pair: &mut Pair, version: Version, len: usize, deadline: Option<Instant
     let now = pair.now;
     let client = &mut pair.client.conn;
     let call = client.start_call(deadline, now).unwrap();
-    let mut e = start(client.request_id(call), version, true, len);
+    let mut e = start(client.call(call).request_id(), version, true, len);
     client.begin_request(Some(call), &mut e, len as u64).unwrap();
     assert!(e.is_empty());
     call
@@ -45,12 +45,12 @@ fn a_request_in_parts_arrives_as_one_message_in_every_version() {
             let mut pair = Pair::new(Cut::Whole);
             let call = begin(&mut pair, version, len, None);
             let mut given = 0;
-            while pair.client.conn.wants_part() {
+            while pair.client.conn.unfinished_request().wants_part() {
                 assert_eq!(pair.client.conn.output().owes(), (len - given) as u64);
                 pair.drive();
                 assert!(pair.server.requests.is_empty(), "it is not whole");
                 let next = len.min(given + part);
-                pair.client.conn.send_part(data.slice(given..next));
+                pair.client.conn.unfinished_request().send_part(data.slice(given..next));
                 given = next;
             }
             assert_eq!((given, pair.client.conn.output().owes()), (len, 0));
@@ -79,11 +79,11 @@ fn a_request_in_parts_leaves_in_pieces_where_the_peer_takes_no_more() {
             let (mut given, mut sent) = (0, Vec::new());
             loop {
                 sent.extend(write_some(&mut pair.client.conn, usize::MAX, pair.now));
-                if !pair.client.conn.wants_part() {
+                if !pair.client.conn.unfinished_request().wants_part() {
                     break;
                 }
                 let next = len.min(given + part);
-                pair.client.conn.send_part(data.slice(given..next));
+                pair.client.conn.unfinished_request().send_part(data.slice(given..next));
                 given = next;
             }
             let pieces = messages(&sent);
@@ -111,11 +111,11 @@ fn a_request_in_pieces_that_is_given_up_before_anything_left_is_taken_back() {
     let mut pair = Pair::new(Cut::Whole);
     pair.client.conn.cut_at(1_024);
     let call = begin(&mut pair, Version::V1_2, 100_000, None);
-    pair.client.conn.send_part(octets(50_000));
-    pair.client.conn.cancel_call(call);
-    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.is_closing()), (0, false));
+    pair.client.conn.unfinished_request().send_part(octets(50_000));
+    pair.client.conn.call(call).cancel();
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.lifecycle().is_closing()), (0, false));
     let call = begin(&mut pair, Version::V1_2, 5_000, None);
-    pair.client.conn.send_part(octets(5_000));
+    pair.client.conn.unfinished_request().send_part(octets(5_000));
     pair.drive();
     let request = pair.server.requests.pop_front().unwrap();
     pair.answer(&request, b"");
@@ -130,7 +130,7 @@ fn it_may_come_in_any_portions() {
         let call = begin(pair, Version::V1_2, 900, None);
         for start in (0..900).step_by(90) {
             pair.drive();
-            pair.client.conn.send_part(data.slice(start..start + 90));
+            pair.client.conn.unfinished_request().send_part(data.slice(start..start + 90));
         }
         pair.drive();
         let request = pair.server.requests.pop_front().unwrap();
@@ -145,9 +145,9 @@ fn it_may_come_in_any_portions() {
 fn more_than_was_announced_is_dropped() {
     let mut pair = Pair::new(Cut::Whole);
     begin(&mut pair, Version::V1_2, 10, None);
-    pair.client.conn.send_part(octets(30));
-    assert!(!pair.client.conn.wants_part());
-    pair.client.conn.send_part(octets(30));
+    pair.client.conn.unfinished_request().send_part(octets(30));
+    assert!(!pair.client.conn.unfinished_request().wants_part());
+    pair.client.conn.unfinished_request().send_part(octets(30));
     pair.drive();
     let request = pair.server.requests.pop_front().unwrap();
     assert_eq!(request.arguments().remaining(), 14);
@@ -158,18 +158,18 @@ fn more_than_was_announced_is_dropped() {
 fn a_call_given_up_before_anything_left_is_taken_back() {
     let mut pair = Pair::new(Cut::Whole);
     let call = begin(&mut pair, Version::V1_2, 100_000, None);
-    pair.client.conn.send_part(octets(50_000));
-    pair.client.conn.cancel_call(call);
+    pair.client.conn.unfinished_request().send_part(octets(50_000));
+    pair.client.conn.call(call).cancel();
     assert_eq!(pair.client.conn.output().backlog(), 0);
-    assert!(!pair.client.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing());
     assert_eq!(pair.client.conn.stats().unqueued, 1);
     // The connection is usable as before.
     let call = begin(&mut pair, Version::V1_2, 3, None);
-    assert_eq!(pair.client.conn.give_up_request(), Sent::Nothing);
-    pair.client.conn.cancel_call(call);
+    assert_eq!(pair.client.conn.unfinished_request().give_up(), Sent::Nothing);
+    pair.client.conn.call(call).cancel();
     assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.stats().cancels_out), (0, 0));
     begin(&mut pair, Version::V1_2, 3, None);
-    pair.client.conn.send_part(octets(3));
+    pair.client.conn.unfinished_request().send_part(octets(3));
     pair.drive();
     assert_eq!(pair.server.requests.len(), 1);
 }
@@ -180,21 +180,21 @@ fn a_call_given_up_in_the_middle_ends_the_connection_without_a_word() {
         let mut pair = Pair::new(Cut::Whole);
         let deadline = pair.now + Duration::from_secs(1);
         let call = begin(&mut pair, Version::V1_2, 100_000, by_deadline.then_some(deadline));
-        pair.client.conn.send_part(octets(50_000));
+        pair.client.conn.unfinished_request().send_part(octets(50_000));
         pair.drive();
         let sent = pair.client.conn.stats().octets_out;
         if by_deadline {
             assert_eq!(pair.client.conn.poll_timeout(), Some(deadline));
             pair.now = deadline;
             pair.client.conn.handle_timeout(deadline);
-            let error = pair.client.conn.take_outcome(call).unwrap().unwrap_err();
+            let error = pair.client.conn.call(call).take_outcome().unwrap().unwrap_err();
             assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Partly));
         } else {
-            pair.client.conn.cancel_call(call);
+            pair.client.conn.call(call).cancel();
         }
-        assert!(pair.client.conn.is_closed());
-        assert!(!pair.client.conn.wants_part());
-        pair.client.conn.send_part(octets(50_000));
+        assert!(pair.client.conn.lifecycle().is_closed());
+        assert!(!pair.client.conn.unfinished_request().wants_part());
+        pair.client.conn.unfinished_request().send_part(octets(50_000));
         pair.drive();
         assert_eq!(pair.client.conn.stats().octets_out, sent, "nothing follows half a message");
         assert!(pair.server.closed && pair.server.requests.is_empty());
@@ -209,11 +209,11 @@ fn another_call_given_up_meanwhile_leaves_the_request_alone() {
     let late = pair.client.conn.start_call(Some(deadline), pair.now).unwrap();
     let call = begin(&mut pair, Version::V1_2, 10_000, None);
     pair.drive();
-    pair.client.conn.cancel_call(other);
+    pair.client.conn.call(other).cancel();
     pair.now = deadline;
     pair.client.conn.handle_timeout(deadline);
-    assert!(pair.client.conn.take_outcome(late).unwrap().is_err());
-    pair.client.conn.send_part(octets(10_000));
+    assert!(pair.client.conn.call(late).take_outcome().unwrap().is_err());
+    pair.client.conn.unfinished_request().send_part(octets(10_000));
     pair.drive();
     assert_eq!(pair.server.requests.len(), 2);
     let request = pair.server.requests.pop_back().unwrap();
@@ -227,9 +227,9 @@ fn another_call_given_up_meanwhile_leaves_the_request_alone() {
 fn what_is_queued_whole_and_not_sent_is_taken_back() {
     let mut pair = Pair::new(Cut::Whole);
     let call = begin(&mut pair, Version::V1_2, 10_000, None);
-    pair.client.conn.send_part(octets(10_000));
-    pair.client.conn.cancel_call(call);
-    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.is_closing()), (0, false));
+    pair.client.conn.unfinished_request().send_part(octets(10_000));
+    pair.client.conn.call(call).cancel();
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.lifecycle().is_closing()), (0, false));
 }
 
 #[test]
@@ -244,11 +244,11 @@ fn closing_in_good_order_waits_for_the_rest_of_a_oneway() {
     assert!(pair.client.conn.poll_timeout().is_none_or(|at| at < later));
     pair.now = later;
     pair.client.conn.handle_timeout(later);
-    assert!(!pair.client.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing());
     pair.client.conn.close(later);
-    assert!(pair.client.conn.wants_part());
-    pair.client.conn.send_part(octets(9_000));
-    assert!(!pair.client.conn.wants_part());
+    assert!(pair.client.conn.unfinished_request().wants_part());
+    pair.client.conn.unfinished_request().send_part(octets(9_000));
+    assert!(!pair.client.conn.unfinished_request().wants_part());
     pair.drive();
     assert_eq!(pair.server.requests.len(), 1);
     assert!(pair.client.closed && pair.server.closed);
@@ -278,7 +278,7 @@ fn a_peer_that_closes_in_good_order_meanwhile_has_executed_nothing() {
     pair.drive();
     let error = pair.client.outcome(call).unwrap_err();
     assert_eq!((error.kind, error.completed()), (CallErrorKind::Closed, CompletionStatus::No));
-    assert!(!pair.client.conn.wants_part());
+    assert!(!pair.client.conn.unfinished_request().wants_part());
 }
 
 #[test]
@@ -288,10 +288,10 @@ fn a_socket_that_fails_takes_no_more_parts() {
     pair.drive();
     let now = pair.now;
     pair.client.conn.handle_write_error(&std::io::ErrorKind::BrokenPipe.into(), now);
-    assert!(!pair.client.conn.wants_part());
-    pair.client.conn.send_part(octets(10));
+    assert!(!pair.client.conn.unfinished_request().wants_part());
+    pair.client.conn.unfinished_request().send_part(octets(10));
     assert_eq!(pair.client.conn.output().backlog(), 0);
-    assert!(!pair.client.conn.is_over(call), "the answer may have come before");
+    assert!(!pair.client.conn.call(call).is_over(), "the answer may have come before");
 }
 
 #[test]
@@ -302,15 +302,15 @@ fn a_slow_source_is_not_blamed_on_the_peer() {
     let later = pair.now + Limits::default().write_timeout * 10;
     pair.now = later;
     pair.client.conn.handle_timeout(later);
-    assert!(!pair.client.conn.is_closing());
+    assert!(!pair.client.conn.lifecycle().is_closing());
     // A peer that does not accept available data is responsible.
-    pair.client.conn.send_part(octets(50_000));
+    pair.client.conn.unfinished_request().send_part(octets(50_000));
     let stalled = later + Limits::default().write_timeout;
     pair.client.conn.handle_timeout(later);
     pair.now = stalled;
     pair.client.conn.handle_timeout(stalled);
-    assert!(pair.client.conn.is_closed());
-    assert!(pair.client.conn.take_outcome(call).unwrap().is_err());
+    assert!(pair.client.conn.lifecycle().is_closed());
+    assert!(pair.client.conn.call(call).take_outcome().unwrap().is_err());
 }
 
 /// A random action on a connection.
@@ -364,11 +364,11 @@ proptest! {
         let data = octets(1 << 17);
         for act in acts {
             match act {
-                Act::Begin { .. } if conn.output().owes() > 0 || conn.is_closing() => {}
+                Act::Begin { .. } if conn.output().owes() > 0 || conn.lifecycle().is_closing() => {}
                 Act::Begin { len, oneway } => {
                     last = (!oneway).then(|| conn.start_call(None, now).unwrap());
                     let id = match last {
-                        Some(call) => conn.request_id(call),
+                        Some(call) => conn.call(call).request_id(),
                         None => conn.next_oneway_id(),
                     };
                     let mut e = start(id, Version::V1_2, last.is_some(), len);
@@ -377,20 +377,21 @@ proptest! {
                 }
                 Act::Part(n) => {
                     let n = n.min(usize::try_from(conn.output().owes()).unwrap()).min(data.len() - given);
-                    conn.send_part(data.slice(given..given + n));
+                    conn.unfinished_request().send_part(data.slice(given..given + n));
                     given += n;
                 }
                 Act::Write(n) => write(&mut conn, &mut written, n, now),
                 Act::GiveUp => match last.take() {
-                    Some(call) => conn.cancel_call(call),
-                    None => drop(conn.give_up_request()),
+                    Some(call) => conn.call(call).cancel(),
+                    None => drop(conn.unfinished_request().give_up()),
                 },
                 Act::Close => conn.close(now),
             }
             while conn.poll_event().is_some() {}
         }
-        while conn.wants_part() {
-            conn.send_part(data.slice(given..given + 1_000.min(usize::try_from(conn.output().owes()).unwrap())));
+        while conn.unfinished_request().wants_part() {
+            let len = 1_000.min(usize::try_from(conn.output().owes()).unwrap());
+            conn.unfinished_request().send_part(data.slice(given..given + len));
             given += 1_000;
         }
         while conn.has_output() {
@@ -411,6 +412,6 @@ proptest! {
             }
             rest = behind;
         }
-        prop_assert!(rest.is_empty() || conn.is_closed(), "{} octets of half a message", rest.len());
+        prop_assert!(rest.is_empty() || conn.lifecycle().is_closed(), "{} octets of half a message", rest.len());
     }
 }

@@ -43,7 +43,7 @@ fn steady(first: usize, step: usize, len: usize, cut: Cut) -> (u64, usize) {
         let request = pair.request();
         assert!(request.message() == &whole);
         assert_eq!(request.message().as_ptr().addr() % 64, 0, "views are aligned as offsets are");
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         let now = (pair.server.conn.stats().copied, pair.server.reads);
         steady = (now.0 - last.0, now.1 - last.1);
         last = now;
@@ -120,7 +120,7 @@ fn every_cut_joins_the_same_messages() {
             assert_eq!(pair.request().id(), RequestId(6));
         }
         assert!(pair.request().message() == &wholes[0]);
-        assert!(!pair.server.conn.is_closing());
+        assert!(!pair.server.conn.lifecycle().is_closing());
     });
 }
 
@@ -162,9 +162,9 @@ fn replies_take_the_same_way() {
         let call = pair.call(&Ask::default());
         pair.drive();
         let request = pair.request();
-        let id = pair.client.conn.request_id(call);
+        let id = pair.client.conn.call(call).request_id();
         let answer = reply(Version::V1_2, id, ReplyStatus::NoException, &body(MIB)).into_bytes();
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         for piece in fragmented(&answer, 400_000, 400_000) {
             pair.client.inject(&piece);
         }
@@ -183,7 +183,7 @@ fn a_cancelled_request_gives_its_buffer_back() {
     pair.server.inject(&cancel(Version::V1_2, 2));
     pair.server.inject(&pieces[3..].concat());
     pair.drive();
-    assert!(pair.server.requests.is_empty() && !pair.server.conn.is_closing());
+    assert!(pair.server.requests.is_empty() && !pair.server.conn.lifecycle().is_closing());
     let stats = pair.server.conn.stats();
     assert_eq!(stats.strays as usize, pieces.len() - 3);
     assert!(stats.skipped >= 400_000, "nobody wants them: {}", stats.skipped);
@@ -205,7 +205,7 @@ fn a_fragment_that_lies_about_its_length_gets_little_memory() {
     assert!(held <= 5 * WINDOW, "{held} octets for 21,000");
     // Its timeout depends on its size, and its memory is returned.
     pair.wait(Duration::from_secs(30 + 15 * 16 + 2));
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
     drop(pair.server);
     assert!(pair.pool.stats().held <= 2 * (WINDOW + 64), "{}", pair.pool.stats().held);
 }
@@ -219,7 +219,7 @@ fn a_fragment_without_room_for_its_id_ends_the_connection() {
         octets[8..12].copy_from_slice(&size.to_ne_bytes());
         pair.server.inject(&octets);
         pair.drive();
-        let reason = pair.server.conn.close_reason();
+        let reason = pair.server.conn.lifecycle().close_reason();
         assert!(
             matches!(reason, Some(CloseReason::Protocol(ProtocolError::Malformed { .. }))),
             "{size}: {reason:?}"
@@ -237,8 +237,8 @@ fn fragments_past_the_limit_are_skipped_and_the_request_is_refused() {
         for cut in [Cut::Whole, Cut::At(20_010), Cut::At(90_001), Cut::Octets] {
             let mut pair = Pair::with_limits(cut, Limits::default(), limits.clone());
             let call = pair.client.conn.start_call(None, pair.now).unwrap();
-            let id = pair.client.conn.request_id(call).0;
-            pair.client.conn.send_request(call, &mut Ask::default().encoder()); // stands for the fragments
+            let id = pair.client.conn.call(call).request_id().0;
+            pair.client.conn.call(call).send_request(&mut Ask::default().encoder()); // stands for the fragments
             pair.client.awake = false;
             let whole = Ask { id, body: body(200_000), ..Ask::default() }.octets();
             pair.server.inject(&fragmented(&whole, first, step).concat());
@@ -264,7 +264,7 @@ fn fragments_past_the_budget_of_the_connection_end_it() {
     pair.server.inject(&fragmented(&large(2, 200_000), 60_000, 60_000).concat());
     pair.drive();
     let expected = CloseReason::Protocol(ProtocolError::FragmentMemory { limit: 100_000 });
-    assert_eq!(pair.server.conn.close_reason(), Some(&expected));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&expected));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn run(cut: Cut, pieces: &[Vec<u8>], ask: &Ask, block: usize) -> Pair {
     assert!(request.coming() > 0, "{cut:?}");
     assert!(request.message().len() >= STREAM_START);
     assert!(placed(&mut pair, &request, block, ask.body.len()) == ask.body, "{cut:?}");
-    pair.server.conn.finish_request(request.token());
+    pair.server.conn.request(request.token()).finish();
     pair.drive();
     assert_eq!(pair.request().id(), RequestId(90), "{cut:?}");
     pair
@@ -126,7 +126,7 @@ fn fragments_take_constant_memory_whatever_the_size() {
             .open_stream(request.token(), (len - request.arguments().rest().len()) as u64);
         let mut come = request.arguments().rest().to_vec();
         loop {
-            match pair.server.conn.take_chunk(request.token(), pair.now) {
+            match pair.server.conn.stream(request.token()).take_chunk(pair.now) {
                 Chunk::Octets(octets) => come.extend_from_slice(&octets),
                 Chunk::Pending => pair.drive(),
                 end => break assert_eq!(end, Chunk::End),
@@ -135,7 +135,7 @@ fn fragments_take_constant_memory_whatever_the_size() {
             assert!(held <= 3 * MIB, "{held}");
         }
         assert!(come == ask.body);
-        pair.server.conn.finish_request(request.token());
+        pair.server.conn.request(request.token()).finish();
         next(&mut pair, 4);
     }
 }
@@ -150,7 +150,7 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     assert_eq!(request.coming(), usize::MAX, "nobody knows how much comes");
     pair.server.conn.input_mut().open_stream(request.token(), 90_000);
     // Requested, so that reading continues.
-    assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
+    assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Pending);
     next(&mut pair, 4);
     // Another message in pieces is joined.
     let other = fragmented(&ask(6, 40_000).octets(), 17_000, 10_000);
@@ -160,16 +160,18 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     pair.drive();
     let joined = pair.request();
     assert_eq!((joined.coming(), joined.arguments().rest() == body(40_000)), (0, true));
-    let Chunk::Octets(octets) = pair.server.conn.take_chunk(request.token(), pair.now) else { panic!() };
+    let Chunk::Octets(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
+        panic!()
+    };
     assert_eq!(octets.len(), 20_000);
     let loan = loan(50_000);
-    pair.server.conn.lend(request.token(), loan, pair.now).unwrap();
+    pair.server.conn.stream(request.token()).lend(loan, pair.now).unwrap();
     pair.server.inject(&cancel(Version::V1_2, 2));
     pair.drive();
     assert_eq!(pair.server.cancelled, [request.token()]);
     let Returned::Loan(loan) = pair.server.conn.input_mut().take_loan() else { panic!() };
     assert_eq!(loan.end::<Vec<u8>>().unwrap().1, 0);
-    assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
+    assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Lost);
     next(&mut pair, 8);
     // Later pieces of it belong to nothing.
     pair.server.inject(&pieces[2]);
@@ -186,7 +188,7 @@ fn a_second_stream_begins_when_the_end_of_the_first_was_taken() {
     pair.drive();
     let request = pair.request();
     pair.server.conn.input_mut().open_stream(request.token(), 90_000);
-    pair.server.conn.lend(request.token(), loan(50_000), pair.now).unwrap();
+    pair.server.conn.stream(request.token()).lend(loan(50_000), pair.now).unwrap();
     pair.drive();
     // In one read.
     pair.server.inject(&[cancel(Version::V1_2, 2), second[0].clone()].concat());
@@ -195,15 +197,15 @@ fn a_second_stream_begins_when_the_end_of_the_first_was_taken() {
     assert!(pair.server.conn.input().has_chunk(), "whoever takes the first one is told");
     assert!(pair.server.requests.is_empty() && !pair.server.conn.wants_read());
     let Returned::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
-    assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
+    assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Lost);
     pair.drive();
     let later = pair.request();
     pair.server.conn.input_mut().open_stream(later.token(), 90_000);
     assert!(!pair.server.conn.input().has_chunk());
-    assert_eq!(pair.server.conn.take_chunk(later.token(), pair.now), Chunk::Pending);
+    assert_eq!(pair.server.conn.stream(later.token()).take_chunk(pair.now), Chunk::Pending);
     pair.server.inject(&second[1]);
     pair.drive();
-    let Chunk::Octets(octets) = pair.server.conn.take_chunk(later.token(), pair.now) else { panic!() };
+    let Chunk::Octets(octets) = pair.server.conn.stream(later.token()).take_chunk(pair.now) else { panic!() };
     assert_eq!(octets.len(), 20_000);
 }
 
@@ -217,14 +219,16 @@ fn a_stream_goes_on_among_more_requests_than_may_be_served() {
     pair.drive();
     let request = pair.request();
     pair.server.conn.input_mut().open_stream(request.token(), 90_000);
-    assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
+    assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Pending);
     for id in [4, 6, 8] {
         pair.server.inject(&ask(id, 10).octets());
     }
     pair.server.inject(&pieces[1]);
     pair.drive();
     assert_eq!(pair.server.conn.serving(), 2);
-    let Chunk::Octets(octets) = pair.server.conn.take_chunk(request.token(), pair.now) else { panic!() };
+    let Chunk::Octets(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
+        panic!()
+    };
     assert_eq!(octets.len(), 20_000);
 }
 
@@ -238,7 +242,7 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
         pair.drive();
         let request = pair.request();
         pair.server.conn.input_mut().open_stream(request.token(), 85_000);
-        assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Pending);
+        assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Pending);
         later.iter().for_each(|octets| pair.server.inject(octets));
         pair.drive();
         (pair, request)
@@ -255,31 +259,33 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
         [(&swapped, ProtocolError::FragmentMismatch), (&pieces[0], ProtocolError::FragmentOrder)];
     for (lie, error) in lies {
         let (mut pair, request) = begun(&[lie]);
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::Protocol(error)));
-        assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Lost);
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Protocol(error)));
+        assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Lost);
     }
     // It ends early: the reader of the stream sees the end.
     let mut last = pieces[1].clone();
     last[6] &= !2;
     let (mut pair, request) = begun(&[&last]);
-    let Chunk::Octets(octets) = pair.server.conn.take_chunk(request.token(), pair.now) else { panic!() };
+    let Chunk::Octets(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
+        panic!()
+    };
     assert_eq!(octets.len(), 20_000);
-    assert_eq!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::End);
+    assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::End);
     next(&mut pair, 4);
     // It never ends: the reader gives it up, and the rest is discarded.
     let (mut pair, request) = begun(&[&pieces[1]]);
-    assert!(matches!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Octets(_)));
-    assert!(pair.server.conn.abandon_stream(request.token()).is_none());
+    assert!(matches!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Octets(_)));
+    assert!(pair.server.conn.stream(request.token()).abandon().is_none());
     pair.client.awake = false; // it would close an idle connection
     for _ in 0..1_000 {
         pair.server.inject(&pieces[1]);
         pair.wait(Duration::from_secs(1));
-        assert_eq!(pair.server.conn.close_reason(), None);
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), None);
     }
     next(&mut pair, 4);
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     pair.wait(Duration::from_secs(40));
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
 }
 
 #[test]
@@ -295,7 +301,7 @@ fn a_refused_request_in_pieces_is_thrown_away_in_silence() {
         pair.drive();
         let first_request = pair.request();
         let call = pair.server.conn.start_call(None, pair.now).unwrap();
-        pair.server.conn.send_request(call, &mut Ask::default().encoder());
+        pair.server.conn.call(call).send_request(&mut Ask::default().encoder());
         pair.client.awake = false;
         let refused = Ask { version, ..ask(4, 200_000) };
         for piece in fragmented(&refused.octets(), first, step) {
@@ -305,7 +311,7 @@ fn a_refused_request_in_pieces_is_thrown_away_in_silence() {
         assert!(pair.server.requests.is_empty());
         let stats = pair.server.conn.stats();
         assert_eq!((stats.refused, stats.strays), (1, 0), "{first} and {step}");
-        pair.server.conn.finish_request(first_request.token());
+        pair.server.conn.request(first_request.token()).finish();
         next(&mut pair, 6);
     }
 }
@@ -320,7 +326,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
         let request = pair.request();
         pair.server.conn.input_mut().open_stream(request.token(), 0);
         let loan = loan(500_000);
-        pair.server.conn.lend(request.token(), loan, pair.now).unwrap();
+        pair.server.conn.stream(request.token()).lend(loan, pair.now).unwrap();
         (pair, request.token())
     };
     let filled = |returned| match returned {
@@ -332,7 +338,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     pair.server.eof = true;
     pair.drive();
     assert_eq!(filled(pair.server.conn.input_mut().take_loan()), 200_000 - 65_536);
-    assert_eq!(pair.server.conn.take_ready_chunk(token), Chunk::Lost);
+    assert_eq!(pair.server.conn.stream(token).take_ready_chunk(), Chunk::Lost);
     // The connection ends while a reader has the memory.
     let (mut pair, token) = begun();
     let mut buf = pair.server.conn.take_read_buf();
@@ -343,12 +349,12 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     assert!(pair.server.conn.input_mut().take_dead().is_empty());
     pair.server.conn.handle_read(buf, 5, pair.now);
     assert_eq!(filled(pair.server.conn.input_mut().take_loan()), 5);
-    assert_eq!(pair.server.conn.take_ready_chunk(token), Chunk::Lost);
+    assert_eq!(pair.server.conn.stream(token).take_ready_chunk(), Chunk::Lost);
     // It is given up while a reader has the memory.
     for end in [false, true] {
         let (mut pair, token) = begun();
         let buf = pair.server.conn.take_read_buf();
-        assert!(pair.server.conn.abandon_stream(token).is_none());
+        assert!(pair.server.conn.stream(token).abandon().is_none());
         assert!(pair.server.conn.input_mut().take_dead().is_empty());
         if end {
             pair.server.conn.abort(CloseReason::Local);
@@ -364,7 +370,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     }
     // It is given up, and the receiver has the memory.
     let (mut pair, token) = begun();
-    assert!(pair.server.conn.abandon_stream(token).is_some());
+    assert!(pair.server.conn.stream(token).abandon().is_some());
     // The reader keeps it.
     let (mut pair, _) = begun();
     let buf = pair.server.conn.take_read_buf();
@@ -413,7 +419,7 @@ fn the_least_rate_holds_for_what_is_placed() {
                     let to = octets.len().min(at + 100_000);
                     trickle(&mut pair, &octets[at..to], 100_000);
                     at = to;
-                    assert!(!pair.server.conn.is_closing(), "at {at} by {block}");
+                    assert!(!pair.server.conn.lifecycle().is_closing(), "at {at} by {block}");
                     if pair.server.conn.input().has_chunk() {
                         break;
                     }
@@ -422,7 +428,7 @@ fn the_least_rate_holds_for_what_is_placed() {
                     left -= loan.end::<Vec<u8>>().unwrap().1;
                 }
             }
-            assert!(!pair.server.conn.is_closing(), "at {at} by {block}");
+            assert!(!pair.server.conn.lifecycle().is_closing(), "at {at} by {block}");
         }
     }
     // Too slow, in any portions: in one piece and in pieces.
@@ -437,16 +443,19 @@ fn the_least_rate_holds_for_what_is_placed() {
         let mut seconds = 0;
         pair.client.awake = false; // it would close an idle connection
         for part in octets[100_000..].chunks(10_000) {
-            while matches!(pair.server.conn.take_chunk(request.token(), pair.now), Chunk::Octets(_)) {}
+            while matches!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Octets(_)) {}
             pair.wait(Duration::from_secs(1));
             pair.server.inject(part);
             pair.drive();
             seconds += 1;
-            if pair.server.conn.is_closing() {
+            if pair.server.conn.lifecycle().is_closing() {
                 break;
             }
         }
-        assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
+        assert_eq!(
+            pair.server.conn.lifecycle().close_reason(),
+            Some(&CloseReason::SlowPeer(SlowPeer::Message))
+        );
         assert!((157..=160).contains(&seconds), "{seconds} s, not 30 s and 128 s for 8 MiB");
     }
 }
@@ -462,9 +471,9 @@ fn message_timeout_is_paused_without_a_lent_buffer() {
     for _ in 0..5 {
         pair.wait(Duration::from_secs(3600));
         let loan = loan(1_000);
-        pair.server.conn.lend(request.token(), loan, pair.now).unwrap();
+        pair.server.conn.stream(request.token()).lend(loan, pair.now).unwrap();
         pair.drive();
-        assert!(!pair.server.conn.is_closing());
+        assert!(!pair.server.conn.lifecycle().is_closing());
         let Returned::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
     }
 }

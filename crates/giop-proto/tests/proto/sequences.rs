@@ -165,7 +165,7 @@ impl World {
         let deadline = within.map(|within| self.now + Duration::from_millis(within));
         let end = &mut self.ends[side];
         let call = end.conn.start_call(deadline, self.now).ok()?;
-        let id = end.conn.request_id(call);
+        let id = end.conn.call(call).request_id();
         assert_eq!(id.0 & 1, side as u32, "who opened the connection has even ids");
         self.next += 1;
         let before = end.calls.insert((call.index(), id.0), (call, self.next, false));
@@ -176,7 +176,7 @@ impl World {
     fn call(&mut self, side: usize, len: usize, version: Version, within: Option<u64>) {
         let Some((call, id, tag)) = self.start(side, within) else { return };
         let ask = Ask { version, id: id.0, body: body(tag, len), ..Ask::default() };
-        self.ends[side].conn.send_request(call, &mut ask.encoder());
+        self.ends[side].conn.call(call).send_request(&mut ask.encoder());
     }
 
     fn oneway(&mut self, side: usize, len: usize) {
@@ -192,14 +192,14 @@ impl World {
 
     fn locate(&mut self, side: usize, version: Version) {
         let Some((call, id, _)) = self.start(side, None) else { return };
-        self.ends[side].conn.send_locate(call, &mut locate(version, id, b"key"));
+        self.ends[side].conn.call(call).send_locate(&mut locate(version, id, b"key"));
     }
 
     fn cancel(&mut self, side: usize, which: usize) {
         let end = &mut self.ends[side];
         let Some(key) = end.calls.keys().nth(which % end.calls.len().max(1)).copied() else { return };
         let (call, _, _) = end.calls.remove(&key).unwrap();
-        end.conn.cancel_call(call);
+        end.conn.call(call).cancel();
     }
 
     fn reply(&mut self, side: usize, which: usize, len: usize) {
@@ -208,7 +208,12 @@ impl World {
             return;
         }
         let (token, id, version, tag) = end.served.swap_remove(which % end.served.len());
-        end.conn.send_reply(token, &mut reply(version, id, ReplyStatus::NoException, &body(tag, len)));
+        end.conn.request(token).send_reply(&mut reply(
+            version,
+            id,
+            ReplyStatus::NoException,
+            &body(tag, len),
+        ));
     }
 
     fn located(&mut self, side: usize, which: usize) {
@@ -301,7 +306,7 @@ impl World {
                         self.ends[side].served.push(served);
                     } else {
                         assert!(self.tainted);
-                        self.ends[side].conn.finish_request(request.token());
+                        self.ends[side].conn.request(request.token()).finish();
                     }
                 }
                 Event::Locate(locate) => self.ends[side].locates.push((locate.id(), locate.version())),
@@ -328,11 +333,11 @@ impl World {
         let key = end.calls.iter().find(|(_, known)| known.0 == call).map(|(key, _)| *key);
         let Some((_, tag, told)) = key.and_then(|key| end.calls.remove(&key)) else {
             // It was given up after its end was announced.
-            assert!(end.conn.take_outcome(call).is_none());
+            assert!(end.conn.call(call).take_outcome().is_none());
             return;
         };
         assert!(!told);
-        let completed = match end.conn.take_outcome(call).expect("what is announced is there") {
+        let completed = match end.conn.call(call).take_outcome().expect("what is announced is there") {
             Err(error) => error.completed(),
             Ok(reply) if reply.locate_status().is_some() => return,
             Ok(reply) if reply.status() == ReplyStatus::SystemException => {

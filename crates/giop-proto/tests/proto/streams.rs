@@ -23,7 +23,7 @@ fn ask(key: &[u8], id: u32, len: usize) -> Ask {
 fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
     let mut octets = Vec::new();
     loop {
-        match pair.server.conn.take_chunk(token, pair.now) {
+        match pair.server.conn.stream(token).take_chunk(pair.now) {
             Chunk::Octets(chunk) => {
                 assert!(!chunk.is_empty() && chunk.len() <= CHUNK);
                 octets.extend_from_slice(&chunk);
@@ -42,7 +42,7 @@ fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
 
 /// Requests chunks, and lets them be received.
 fn ask_for_chunks(pair: &mut Pair, token: ServeToken) {
-    assert_eq!(pair.server.conn.take_chunk(token, pair.now), Chunk::Pending);
+    assert_eq!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Pending);
     pair.drive();
 }
 
@@ -100,7 +100,7 @@ fn others_and_small_ones_are_handed_out_whole() {
             pair.drive();
             let request = pair.request();
             assert_eq!((request.coming(), request.arguments().rest() == ask.body), (0, true));
-            pair.server.conn.finish_request(request.token());
+            pair.server.conn.request(request.token()).finish();
             let copied = pair.server.conn.stats().copied - before;
             assert!(copied <= WINDOW as u64 + 64 + 12, "{copied} of {len}");
         }
@@ -132,7 +132,7 @@ fn a_stream_takes_constant_memory_and_the_peer_waits_for_its_taker() {
     assert!(read <= 5 * CHUNK + 2 * WINDOW, "{read}");
     // The peer is not responsible for a wait for its own servant.
     pair.wait(Duration::from_secs(3600));
-    assert!(!pair.server.conn.is_closing());
+    assert!(!pair.server.conn.lifecycle().is_closing());
     assert!(whole(&mut pair, &request) == ask.body);
     let held = pair.pool.stats().held;
     assert!(held <= 8 * (CHUNK + 64) + 4 * WINDOW, "{held}");
@@ -156,20 +156,20 @@ fn a_stream_that_is_given_up_is_skipped() {
                     pair.server.conn.input_mut().open_stream(token, u64::MAX);
                     pair.answer(&request, b"soon");
                     ask_for_chunks(&mut pair, token);
-                    assert!(matches!(pair.server.conn.take_chunk(token, pair.now), Chunk::Octets(_)));
-                    pair.server.conn.abandon_stream(token);
+                    assert!(matches!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Octets(_)));
+                    pair.server.conn.stream(token).abandon();
                 }
                 _ => {
                     pair.server.conn.input_mut().open_stream(token, u64::MAX);
                     ask_for_chunks(&mut pair, token);
-                    assert!(matches!(pair.server.conn.take_chunk(token, pair.now), Chunk::Octets(_)));
+                    assert!(matches!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Octets(_)));
                     let buf = pair.server.conn.take_read_buf();
-                    pair.server.conn.abandon_stream(token);
+                    pair.server.conn.stream(token).abandon();
                     pair.server.conn.handle_read(buf, 0, pair.now);
-                    pair.server.conn.finish_request(token);
+                    pair.server.conn.request(token).finish();
                 }
             }
-            assert_eq!(pair.server.conn.take_chunk(token, pair.now), Chunk::Lost);
+            assert_eq!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Lost);
             pair.server.inject(&Ask { id: 4, ..Ask::default() }.octets());
             pair.drive();
             assert_eq!(pair.request().id(), RequestId(4), "way {way}");
@@ -178,7 +178,7 @@ fn a_stream_that_is_given_up_is_skipped() {
             pair.server.inject(&Ask { id: 6, ..ask.clone() }.octets());
             pair.drive();
             let request = pair.request();
-            pair.server.conn.abandon_stream(token);
+            pair.server.conn.stream(token).abandon();
             assert!(whole(&mut pair, &request) == ask.body);
         }
     }
@@ -227,7 +227,7 @@ fn a_peer_that_stops_in_the_middle_is_timed() {
     assert_eq!(take_all(&mut pair, request.token()).1, Chunk::Pending);
     pair.wait(Duration::from_secs(30 + 17));
     pair.wait(Duration::from_secs(30 + 17));
-    assert_eq!(pair.server.conn.close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
+    assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
     assert_eq!(take_all(&mut pair, request.token()).1, Chunk::Lost);
 }
 
@@ -241,14 +241,14 @@ fn one_over_the_budget_is_refused_and_skipped() {
     pair.drive();
     let first = pair.request();
     let call = pair.server.conn.start_call(None, pair.now).unwrap();
-    pair.server.conn.send_request(call, &mut Ask::default().encoder());
+    pair.server.conn.call(call).send_request(&mut Ask::default().encoder());
     pair.server.inject(&ask(b"streamed", 4, MIB).octets());
     pair.client.awake = false;
     pair.drive();
     assert!(pair.server.requests.is_empty());
     assert_eq!(pair.server.conn.stats().refused, 1);
     assert!(pair.server.conn.stats().skipped > (MIB / 2) as u64);
-    pair.server.conn.finish_request(first.token());
+    pair.server.conn.request(first.token()).finish();
     pair.server.inject(&Ask { id: 6, ..Ask::default() }.octets());
     pair.drive();
     assert_eq!(pair.request().id(), RequestId(6));
@@ -316,7 +316,7 @@ fn pieces_of_untaken_streams_are_discarded() {
             pair.answer(&request, b"untaken");
         }
         pair.drive();
-        assert_eq!(pair.server.conn.close_reason(), None, "{size}");
+        assert_eq!(pair.server.conn.lifecycle().close_reason(), None, "{size}");
         for call in calls {
             assert_eq!(pair.client.outcome(call).unwrap().body().rest(), b"untaken", "{size}");
         }
@@ -365,7 +365,7 @@ fn fragments_that_waited_for_chunks_to_be_taken_are_cut_before_more_is_read() {
     pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     let mut taken = 0;
     loop {
-        match pair.server.conn.take_chunk(request.token(), pair.now) {
+        match pair.server.conn.stream(request.token()).take_chunk(pair.now) {
             Chunk::Octets(chunk) => {
                 octets.extend_from_slice(&chunk);
                 taken += 1;

@@ -23,7 +23,7 @@ impl SharedConnection {
         call: CallId,
     ) -> Result<Result<Reply, CallError>, MutexGuard<'a, State>> {
         loop {
-            if let Some(outcome) = state.machine.take_outcome(call) {
+            if let Some(outcome) = state.machine.call(call).take_outcome() {
                 return Ok(outcome);
             }
             if !self.client_only || state.roles.reading || state.write.writing || !self.socket.can_wait() {
@@ -39,7 +39,7 @@ impl SharedConnection {
         if let Some(ring) = self.socket.ring() {
             return self.submit(ring, state);
         }
-        while state.machine.has_output() && !state.machine.is_closed() && !state.write.writing {
+        while state.machine.has_output() && !state.machine.lifecycle().is_closed() && !state.write.writing {
             (state, _) = self.flush(state);
             if !state.machine.has_output() || !self.socket.can_wait() {
                 return;

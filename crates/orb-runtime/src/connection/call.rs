@@ -79,7 +79,7 @@ impl SharedConnection {
         }
         state.last_use = now;
         let call = state.machine.start_call(deadline, now)?;
-        let id = state.machine.request_id(call);
+        let id = state.machine.call(call).request_id();
         let started = state.start(version, header, id);
         drop(state);
         Ok((Pending { link: self, call, deadline, taken: false }, started))
@@ -178,7 +178,7 @@ impl SharedConnection {
             let (mut state, _): (_, Progress) = self.flush(self.lock());
             // A connection that ended has no backlog.
             if state.machine.lost_oneways() {
-                return Poll::Ready(Err(state.machine.lost()));
+                return Poll::Ready(Err(state.machine.lifecycle().lost()));
             }
             if state.machine.output().backlog() == 0 {
                 return Poll::Ready(Ok(()));
@@ -202,7 +202,7 @@ impl SharedConnection {
     fn poll_reply(&self, cx: &mut Context<'_>, call: CallId) -> Poll<Result<Reply, CallError>> {
         let mut state = self.lock();
         loop {
-            if let Some(outcome) = state.machine.take_outcome(call) {
+            if let Some(outcome) = state.machine.call(call).take_outcome() {
                 return Poll::Ready(outcome);
             }
             let index = call.index();
@@ -435,7 +435,7 @@ impl Pending<'_> {
             };
         }
         let mut state = self.link.lock();
-        state.machine.send_request(self.call, &mut encoder);
+        state.machine.call(self.call).send_request(&mut encoder);
         state.keep_encoder(encoder);
         if state.machine.calls_waiting() > 1 {
             // Other calls are pending too. Requests that they send at the same time leave in one write.
@@ -450,7 +450,7 @@ impl Pending<'_> {
     /// Queues a LocateRequest and writes it.
     pub(crate) fn send_locate(&self, mut encoder: Box<Encoder>) {
         let mut state = self.link.lock();
-        state.machine.send_locate(self.call, &mut encoder);
+        state.machine.call(self.call).send_locate(&mut encoder);
         state.keep_encoder(encoder);
         (state, _) = self.link.flush(state);
         self.arm(state);
@@ -489,7 +489,7 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if !self.taken {
             let mut state = self.link.lock();
-            state.machine.cancel_call(self.call);
+            state.machine.call(self.call).cancel();
             // The driver writes the CancelRequest, and takes the read role that this caller may have had.
             state.roles.driver_reads = true;
             state.wake_driver();
@@ -498,7 +498,7 @@ impl Drop for Pending<'_> {
 }
 
 fn closed(state: &mut State) -> Option<CallError> {
-    if !state.machine.is_closed() && !state.machine.is_closing() {
+    if !state.machine.lifecycle().is_closing() {
         return None;
     }
     Some(CallError { kind: CallErrorKind::LocalClose, sent: Sent::Nothing })

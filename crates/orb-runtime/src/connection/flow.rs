@@ -89,7 +89,7 @@ impl SharedConnection {
             // Memory may be short. The check for that handles only whole replies.
             return false;
         }
-        let begun = state.machine.begin_reply_flow(token, encoder, coming);
+        let begun = state.machine.request(token).begin_flow(encoder, coming);
         drop(state);
         let message = match begun {
             ReplyFlow::Begun(message) => message,
@@ -130,7 +130,7 @@ impl SharedConnection {
         }
         let sent = match call {
             Some(call) => {
-                state.machine.send_request(call, &mut encoder);
+                state.machine.call(call).send_request(&mut encoder);
                 Ok(())
             }
             None => state.machine.send_oneway(&mut encoder),
@@ -146,7 +146,7 @@ impl Outlet for SharedConnection {
     fn take(&self, message: u64, encoder: &mut Encoder) -> bool {
         let mut state = self.lock();
         state.clock = now();
-        state.machine.flow(message, encoder);
+        state.machine.flow(message).send(encoder);
         let (state, progress) = self.flush(state);
         drop(state);
         progress == Progress::Done
@@ -156,8 +156,8 @@ impl Outlet for SharedConnection {
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         let mut state = self.link.lock();
-        state.machine.end_flow(self.message);
-        if state.machine.is_closed() {
+        state.machine.flow(self.message).end();
+        if state.machine.lifecycle().is_closed() {
             if self.link.client_only {
                 self.link.drain_events(&mut state, None);
             }

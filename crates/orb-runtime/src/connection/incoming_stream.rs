@@ -56,7 +56,7 @@ impl SharedConnection {
     /// Takes the next bytes of the payload, or its end.
     pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
-        let chunk = state.machine.take_chunk(of, now());
+        let chunk = state.machine.stream(of).take_chunk(now());
         // The receiver has capacity for the next chunk, or needs to read for it.
         state.let_driver_read();
         if let Chunk::Pending = chunk {
@@ -69,7 +69,7 @@ impl SharedConnection {
     /// Returns the next bytes of the payload if they are available, without reading.
     pub(crate) fn ready_chunk(&self, of: StreamOf) -> Chunk {
         let mut state = self.lock();
-        let chunk = state.machine.take_ready_chunk(of);
+        let chunk = state.machine.stream(of).take_ready_chunk();
         if matches!(chunk, Chunk::End | Chunk::Lost) {
             state.wake_driver();
         }
@@ -85,7 +85,7 @@ impl SharedConnection {
     ) -> Poll<Lent> {
         let mut state = self.lock();
         if let Some(loan) = loan.take() {
-            if let Err(loan) = state.machine.lend(of, loan, now()) {
+            if let Err(loan) = state.machine.stream(of).lend(loan, now()) {
                 return Poll::Ready(Lent::Useless(loan));
             }
             state.let_driver_read();
@@ -113,7 +113,7 @@ impl SharedConnection {
     /// Discards the rest of the payload.
     pub(crate) fn abandon_stream(&self, of: StreamOf) {
         let mut state = self.lock();
-        let loan = state.machine.abandon_stream(of);
+        let loan = state.machine.stream(of).abandon();
         state.let_driver_read();
         if state.machine.input().is_loan_read()
             && let Some(ring) = self.socket.ring()

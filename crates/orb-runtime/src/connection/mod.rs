@@ -280,7 +280,7 @@ impl SharedConnection {
 
     /// Returns the reason for the closure, if the peer violated the protocol.
     pub(crate) fn protocol_error(&self) -> Option<giop_proto::ProtocolError> {
-        match self.lock().machine.close_reason() {
+        match self.lock().machine.lifecycle().close_reason() {
             Some(CloseReason::Protocol(error)) => Some(*error),
             _ => None,
         }
@@ -329,7 +329,7 @@ impl SharedConnection {
     /// Returns whether new calls can be made.
     pub(crate) fn is_usable(&self) -> bool {
         let state = self.lock();
-        !state.machine.is_closed() && !state.machine.is_closing()
+        !state.machine.lifecycle().is_closing()
     }
 
     /// Returns whether servants of this connection can still make calls over it while it closes.
@@ -454,7 +454,7 @@ impl SharedConnection {
     ///
     /// `awake` is the call whose caller runs this. It is not woken, and its waker is kept for its next call.
     fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
-        if state.machine.accepts_requests() && !state.machine.is_closed() {
+        if state.machine.accepts_requests() && !state.machine.lifecycle().is_closed() {
             return state.wake_driver();
         }
         while let Some(event) = state.machine.poll_event() {

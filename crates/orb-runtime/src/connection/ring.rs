@@ -133,7 +133,7 @@ impl SharedConnection {
             ring.look();
             state = self.lock();
             take_written(ring, &mut state);
-            if state.write.writing || state.machine.is_closed() {
+            if state.write.writing || state.machine.lifecycle().is_closed() {
                 return;
             }
         }

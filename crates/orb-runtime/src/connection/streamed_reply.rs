@@ -24,7 +24,7 @@ impl SharedConnection {
     ) -> Poll<bool> {
         let mut state = self.lock();
         state.clock = now();
-        match state.machine.begin_reply(token, encoder, body) {
+        match state.machine.request(token).begin_reply(encoder, body) {
             ReplyRoom::Room => {
                 let _ = self.flush(state);
                 Poll::Ready(true)
@@ -57,7 +57,7 @@ impl SharedConnection {
     pub(crate) fn continue_reply(&self, token: ServeToken, encoder: &mut Encoder, last: bool) {
         let mut state = self.lock();
         state.clock = now();
-        state.machine.continue_reply(token, encoder, last);
+        state.machine.request(token).continue_reply(encoder, last);
         let _ = self.flush(state);
     }
 
@@ -65,7 +65,7 @@ impl SharedConnection {
     /// not, the connection is closed.
     pub(crate) fn break_reply(&self, token: ServeToken) -> bool {
         let mut state = self.lock();
-        let taken_back = state.machine.break_reply(token);
+        let taken_back = state.machine.request(token).break_reply();
         if !taken_back {
             self.drain_events(&mut state, None);
             state.wake_driver();

@@ -43,7 +43,7 @@ impl SharedConnection {
     /// Returns the reason why the connection accepts no more.
     #[cold]
     pub(crate) fn lost(&self) -> CallError {
-        self.lock().machine.lost()
+        self.lock().machine.lifecycle().lost()
     }
 
     /// Queues the start of a oneway whose payload follows.
@@ -67,7 +67,7 @@ impl SharedConnection {
         let mut sent = 0;
         for _ in 0..BURST_CHUNKS {
             let mut state = self.lock();
-            if call.is_some_and(|call| state.machine.is_over(call)) {
+            if call.is_some_and(|call| state.machine.call(call).is_over()) {
                 return Poll::Ready(Fed::Answered);
             }
             if state.machine.output().owes() == 0 {
@@ -77,7 +77,7 @@ impl SharedConnection {
             if let Some(call) = call {
                 state.await_by_driver(call, cx);
             }
-            if !state.machine.wants_part() {
+            if !state.machine.unfinished_request().wants_part() {
                 // The connection is ending, which ends the call too.
                 return if call.is_some() { Poll::Pending } else { Poll::Ready(Fed::Lost) };
             }
@@ -92,13 +92,13 @@ impl SharedConnection {
             match payload.poll_chunk(cx) {
                 Poll::Ready(Some(Ok(chunk))) => {
                     sent += chunk.len();
-                    self.lock().machine.send_part(chunk);
+                    self.lock().machine.unfinished_request().send_part(chunk);
                 }
                 // The payload yields as many bytes as the request announced, or an error.
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(Err(error))) => {
                     let mut state = self.lock();
-                    let sent = state.machine.give_up_request();
+                    let sent = state.machine.unfinished_request().give_up();
                     if sent != Sent::Nothing {
                         self.drain_events(&mut state, None);
                         state.wake_driver();
@@ -151,13 +151,13 @@ impl Pending<'_> {
 
     /// Requests that the reply is passed on as bytes.
     pub(crate) fn pass_reply(&self) {
-        self.link.lock().machine.pass_reply(self.call);
+        self.link.lock().machine.call(self.call).pass_reply();
     }
 
     /// Requests results before all of them are received: see
     /// [`Connection::stream_reply`](giop_proto::Connection::stream_reply).
     pub(crate) fn stream_reply(&self, nameless: bool) {
-        self.link.lock().machine.stream_reply(self.call, nameless);
+        self.link.lock().machine.call(self.call).stream_reply(nameless);
     }
 
     /// Returns the id of the call.

@@ -385,6 +385,6 @@ impl Driver {
 fn acknowledge(link: &SharedConnection, active: &mut ActiveRequests, incoming: &IncomingRequest) {
     let mut encoder = active.encoder();
     ReplyTo::new(incoming).received(&mut encoder);
-    link.lock().machine.acknowledge(incoming.token(), &mut encoder);
+    link.lock().machine.request(incoming.token()).acknowledge(&mut encoder);
     active.keep_encoder(encoder);
 }

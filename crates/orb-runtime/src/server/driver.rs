@@ -199,7 +199,7 @@ impl Driver {
                         }
                         Some(Event::Cancelled(token)) => {
                             if self.cancel(token) {
-                                state.machine.finish_request(token);
+                                state.machine.request(token).finish();
                             }
                         }
                         other => break other,
@@ -227,7 +227,7 @@ impl Driver {
                 }
                 Some(Event::Cancelled(token)) => {
                     if self.cancel(token) {
-                        state.machine.finish_request(token);
+                        state.machine.request(token).finish();
                     }
                 }
                 Some(Event::Reply(call)) => link.replied(&mut state, call),
@@ -341,7 +341,7 @@ impl Driver {
             }
             // Chunks of a stream become available when the messages around them have been processed.
             state.wake_stream();
-            if state.machine.is_closed() {
+            if state.machine.lifecycle().is_closed() {
                 return self.finish(&link, state, cx);
             }
             if state.machine.lifecycle().wants_shutdown() && !state.shut_down {

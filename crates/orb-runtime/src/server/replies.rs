@@ -23,7 +23,7 @@ impl Driver {
             self.orb.counters.note_failed_oneway(&exception);
         }
         if encoder.is_empty() {
-            state.machine.finish_request(token);
+            state.machine.request(token).finish();
         } else {
             if trace::wire_enabled() {
                 trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
@@ -31,7 +31,7 @@ impl Driver {
             if encoder.len() >= LARGE_REPLY {
                 return self.queue_large_reply(link, state, token, encoder);
             }
-            state.machine.send_reply(token, &mut encoder);
+            state.machine.request(token).send_reply(&mut encoder);
             if state.machine.output().is_worth_a_write() {
                 (state, _) = link.flush(state);
             }
@@ -55,8 +55,8 @@ impl Driver {
             state = link.lock();
         }
         match room {
-            Ok(()) => state.machine.send_reply(token, &mut encoder),
-            Err(exception) => state.machine.refuse_reply(token, encoder.version(), &exception),
+            Ok(()) => state.machine.request(token).send_reply(&mut encoder),
+            Err(exception) => state.machine.request(token).refuse(encoder.version(), &exception),
         }
         if state.machine.output().is_worth_a_write() {
             (state, _) = link.flush(state);
@@ -80,7 +80,7 @@ impl Driver {
         mut state: Locked<'a>,
     ) -> Locked<'a> {
         for token in self.finished.drain(..) {
-            state.machine.finish_request(token);
+            state.machine.request(token).finish();
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);
         for outcome in outcomes.drain(..) {

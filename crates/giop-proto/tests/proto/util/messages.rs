@@ -153,8 +153,8 @@ impl Pair {
     /// Starts a call of the client and queues its request.
     pub fn call(&mut self, ask: &Ask) -> CallId {
         let call = self.client.conn.start_call(None, self.now).unwrap();
-        let id = self.client.conn.request_id(call).0;
-        self.client.conn.send_request(call, &mut Ask { id, ..ask.clone() }.encoder());
+        let id = self.client.conn.call(call).request_id().0;
+        self.client.conn.call(call).send_request(&mut Ask { id, ..ask.clone() }.encoder());
         call
     }
 
@@ -169,7 +169,7 @@ impl Pair {
     }
 
     pub fn answer_token(&mut self, token: ServeToken, version: Version, id: RequestId, body: &[u8]) {
-        self.server.conn.send_reply(token, &mut reply(version, id, ReplyStatus::NoException, body));
+        self.server.conn.request(token).send_reply(&mut reply(version, id, ReplyStatus::NoException, body));
     }
 }
 

@@ -79,7 +79,7 @@ impl Side {
     /// Returns the outcome of a call, which must be available.
     pub fn outcome(&mut self, call: CallId) -> Result<Reply, CallError> {
         assert!(self.answered.contains(&call), "the call was not announced");
-        self.conn.take_outcome(call).expect("the call has an outcome")
+        self.conn.call(call).take_outcome().expect("the call has an outcome")
     }
 
     /// Puts bytes on the wire to this side, as if sent by another implementation.

@@ -50,7 +50,7 @@ pub fn next(pair: &mut Pair, id: u32) {
     pair.drive();
     let request = pair.request();
     assert_eq!((request.id(), request.coming()), (RequestId(id), 0));
-    pair.server.conn.finish_request(request.token());
+    pair.server.conn.request(request.token()).finish();
 }
 
 /// Returns memory for `len` bytes.
@@ -63,7 +63,7 @@ pub fn loan(len: usize) -> Box<Loan> {
 pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usize) -> (Vec<u8>, Chunk) {
     let (token, mut come) = (request.token(), Vec::new());
     loop {
-        match pair.server.conn.take_ready_chunk(token) {
+        match pair.server.conn.stream(token).take_ready_chunk() {
             Chunk::Octets(octets) => {
                 assert!(!octets.is_empty() && octets.len() <= CHUNK);
                 come.extend_from_slice(&octets);
@@ -74,11 +74,11 @@ pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usi
         }
         let left = left - come.len();
         if left == 0 {
-            assert!(pair.server.conn.abandon_stream(token).is_none());
+            assert!(pair.server.conn.stream(token).abandon().is_none());
             return (come, Chunk::End);
         }
         let loan = loan(block.min(left));
-        pair.server.conn.lend(token, loan, pair.now).unwrap();
+        pair.server.conn.stream(token).lend(loan, pair.now).unwrap();
         loop {
             let before = pair.server.read;
             match pair.server.conn.input_mut().take_loan() {
