@@ -11,6 +11,8 @@
 //! `super::` to reach the crate's root. A name that the root re-exports counts as a use of the module that
 //! the root takes it from. Modules under `#[cfg(test)]` do not count.
 
+pub mod shape;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
