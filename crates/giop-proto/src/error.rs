@@ -184,6 +184,11 @@ pub struct CallError {
 }
 
 impl CallError {
+    /// Returns the error of a call of which nothing was sent.
+    pub(crate) fn unsent(kind: CallErrorKind) -> Self {
+        Self { kind, sent: Sent::Nothing }
+    }
+
     /// Returns the first error of this type among the causes of a system exception or of another error.
     #[must_use]
     pub fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {

@@ -331,7 +331,7 @@ fn in_fragments(body: usize) -> Vec<u8> {
     let mut e = giop_codec::cdr::Encoder::new(giop_codec::ByteOrder::NATIVE, Version::V1_2);
     let size_at = giop_codec::giop::put_message_header(&mut e, MessageType::Request);
     giop_codec::giop::RequestHeader {
-        request_id: machine.request_id(call),
+        request_id: machine.call(call).request_id(),
         response: giop_codec::giop::ResponseFlags::Target,
         target: giop_codec::giop::TargetAddress::Key(b"desk"),
         operation: "put",
@@ -342,7 +342,7 @@ fn in_fragments(body: usize) -> Vec<u8> {
     giop_codec::giop::begin_body(&mut e);
     Bytes::from(vec![7; body]).encode(&mut e).unwrap();
     giop_codec::giop::finish_message(&mut e, size_at).unwrap();
-    machine.send_request(call, &mut e);
+    machine.call(call).send_request(&mut e);
     let mut sent = Vec::new();
     while let Some(mut transmit) = machine.take_transmit() {
         while !transmit.is_empty() {

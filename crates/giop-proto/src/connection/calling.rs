@@ -38,9 +38,9 @@ impl Connection {
         self.check_open()?;
         self.clock.saw(now);
         if deadline.is_some_and(|deadline| deadline <= now) {
-            return Err(unsent(CallErrorKind::Timeout));
+            return Err(CallError::unsent(CallErrorKind::Timeout));
         }
-        self.calls.start(deadline).ok_or(unsent(CallErrorKind::TooManyCalls))
+        self.calls.start(deadline).ok_or(CallError::unsent(CallErrorKind::TooManyCalls))
     }
 
     /// Returns the id for the next oneway.
@@ -252,10 +252,6 @@ impl PendingCall<'_> {
     pub fn is_over(&self) -> bool {
         !self.connection.calls.is_waiting(self.id)
     }
-}
-
-pub(super) fn unsent(kind: CallErrorKind) -> CallError {
-    CallError { kind, sent: Sent::Nothing }
 }
 
 impl Calls<Outcome> {

@@ -6,7 +6,6 @@ use giop_codec::Version;
 use giop_codec::giop::MessageType;
 
 use super::Connection;
-use super::calling::unsent;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
 use crate::event::Notice;
 use crate::hits::Limit;
@@ -134,7 +133,7 @@ impl Lifecycle {
 
     #[cold]
     pub(super) fn closed_error(&self) -> CallError {
-        unsent(self.close_reason().map_or(CallErrorKind::LocalClose, |reason| reason.call_error()))
+        CallError::unsent(self.close_reason().map_or(CallErrorKind::LocalClose, |reason| reason.call_error()))
     }
 }
 
