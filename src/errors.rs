@@ -32,43 +32,6 @@ impl From<NamingError> for SystemException {
     }
 }
 
-/// `BAD_PARAM`, COMPLETED_NO.
-#[cfg(feature = "dynamic")]
-impl From<crate::dynamic::IdlError> for SystemException {
-    fn from(error: crate::dynamic::IdlError) -> Self {
-        not_done(SystemExceptionKind::BadParam, error)
-    }
-}
-
-/// The call's exception. `INTF_REPOS`, COMPLETED_NO, if the repository does not have the interface, or does
-/// not describe one.
-#[cfg(feature = "dynamic")]
-impl From<crate::dynamic::FetchError> for SystemException {
-    fn from(error: crate::dynamic::FetchError) -> Self {
-        use crate::dynamic::FetchError;
-        match error {
-            FetchError::Call(exception) => exception.into(),
-            FetchError::System(exception) => exception,
-            FetchError::Unknown(_) | FetchError::Description(_) | FetchError::Foreign(_) => {
-                not_done(SystemExceptionKind::IntfRepos, error)
-            }
-        }
-    }
-}
-
-/// The exception for the error of its adapter or key.
-#[cfg(feature = "dynamic")]
-impl From<crate::dynamic::ServeError> for SystemException {
-    fn from(error: crate::dynamic::ServeError) -> Self {
-        use crate::dynamic::ServeError;
-        match error {
-            ServeError::Poa(error) => error.into(),
-            ServeError::Key(error) => error.into(),
-            ServeError::Own(exception) => exception,
-        }
-    }
-}
-
 fn not_done(
     kind: SystemExceptionKind,
     error: impl std::error::Error + Send + Sync + 'static,
@@ -76,25 +39,10 @@ fn not_done(
     because_of(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No), error)
 }
 
-macro_rules! orb_errors {
-    ($($(#[$on:meta])* $error:ty;)+) => {
-        $(
-            $(#[$on])*
-            impl<E> OrbError<E> for $error {}
+impl<E> OrbError<E> for NamingError {}
 
-            $(#[$on])*
-            impl From<$error> for DynamicException {
-                fn from(error: $error) -> Self {
-                    Self::System(error.into())
-                }
-            }
-        )+
-    };
-}
-
-orb_errors! {
-    NamingError;
-    #[cfg(feature = "dynamic")] crate::dynamic::FetchError;
-    #[cfg(feature = "dynamic")] crate::dynamic::IdlError;
-    #[cfg(feature = "dynamic")] crate::dynamic::ServeError;
+impl From<NamingError> for DynamicException {
+    fn from(error: NamingError) -> Self {
+        Self::System(error.into())
+    }
 }

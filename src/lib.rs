@@ -107,7 +107,6 @@
 extern crate self as zorb;
 
 pub mod cos_naming;
-pub mod dynamic;
 mod errors;
 #[macro_use]
 mod standard;
@@ -182,6 +181,19 @@ pub mod telemetry {
 #[cfg(feature = "tls")]
 pub mod tls {
     pub use orb_runtime::tls::*;
+}
+
+/// Interfaces, calls and servants that are not known at compile time.
+///
+/// With the feature `dynamic` they may come from IDL that is read at run time: `Idl`.
+pub mod dynamic {
+    pub use orb_runtime::dynamic::*;
+    #[cfg(feature = "dynamic")]
+    pub use zorb_dynamic::{
+        Definition, DefinitionDetails, DefinitionKind, DescribedDefinition, FetchError, Idl, IdlError,
+        IdlFinding, IdlOptions, InitializerInfo, InterfaceList, InterfaceRepository, ServeError, ValueInfo,
+        describe_contents, describe_definition, interface_of, look_up, look_up_interface, look_up_value,
+    };
 }
 
 /// The signals that end a server.

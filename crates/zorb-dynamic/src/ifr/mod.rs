@@ -29,7 +29,7 @@ use orb_runtime::{
     ActivateError, CompletionStatus, MinorCode, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind,
 };
 
-use super::Idl;
+use crate::idl::Idl;
 
 use self::answer::Question;
 use self::kind::Kind;
@@ -37,7 +37,7 @@ use self::object::{Object, POA};
 use self::store::Store;
 
 /// The key of the repository: `corbaloc::HOST:PORT/InterfaceRepository`.
-pub(crate) const KEY: &str = "InterfaceRepository";
+const KEY: &str = "InterfaceRepository";
 
 /// The IDL of the repository's own objects. A test ensures that it compiles.
 static OWN: LazyLock<Option<Idl>> =

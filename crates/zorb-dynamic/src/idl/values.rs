@@ -5,7 +5,8 @@ use std::sync::Arc;
 use idl_compiler::model::{DefId, DefKind, Factory, Model};
 use orb_runtime::types::CreateError;
 
-use super::super::{InitializerInfo, ValueInfo};
+use crate::value_info::{InitializerInfo, ValueInfo};
+
 use super::interfaces::{attribute, exceptions, operation};
 use super::types::Types;
 

@@ -4,7 +4,8 @@ use orb_runtime::SystemException;
 use orb_runtime::dynamic::{ServerRequest, Value};
 use orb_runtime::types::{TypeCode, ValueModifier};
 
-use super::super::{InitializerInfo, ValueInfo};
+use crate::value_info::{InitializerInfo, ValueInfo};
+
 use super::answer::{Answer, Question, code, items, nil, read_only, record, text};
 use super::kind::Kind;
 use super::object::VALUE_BASE;

@@ -42,7 +42,7 @@ pub struct InitializerInfo {
 impl ValueInfo {
     /// Creates it from a type code, without operations, attributes, abstract bases, supported interfaces and
     /// initializers.
-    pub(super) fn of_code(code: &TypeCode) -> ValueInfo {
+    pub(crate) fn of_code(code: &TypeCode) -> ValueInfo {
         ValueInfo {
             id: code.id().unwrap_or_default().into(),
             name: code.name().unwrap_or_default().into(),

@@ -6,7 +6,8 @@ use orb_runtime::dynamic::{AttributeInfo, Dynamic, OperationInfo, Request, Value
 use orb_runtime::types::{Any, TcKind, TypeCode, Visibility};
 use orb_runtime::{ObjectRef, Reference, SystemException};
 
-use super::super::{InitializerInfo, ValueInfo};
+use crate::value_info::{InitializerInfo, ValueInfo};
+
 use super::fetch::{
     FetchError, as_code, as_text, attribute, exceptions, extended_or_plain, list, members, operation,
 };
@@ -35,7 +36,7 @@ pub enum DefinitionDetails {
     /// `module`.
     Module,
     /// `interface`: its kind, and the ids of its bases.
-    /// [`look_up_interface`](super::super::look_up_interface) returns the rest.
+    /// [`look_up_interface`](crate::look_up_interface) returns the rest.
     Interface(TcKind, Vec<Box<str>>),
     /// An operation of an interface or value type.
     Operation(OperationInfo),

@@ -17,12 +17,13 @@ use orb_runtime::types::TypeCode;
 
 pub use options::{IdlError, IdlFinding, IdlOptions};
 
-use super::ValueInfo;
+use crate::value_info::ValueInfo;
+
 use types::Types;
 
 /// IDL that was read at run time: its types as type codes, its interfaces as data, its constants as values.
 ///
-/// The syntax and meaning of IDL are the same as for [`idl!`](crate::idl!), and the type codes equal those of
+/// The syntax and meaning of IDL are the same as for `zorb::idl!`, and the type codes equal those of
 /// the generated types. Everything is created when the text is read. The results are reference counted, so an
 /// `Idl` need not be kept.
 ///
@@ -152,7 +153,7 @@ impl Idl {
         self.definitions().filter(|definition| definition.parent().is_none())
     }
 
-    /// Returns its value types and boxes, for [`Orb::add_value_types`](crate::Orb::add_value_types).
+    /// Returns its value types and boxes, for [`Orb::add_value_types`](orb_runtime::Orb::add_value_types).
     pub fn value_types(&self) -> ValueTypes {
         let values = self
             .definitions()

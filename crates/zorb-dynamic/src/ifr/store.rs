@@ -6,7 +6,9 @@ use std::sync::Arc;
 use orb_runtime::dynamic::{AttributeInfo, Dynamic, Interface, OperationInfo};
 use orb_runtime::types::{TcKind, TypeCode, Visibility};
 
-use super::super::{Definition, DefinitionKind, Idl, ValueInfo};
+use crate::idl::{Definition, DefinitionKind, Idl};
+use crate::value_info::ValueInfo;
+
 use super::kind::Kind;
 
 /// A definition.
