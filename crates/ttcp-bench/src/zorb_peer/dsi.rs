@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ttcp_thousand::Calls;
 use zorb::dynamic::{DynServant, DynamicException, Interface, Mode, OperationInfo, ParamInfo, ServerRequest};
 use zorb::prelude::*;
 use zorb::{Servant, TcKind};
 
+use super::call_counts::CallCounts;
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
 use super::integrity;
 use crate::reference::Object;
 
 /// Returns a servant of the contract; `None` for objects of other interfaces.
-pub(super) fn servant(object: Object, check: bool, calls: &Arc<Calls>) -> Option<Servant> {
+pub(super) fn servant(object: Object, check: bool, calls: &Arc<CallCounts>) -> Option<Servant> {
     let (interface, structs): (_, Structs) = match object {
         Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |named, request| {
             Ok(named.count(&request.get::<Vec<BinStruct>>("s")?, 24))
@@ -38,7 +38,7 @@ struct DynamicTtcp {
     structs: Structs,
     /// Whether each element is compared with what clients send.
     check: bool,
-    calls: Arc<Calls>,
+    calls: Arc<CallCounts>,
 }
 
 impl DynamicTtcp {

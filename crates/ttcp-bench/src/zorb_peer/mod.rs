@@ -1,5 +1,6 @@
 //! The zorb peer: the bench contract's server and client, written like an application that uses zorb.
 
+mod call_counts;
 mod client;
 mod dii;
 mod dsi;
@@ -8,6 +9,8 @@ mod many;
 mod published;
 mod series;
 mod server;
+#[cfg(all(feature = "thousand", not(debug_assertions)))]
+mod thousand;
 mod wide;
 
 pub use client::client;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ttcp_thousand::Calls;
 use zorb::prelude::*;
 use zorb::{Poa, Servant};
 
+use super::call_counts::CallCounts;
 use super::idl::{BinStruct, SeriesRef, TtcpRef, TtcpServant, zero_copy};
 use super::{dsi, integrity, many, published, series, wide};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
@@ -36,7 +36,7 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         let orb = builder.max_connections(CONNECTIONS, CONNECTIONS).start_paused().build().await?;
         let lowest = lowest_poa(&orb, args.demux.poas)?;
         let lowest = lowest.as_ref();
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(CallCounts::default());
         for other in 0..args.demux.others {
             activate(&orb, lowest, &format!("other {other}"), servant(Object::Wide, &args, &calls))?;
         }
@@ -74,7 +74,7 @@ fn lowest_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
 }
 
 /// Returns a servant of the contract.
-fn servant(object: Object, args: &ServerArgs, calls: &Arc<Calls>) -> Servant {
+fn servant(object: Object, args: &ServerArgs, calls: &Arc<CallCounts>) -> Servant {
     let ttcp = || Ttcp { check: args.check, ..Ttcp::default() };
     match wide::servant(object, calls, args.demux.operations.into()) {
         Some(servant) => servant,

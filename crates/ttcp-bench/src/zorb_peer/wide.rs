@@ -5,16 +5,18 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ttcp_thousand::Calls;
 use zorb::__private::v1::OpTable;
 use zorb::prelude::*;
 use zorb::{MinorCode, OperationDemux, Servant};
 
 use super::NAME;
+use super::call_counts::CallCounts;
 use super::idl::demux::{
     LookupsRef, LookupsServant, TallyRef, TallyServant, WideOnewayRef, WideOnewayServant,
 };
 use super::idl::{WideRef, WideServant};
+#[cfg(all(feature = "thousand", not(debug_assertions)))]
+use super::thousand;
 use crate::reference::{Address, Object};
 use crate::report::Report;
 use crate::test_loops;
@@ -30,14 +32,14 @@ pub(super) fn objects() -> impl Iterator<Item = Object> {
 }
 
 /// Returns the servant of one of [`objects`], which counts its calls there; `None` for others.
-pub(super) fn servant(object: Object, calls: &Arc<Calls>, way: OperationDemux) -> Option<Servant> {
+pub(super) fn servant(object: Object, calls: &Arc<CallCounts>, way: OperationDemux) -> Option<Servant> {
     let counted = CallCounter(calls.clone());
     Some(match object {
         Object::Wide => Servant::of::<WideRef, _>(counted),
         Object::WideOneway => Servant::of::<WideOnewayRef, _>(counted),
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
         Object::Thousand | Object::ThousandOneway => {
-            ttcp_thousand::servant(object == Object::ThousandOneway, calls)
+            thousand::servant(object == Object::ThousandOneway, calls)
         }
         Object::Tally => Servant::of::<TallyRef, _>(counted),
         Object::Lookups => Servant::of::<LookupsRef, _>(Lookups(way)),
@@ -46,7 +48,7 @@ pub(super) fn servant(object: Object, calls: &Arc<Calls>, way: OperationDemux) -
 }
 
 /// Counts the calls of all its operations.
-struct CallCounter(Arc<Calls>);
+struct CallCounter(Arc<CallCounts>);
 
 macro_rules! count {
     ($servant:ident $($other:ident)*; $last:ident) => {
@@ -105,7 +107,7 @@ fn find(operations: u32, way: OperationDemux, name: &[u8]) -> Option<usize> {
     match operations {
         100 => hundred!(table).find_by(way, name),
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
-        1_000 => ttcp_thousand::find(way, name),
+        1_000 => thousand::find(way, name),
         _ => None,
     }
 }
@@ -155,7 +157,7 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
         Object::WideOneway => call!(WideOnewayRef, m099),
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
         Object::Thousand | Object::ThousandOneway => {
-            let object = ttcp_thousand::Last::resolve(orb, &url, work.oneway).await?;
+            let object = thousand::Last::resolve(orb, &url, work.oneway).await?;
             test_loops::last(NAME, work, || object.call(), counts).await?
         }
         #[cfg(not(all(feature = "thousand", not(debug_assertions))))]

@@ -1,4 +1,5 @@
-//! The interfaces. They are private, because unused stubs, which are nearly all, then generate no code.
+//! The objects with a thousand operations. Rustc takes minutes to compile their interfaces, so debug builds
+//! and builds without the feature `thousand` leave them out.
 
 use std::sync::Arc;
 
@@ -6,29 +7,27 @@ use zorb::__private::v1::OpTable;
 use zorb::prelude::*;
 use zorb::{OperationDemux, ResolveError, Servant};
 
+use super::call_counts::CallCounts;
 use idl::{ThousandOnewayRef, ThousandOnewayServant, ThousandRef, ThousandServant};
-
-use crate::Calls;
 
 include!(concat!(env!("OUT_DIR"), "/names.rs"));
 
-/// The code that `idl!` generates for the contract.
-#[allow(unreachable_pub)]
+/// The code that `idl!` generates for the interfaces. It is private, because unused stubs, which are nearly
+/// all, then generate no code.
+#[allow(unreachable_pub, reason = "generated")]
 mod idl {
-    zorb::idl!("../ttcp-bench/idl/thousand.idl", include = ["../ttcp-bench/idl"]);
+    zorb::idl!("idl/thousand.idl", include = ["idl"]);
 }
 
 /// Returns a servant of `Thousand`, or of `ThousandOneway`, that counts its calls in `calls`.
-pub fn servant(oneway: bool, calls: &Arc<Calls>) -> Servant {
+pub(super) fn servant(oneway: bool, calls: &Arc<CallCounts>) -> Servant {
     let counted = Counted(calls.clone());
     if oneway { Servant::of::<ThousandOnewayRef, _>(counted) } else { Servant::of::<ThousandRef, _>(counted) }
 }
 
 /// An object with a thousand operations.
-#[derive(Debug)]
-pub struct Last(Kind);
+pub(super) struct Last(Kind);
 
-#[derive(Debug)]
 enum Kind {
     Twoway(ThousandRef),
     Oneway(ThousandOnewayRef),
@@ -39,7 +38,7 @@ impl Last {
     ///
     /// # Errors
     /// Those of [`Orb::resolve`].
-    pub async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, ResolveError> {
+    pub(super) async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, ResolveError> {
         Ok(Last(if oneway {
             Kind::Oneway(orb.resolve(url).await?)
         } else {
@@ -51,8 +50,7 @@ impl Last {
     ///
     /// # Errors
     /// The call fails.
-    #[inline]
-    pub async fn call(&self) -> Result<(), SystemException> {
+    pub(super) async fn call(&self) -> Result<(), SystemException> {
         match &self.0 {
             Kind::Twoway(object) => object.m999().await,
             Kind::Oneway(object) => object.m999().await,
@@ -68,11 +66,11 @@ macro_rules! table {
 }
 
 /// Returns the index of the operation of that name, found with that look-up strategy.
-pub fn find(way: OperationDemux, name: &[u8]) -> Option<usize> {
+pub(super) fn find(way: OperationDemux, name: &[u8]) -> Option<usize> {
     thousand!(table).find_by(way, name)
 }
 
-struct Counted(Arc<Calls>);
+struct Counted(Arc<CallCounts>);
 
 macro_rules! count {
     ($servant:ident $($other:ident)*; $last:ident) => {

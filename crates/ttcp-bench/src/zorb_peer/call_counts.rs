@@ -1,0 +1,22 @@
+//! The number of calls that servants with very many operations received.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Calls that servants have counted since the last [`take`](CallCounts::take).
+#[derive(Debug, Default)]
+pub(super) struct CallCounts {
+    last: AtomicU64,
+    others: AtomicU64,
+}
+
+impl CallCounts {
+    /// Counts a call, of the last operation or of another.
+    pub(super) fn count(&self, is_last: bool) {
+        if is_last { &self.last } else { &self.others }.fetch_add(1, Relaxed);
+    }
+
+    /// Returns the numbers of calls of the last operations and of all others, and resets them.
+    pub(super) fn take(&self) -> (u64, u64) {
+        (self.last.swap(0, Relaxed), self.others.swap(0, Relaxed))
+    }
+}
