@@ -14,12 +14,12 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$root"
 [[ ${BUILT:-} ]] || {
-  cargo build --release -p ttcp-bench
+  cargo build --profile bench-lto -p ttcp-bench
   cargo bench --bench dynamic --no-run
 }
 # By names without paths, which would stand in the records.
 target=$(cargo metadata --no-deps --format-version 1 | grep -oE '"target_directory":"[^"]*"' | cut -d'"' -f4)
-export PATH=$target/release:$PATH
+export PATH=$target/bench-lto:$PATH
 
 case ${ONLY:-} in '' | codec)
   cargo bench --quiet --bench dynamic -- --rounds $((2 * rounds + 1)) --json "$out/codec.json" | tee "$out/codec.md"

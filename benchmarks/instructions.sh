@@ -6,9 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo 'instructions: valgrind is missing (Debian: valgrind)' >&2; exit 2; }
-cargo build --release -q -p ttcp-bench
+cargo build --profile bench-lto -q -p ttcp-bench
 target=$(cargo metadata --no-deps --format-version 1 | grep -oE '"target_directory":"[^"]*"' | cut -d'"' -f4)
-ttcp=$target/release/ttcp
+ttcp=$target/bench-lto/ttcp
 options=("$@")
 dir=$(mktemp -d)
 server=

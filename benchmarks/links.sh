@@ -24,9 +24,9 @@ done
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$root"
-cargo build --release -p ttcp-bench --features uring
+cargo build --profile bench-lto -p ttcp-bench --features uring
 target=$(cargo metadata --no-deps --format-version 1 | grep -oE '"target_directory":"[^"]*"' | cut -d'"' -f4)
-export PATH=$target/release:$PATH
+export PATH=$target/bench-lto:$PATH
 # A thousand connections have a descriptor each, and more in the client's runtime.
 ulimit -n 8192 2>/dev/null || echo "links: no more than $(ulimit -n) descriptors" >&2
 

@@ -10,10 +10,10 @@ rounds=${2:-5}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$root"
-cargo build --release -p ttcp-bench
+cargo build --profile bench-lto -p ttcp-bench
 # By names without paths, which would stand in the records.
 target=$(cargo metadata --no-deps --format-version 1 | grep -oE '"target_directory":"[^"]*"' | cut -d'"' -f4)
-export PATH=$target/release:$PATH
+export PATH=$target/bench-lto:$PATH
 
 congestion=$(sysctl -n net.ipv4.tcp_congestion_control 2>/dev/null || echo unknown)
 [[ $congestion == cubic ]] || echo "targets: congestion control is $congestion; the recorded runs have cubic" >&2

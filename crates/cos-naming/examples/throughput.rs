@@ -2,9 +2,10 @@
 //! bindings. docs/NAMING.md explains the figures.
 //!
 //! ```text
-//! cargo run --release -p cos-naming --example throughput                                   beside omniNames
-//! cargo run --release -p cos-naming --example throughput -- --rounds 3 --seconds 1 --clients 4 --pipelined 1
-//! cargo run --release -p cos-naming --example throughput -- --bindings 1000000             memory and time
+//! cargo build --profile bench-lto -p cos-naming --example throughput
+//! target/bench-lto/examples/throughput                                      beside omniNames
+//! target/bench-lto/examples/throughput --rounds 3 --seconds 1 --clients 4 --pipelined 1
+//! target/bench-lto/examples/throughput --bindings 1000000                   memory and time
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a program for a terminal")]

@@ -1,9 +1,9 @@
 //! What a value costs to encode and to decode, for instruction counters:
 //!
 //! ```text
-//! cargo build --release -p giop-codec --example cost
+//! cargo build --profile bench-lto -p giop-codec --example cost
 //! valgrind --tool=callgrind --toggle-collect='*cost::measured*' \
-//!     target/release/examples/cost encode struct native
+//!     target/bench-lto/examples/cost encode struct native
 //! ```
 //!
 //! It runs a hundred messages of 2,000 elements after one that is not collected.

@@ -189,8 +189,8 @@ pub(crate) fn select_peers<T>(
     Ok(all)
 }
 
-/// Returns the directory of the built peers. It is next to this program's `release` or `debug` directory, the
-/// same for both.
+/// Returns the directory of the built peers. It is next to the directory of this program's profile, and the
+/// same for all profiles.
 fn folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let target = program.parent().and_then(Path::parent).context("this program's own file has no folder")?;

@@ -64,7 +64,7 @@ pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
     }
     let environment = Environment::of_now();
     if !environment.optimised {
-        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
+        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --profile bench-lto");
     }
     let report = Report {
         environment,

@@ -40,7 +40,7 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
     }
     let environment = Environment::of_now();
     if !environment.optimised {
-        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
+        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --profile bench-lto");
     }
     let dir = common.out.clone().unwrap_or_else(|| new_directory(plans));
     let mut store = Store::open(&dir, environment)?;

@@ -90,7 +90,7 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     let repeat = args.common.repeat.unwrap_or(if args.common.quick { 3 } else { 5 });
     let mut results = Results::new(Environment::of_now(), repeat, peers, cells);
     if !results.environment.optimised {
-        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --release");
+        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --profile bench-lto");
     }
     let failures = measure_all(args, &mut results)?;
 

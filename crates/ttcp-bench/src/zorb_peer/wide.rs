@@ -163,7 +163,7 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
         #[cfg(not(all(feature = "thousand", not(debug_assertions))))]
         Object::Thousand | Object::ThousandOneway => {
             anyhow::bail!(
-                "this build has no interface of 1,000 operations: use cargo run --release, with the feature thousand"
+                "this build has no interface of 1,000 operations: use cargo run --profile bench-lto --features thousand"
             )
         }
         _ => call!(WideRef, m099),

@@ -153,7 +153,7 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
         if peers.iter().any(|one| !one.has(operations)) {
             eprintln!(
                 "ttcp: {NAME}: zorb is left out with {operations} operations, which this build has not: \
-                 use cargo run --release --features thousand, which takes rustc minutes"
+                 use cargo run --profile bench-lto --features thousand, which takes rustc minutes"
             );
         }
         for (call, oneway) in CALLS {
