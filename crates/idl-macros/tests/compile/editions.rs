@@ -18,8 +18,10 @@ fn generated_code_compiles_and_runs_in_all_editions() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let source = here.join("tests/hygiene/tricky.rs");
     let dependencies = format!(
-        "[dependencies]\nbytes = \"1\"\ngiop-codec = {{ path = {:?} }}\nidl-macros = {{ path = {here:?} }}\n",
+        "[dependencies]\ngiop-codec = {{ path = {:?} }}\nidl-macros = {{ path = {here:?} }}\n\
+         tokio = {{ version = \"1\", features = [\"rt-multi-thread\"] }}\nzorb = {{ path = {:?} }}\n",
         here.join("../giop-codec"),
+        here.join("../.."),
     );
     write(&root.join("Cargo.toml"), "[workspace]\nresolver = \"2\"\nmembers = [\"e*\"]\n");
     std::fs::copy(here.join("../../Cargo.lock"), root.join("Cargo.lock")).unwrap();

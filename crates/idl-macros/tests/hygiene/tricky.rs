@@ -2,14 +2,12 @@
 // and in a function.
 
 #[allow(tail_expr_drop_order, if_let_rescope, let_underscore_drop, unused_results)]
-#[path = "../mock/mod.rs"]
-mod mock;
+#[path = "../orbs/mod.rs"]
+mod orbs;
 
 /// The IDL.
 pub mod tricky {
     idl_macros::idl! {
-        crate = crate::mock;
-
         module Option {
             exception Result { };
             exception System { string why; };
@@ -67,15 +65,15 @@ pub mod tricky {
 }
 
 impl tricky::r#option::ProbeOps for tricky::r#option::Value {
-    fn offer(&self, self_: &str) -> Result<i32, mock::SystemException> {
+    fn offer(&self, self_: &str) -> Result<i32, zorb::SystemException> {
         Ok(self_.len() as i32)
     }
 
-    fn casts(&self) -> Result<bool, mock::SystemException> {
+    fn casts(&self) -> Result<bool, zorb::SystemException> {
         Ok(true)
     }
 
-    fn set_casts(&self, _: bool) -> Result<(), mock::SystemException> {
+    fn set_casts(&self, _: bool) -> Result<(), zorb::SystemException> {
         Ok(())
     }
 }
@@ -84,7 +82,7 @@ impl tricky::r#option::ValuesOps for tricky::r#option::Skeleton {
     fn clone(
         &self,
         either: Option<tricky::r#option::ValuesRef>,
-    ) -> Result<Option<tricky::r#option::ValuesRef>, mock::SystemException> {
+    ) -> Result<Option<tricky::r#option::ValuesRef>, zorb::SystemException> {
         Ok(either)
     }
 
@@ -97,23 +95,23 @@ impl tricky::r#option::ValuesOps for tricky::r#option::Skeleton {
             Option<giop_codec::value::Value<tricky::r#option::Value>>,
             Option<giop_codec::value::Value<tricky::r#option::Probe>>,
         ),
-        mock::SystemException,
+        zorb::SystemException,
     > {
         assert_eq!(held, 1);
         Ok((None, upcast))
     }
 
-    fn get(&self) -> Result<bool, mock::SystemException> {
+    fn get(&self) -> Result<bool, zorb::SystemException> {
         Ok(true)
     }
 
-    fn set_get(&self, _: bool) -> Result<(), mock::SystemException> {
+    fn set_get(&self, _: bool) -> Result<(), zorb::SystemException> {
         Ok(())
     }
 }
 
 impl tricky::r#option::LocalOps for tricky::r#option::Skeleton {
-    fn as_abstract(&self) -> Result<(), mock::SystemException> {
+    fn as_abstract(&self) -> Result<(), zorb::SystemException> {
         Ok(())
     }
 }
@@ -124,10 +122,10 @@ impl tricky::r#option::SkeletonOps for tricky::r#option::Skeleton {}
 fn values_may_be_named_as_rust_does() {
     use tricky::r#option::{LocalRef, Skeleton, ValuesRef};
     let handle = LocalRef::from(Skeleton::default());
-    assert!(mock::run(handle.get()).unwrap());
-    assert_eq!(mock::run(handle.clone(&handle)).unwrap(), Some(ValuesRef::from(&handle)));
-    assert_eq!(mock::run(handle.operations(1, None::<giop_codec::value::Value<Probe>>)).unwrap(), (None, None));
-    mock::run(handle.as_abstract()).unwrap();
+    assert!(orbs::run(handle.get()).unwrap());
+    assert_eq!(orbs::run(handle.clone(&handle)).unwrap(), Some(ValuesRef::from(&handle)));
+    assert_eq!(orbs::run(handle.operations(1, None::<giop_codec::value::Value<Probe>>)).unwrap(), (None, None));
+    orbs::run(handle.as_abstract()).unwrap();
     use tricky::r#option::{Bare, Flow, Pin, Probe, ProbeOps, Value, ValueOps};
     let value = Value { r#match: 1, ..Value::default() };
     let flow = Flow { base: value.clone(), d: vec![Some(Flow::default().into())] };
@@ -141,14 +139,13 @@ fn values_may_be_named_as_rust_does() {
 
 /// The very same names as in another invocation beside it.
 pub mod beside {
-    idl_macros::idl! { crate = crate::mock; module Option { struct None { long x; }; }; }
-    idl_macros::idl! { crate = crate::mock; module Result { struct None { long x; }; }; }
+    idl_macros::idl! { module Option { struct None { long x; }; }; }
+    idl_macros::idl! { module Result { struct None { long x; }; }; }
 }
 
 /// Inside of a function.
 pub fn inside() -> f64 {
     idl_macros::idl! {
-        crate = crate::mock;
         module Bank {
             exception Poor { long x; };
             interface Account { readonly attribute double balance; void take(in double d) raises (Poor); };
@@ -159,7 +156,7 @@ pub fn inside() -> f64 {
     struct Servant;
 
     impl bank::AccountServant for Servant {
-        async fn balance(&self) -> Result<f64, mock::SystemException> {
+        async fn balance(&self) -> Result<f64, zorb::SystemException> {
             Ok(1.5)
         }
 
@@ -168,9 +165,9 @@ pub fn inside() -> f64 {
         }
     }
 
-    let account: KontoRef = mock::activate(Servant);
-    assert_eq!(mock::run(account.take(1.0)), Err(konto::TakeError::Poor(bank::Poor { x: 1 })));
-    mock::run(account.balance()).unwrap()
+    let account: KontoRef = orbs::activate(Servant);
+    assert_eq!(orbs::run(account.take(1.0)), Err(konto::TakeError::Poor(bank::Poor { x: 1 })));
+    orbs::run(account.balance()).unwrap()
 }
 
 /// A servant.
@@ -178,11 +175,11 @@ pub fn inside() -> f64 {
 pub struct Servant;
 
 impl tricky::r#option::SelfServant for Servant {
-    async fn r#type(&self) -> Result<tricky::r#option::Vec, mock::SystemException> {
+    async fn r#type(&self) -> Result<tricky::r#option::Vec, zorb::SystemException> {
         Ok(tricky::r#option::Vec { self_: String::from("self"), r#type: 1 })
     }
 
-    async fn set_type(&self, value: &tricky::r#option::Vec) -> Result<(), mock::SystemException> {
+    async fn set_type(&self, value: &tricky::r#option::Vec) -> Result<(), zorb::SystemException> {
         assert_eq!(value.r#type, 2);
         Ok(())
     }
@@ -206,7 +203,7 @@ impl tricky::r#option::SelfServant for Servant {
         a: tricky::r#option::Box,
         b: &tricky::r#option::String,
         c: &tricky::r#option::Vec,
-    ) -> Result<(), mock::SystemException> {
+    ) -> Result<(), zorb::SystemException> {
         assert_eq!((a, b.discriminator(), c.r#type), (tricky::r#option::Box::None, 1, 3));
         Ok(())
     }
@@ -215,16 +212,16 @@ impl tricky::r#option::SelfServant for Servant {
 #[test]
 fn idl_may_name_its_things_as_rust_does() {
     use tricky::r#option::{Box, SelfRef, Vec, self_};
-    let object: SelfRef = mock::activate(Servant);
-    let value = mock::run(object.r#type()).unwrap();
-    mock::run(object.set_type(&Vec { r#type: 2, ..value.clone() })).unwrap();
-    let (back, length) = mock::run(object.crate_("", vec![1, 2], &object, value.clone())).unwrap();
+    let object: SelfRef = orbs::activate(Servant);
+    let value = orbs::run(object.r#type()).unwrap();
+    orbs::run(object.set_type(&Vec { r#type: 2, ..value.clone() })).unwrap();
+    let (back, length) = orbs::run(object.crate_("", vec![1, 2], &object, value.clone())).unwrap();
     assert_eq!((back, length), (value, 2));
-    let error = mock::run(object.crate_("raise", vec![], None, Vec::default())).unwrap_err();
+    let error = orbs::run(object.crate_("raise", vec![], None, Vec::default())).unwrap_err();
     assert_eq!(error.to_string(), "Option::Err: self \"raise\"");
     assert!(matches!(error, self_::CrateError::Err(_)));
     let union = tricky::r#option::String::Match(Box::Some);
-    mock::run(object.f(Box::None, &union, &Vec { r#type: 3, ..Vec::default() })).unwrap();
+    orbs::run(object.f(Box::None, &union, &Vec { r#type: 3, ..Vec::default() })).unwrap();
     assert_eq!(self_::ASYNC, 1);
     assert_eq!(tricky::Usize { bool: 1 }, tricky::I32 { bool: 1 });
     assert_eq!(tricky::r#option::Keyword::Super as u8, 0);

@@ -1,22 +1,21 @@
 //! Abstract interfaces: handles to objects and values, in every position, and calls of both.
 
 use std::fmt::Debug;
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, Mutex};
 
-use crate::mock::__private::v1::{
-    Abstract, AbstractReference, CdrDecode, CdrEncode, Decoder, Encoder, FACTORIES, ObjectRef, Reference,
-    Seq, SystemException, SystemExceptionKind, ValueBase, call_raw,
-};
-use crate::mock::{activate, collocated, run};
+use crate::orbs::{Orbs, run};
+use crate::raw::{self, Connection};
 use bytes::Bytes;
 use giop_codec::any::Any;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::typecode::{TcKind, Typed};
-use giop_codec::value::{Factories, GraphBuilder, Value, ValueForm};
-use giop_codec::{ByteOrder, DecodeErrorKind, Version};
+use giop_codec::value::{CustomMarshal, Factories, GraphBuilder, Value, ValueForm};
+use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 use idl_macros::idl;
+use zorb::{Abstract, AbstractReference, Reference, Seq, SystemException, SystemExceptionKind, ValueBase};
 
 idl! {
-    crate = crate::mock, non_nil("A::Strict::*");
+    non_nil("A::Strict::*");
 
     module A {
         exception Odd { string why; };
@@ -69,22 +68,32 @@ idl! {
 
 use a::*;
 
-fn factories() -> &'static Factories {
-    static ALL: OnceLock<Factories> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let mut factories = Factories::default();
-        factories.register::<Label>();
-        factories.register::<Brick>();
-        factories.register::<Shell>();
-        factories.register::<Mute>();
-        factories.register::<Stranger>();
-        factories.register::<Wrap>();
-        factories.register::<Raw>();
-        factories
-    });
-    FACTORIES.set(Some(all));
-    all
-}
+/// ORBs that know all value types.
+static ORBS: LazyLock<Orbs> = LazyLock::new(|| {
+    Orbs::new(|builder| {
+        builder
+            .register_value_type::<Label>()
+            .register_value_type::<Brick>()
+            .register_value_type::<Shell>()
+            .register_value_type::<Mute>()
+            .register_value_type::<Stranger>()
+            .register_value_type::<Wrap>()
+            .register_value_type::<Raw>()
+    })
+});
+
+/// The same value types, for decoders without an ORB.
+static FACTORIES: LazyLock<Factories> = LazyLock::new(|| {
+    let mut factories = Factories::default();
+    factories.register::<Label>();
+    factories.register::<Brick>();
+    factories.register::<Shell>();
+    factories.register::<Mute>();
+    factories.register::<Stranger>();
+    factories.register::<Wrap>();
+    factories.register::<Raw>();
+    factories
+});
 
 fn encoded(value: &impl CdrEncode, order: ByteOrder) -> Bytes {
     let mut e = Encoder::new(order, Version::V1_2);
@@ -97,11 +106,11 @@ fn round_trip<T: CdrEncode + CdrDecode + PartialEq + Debug>(value: &T) {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let octets = encoded(value, order);
         assert!(octets.len() >= T::MIN_SIZE);
-        let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).with_context(factories());
+        let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).with_context(&*FACTORIES);
         assert_eq!(&T::decode(&mut d).unwrap(), value);
         assert_eq!(d.remaining(), 0);
         for cut in 0..octets.len() {
-            let mut d = Decoder::new(&octets[..cut], order, Version::V1_2).with_context(factories());
+            let mut d = Decoder::new(&octets[..cut], order, Version::V1_2).with_context(&*FACTORIES);
             assert!(T::decode(&mut d).is_err(), "cut at {cut}");
         }
     }
@@ -148,7 +157,10 @@ impl SizedOps for Brick {
 }
 
 /// An object of `Both`.
-struct Thing;
+#[derive(Default)]
+struct Thing {
+    hints: Mutex<Vec<String>>,
+}
 
 impl DescribedServant for Thing {
     async fn describe(&self, tone: described::Tone) -> Result<String, SystemException> {
@@ -178,7 +190,7 @@ impl SizedServant for Thing {
     }
 
     async fn hint(&self, text: &str) -> Result<(), SystemException> {
-        assert_eq!(text, "four");
+        self.hints.lock().unwrap().push(text.to_owned());
         Ok(())
     }
 }
@@ -194,7 +206,7 @@ impl LonelyServant for Thing {}
 impl BothServant for Thing {}
 
 fn thing() -> BothRef {
-    activate(Thing)
+    ORBS.activate(Thing::default())
 }
 
 fn label(text: &str) -> Label {
@@ -207,10 +219,11 @@ fn brick(size: i32) -> Brick {
 
 #[test]
 fn a_handle_calls_what_it_holds() {
-    let object = thing();
+    let servant = Arc::new(Thing::default());
+    let object: BothRef = ORBS.activate(Arc::clone(&servant));
     let handles = [
         (SizedRef::from(&object), "thing Low"),
-        (SizedRef::from(collocated(&object)), "thing Low"),
+        (SizedRef::from(ORBS.collocated(&object)), "thing Low"),
         (SizedRef::from(brick(7)), "brick of label b Low"),
     ];
     for (sized, said) in handles {
@@ -230,6 +243,8 @@ fn a_handle_calls_what_it_holds() {
         // Generic client code, for whatever has the operations.
         assert_eq!(run(tell(&described)).unwrap(), said);
     }
+    // Calls of the loop after `hint` show that it was served.
+    assert_eq!(*servant.hints.lock().unwrap(), ["four", "four"]);
     assert_eq!(run(tell(&object)).unwrap(), "thing Low");
 }
 
@@ -296,8 +311,9 @@ fn octets_are_a_boolean_and_a_reference_or_a_value() {
 #[test]
 fn what_is_held_comes_back_in_every_type() {
     let (object, brick) = (thing(), Value::new(brick(3)));
+    let (keeper, strict): (KeeperRef, StrictRef) = (ORBS.activate(Keeping), ORBS.activate(Keeping));
     round_trip(&None::<DescribedRef>);
-    round_trip(&Some(DescribedRef::from(&object)));
+    raw::round_trip(&strict, "same", &DescribedRef::from(&object));
     round_trip(&Some(SizedRef::from(&brick)));
     // Where it is never nil.
     round_trip(&DescribedRef::from(&brick));
@@ -307,10 +323,11 @@ fn what_is_held_comes_back_in_every_type() {
         many: vec![None, (&brick).into(), object.clone().into()],
         pair: [(&brick).into(), None],
     };
-    round_trip(&holder);
+    raw::round_trip(&keeper, "hold", &holder);
     assert_eq!(Holder::default().pair, [None, None]);
     round_trip(&Either::Some(Label::default().into()));
-    round_trip(&Refused { what: object.clone().into() });
+    raw::round_trip(&keeper, "either", &Either::Some(object.clone().into()));
+    round_trip(&Refused { what: brick.clone().into() });
     round_trip(&Some(Value::new(Wrap(label("in").into()))));
     // In the state of a value, with what is around it shared.
     let mut graph = GraphBuilder::new();
@@ -325,16 +342,12 @@ fn what_is_held_comes_back_in_every_type() {
     };
     assert!(graph.set(&first, state));
     let ring = graph.finish(&first);
-    round_trip(&Some(ring.clone()));
-    for order in [ByteOrder::Big, ByteOrder::Little] {
-        let octets = encoded(&Some(SizedRef::from(&ring)), order);
-        let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).with_context(factories());
-        let back = Option::<SizedRef>::decode(&mut d).unwrap().unwrap().downcast::<Brick>().unwrap();
-        assert!(back == ring && format!("{back:?}") == format!("{ring:?}"));
-        let second = back.get().other.clone().unwrap().downcast::<Brick>().unwrap();
-        assert!(second.get().other.as_ref().unwrap().as_value().unwrap().is_same(&back));
-        assert!(back.get().others[2].as_ref().unwrap().as_value().unwrap().is_same(&back));
-    }
+    raw::round_trip(&strict, "same", &DescribedRef::from(&ring));
+    let back = run(strict.same(&ring)).unwrap().downcast::<Brick>().unwrap();
+    assert!(back == ring && format!("{back:?}") == format!("{ring:?}"));
+    let second = back.get().other.clone().unwrap().downcast::<Brick>().unwrap();
+    assert!(second.get().other.as_ref().unwrap().as_value().unwrap().is_same(&back));
+    assert!(back.get().others[2].as_ref().unwrap().as_value().unwrap().is_same(&back));
 }
 
 /// A chain through members of abstract type is as long as one of values may be.
@@ -349,7 +362,7 @@ fn chains_through_handles_need_no_stack() {
         last = next;
     }
     let octets = encoded(&Some(DescribedRef::from(last)), ByteOrder::Big);
-    let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2).with_context(factories());
+    let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2).with_context(&*FACTORIES);
     let back = Option::<DescribedRef>::decode(&mut d).unwrap().unwrap();
     assert_eq!(back, back.clone());
     let (mut length, mut next) = (0, Some(back));
@@ -364,7 +377,7 @@ fn chains_through_handles_need_no_stack() {
 #[test]
 fn what_does_not_support_the_interface_is_refused() {
     let decode = |octets: &Bytes| {
-        let mut d = Decoder::from_bytes(octets, ByteOrder::Big, Version::V1_2).with_context(factories());
+        let mut d = Decoder::from_bytes(octets, ByteOrder::Big, Version::V1_2).with_context(&*FACTORIES);
         Option::<SizedRef>::decode(&mut d)
     };
     for value in [Value::new(Stranger::default()).upcast::<ValueBase>(), Value::new(label("l")).upcast()] {
@@ -435,10 +448,9 @@ impl StrictServant for Keeping {
 
 #[test]
 fn handles_pass_every_position() {
-    let _ = factories();
-    let marshalled: KeeperRef = activate(Keeping);
+    let marshalled: KeeperRef = ORBS.activate(Keeping);
     let object = thing();
-    for keeper in [collocated(&marshalled), marshalled] {
+    for keeper in [ORBS.collocated(&marshalled), marshalled] {
         assert_eq!(run(keeper.kept()).unwrap(), label("kept").into());
         run(keeper.set_kept(None::<DescribedRef>)).unwrap();
         // A reference, a handle, a value, a state: each is what a method takes.
@@ -450,9 +462,11 @@ fn handles_pass_every_position() {
         assert_eq!(b, Some(SizedRef::from(&object)));
         let (a, c) = (a.unwrap(), c.unwrap());
         assert!(a.as_value().unwrap().is_same(c.as_value().unwrap()), "shared in one message");
-        let error = run(keeper.echo(None::<DescribedRef>, brick.clone())).unwrap_err();
-        let keeper::EchoError::Refused(refused) = error else { panic!("{error}") };
-        assert_eq!(refused.what, Some(DescribedRef::from(&brick)));
+        for refused in [SizedRef::from(&brick), SizedRef::from(&object)] {
+            let error = run(keeper.echo(None::<DescribedRef>, refused.clone())).unwrap_err();
+            let keeper::EchoError::Refused(Refused { what }) = error else { panic!("{error}") };
+            assert_eq!(what, Some(DescribedRef::from(refused)));
+        }
 
         let holder = Holder { one: (&brick).into(), two: (&object).into(), ..Holder::default() };
         assert_eq!(run(keeper.hold(&holder)).unwrap(), holder);
@@ -466,19 +480,14 @@ fn handles_pass_every_position() {
         assert_eq!(run(keeper.lone(&object)).unwrap(), Some(LonelyRef::from(&object)));
         assert_eq!(run(keeper.count(&[None, Mute.into(), (&object).into()])).unwrap(), 2);
     }
-    let strict: StrictRef = activate(Keeping);
-    for strict in [collocated(&strict), strict] {
+    let strict: StrictRef = ORBS.activate(Keeping);
+    let nil = Connection::open(&strict).call("same", ByteOrder::NATIVE, &[0; 8]).unwrap_err();
+    assert_eq!(nil.kind, SystemExceptionKind::InvObjref);
+    for strict in [ORBS.collocated(&strict), strict] {
         let handle = DescribedRef::from(&object);
         assert_eq!(run(strict.same(&handle)).unwrap(), handle);
         assert_eq!(run(strict.same(label("l"))).unwrap(), label("l").into());
     }
-    let nil = call_raw(strict_object(), "same", Bytes::from_static(&[0; 8])).unwrap_err();
-    assert_eq!(nil.kind, SystemExceptionKind::Marshal);
-}
-
-fn strict_object() -> &'static ObjectRef {
-    static OBJECT: std::sync::OnceLock<StrictRef> = std::sync::OnceLock::new();
-    OBJECT.get_or_init(|| activate(Keeping)).as_object()
 }
 
 #[test]
@@ -498,12 +507,12 @@ fn type_codes_say_abstract_interface() {
     assert_eq!(nil.get::<Option<SizedRef>>().unwrap(), None);
 }
 
-impl crate::mock::__private::v1::CustomMarshal for Raw {
-    fn marshal(&self, e: &mut Encoder) -> Result<(), crate::mock::__private::v1::EncodeError> {
+impl CustomMarshal for Raw {
+    fn marshal(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.inner.encode(e)
     }
 
-    fn unmarshal(&mut self, d: &mut Decoder<'_>) -> Result<(), crate::mock::__private::v1::DecodeError> {
+    fn unmarshal(&mut self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         self.inner = CdrDecode::decode(d)?;
         Ok(())
     }
@@ -511,6 +520,8 @@ impl crate::mock::__private::v1::CustomMarshal for Raw {
 
 #[test]
 fn authors_write_handles_as_other_values() {
-    let raw = Raw { inner: Raw { inner: thing().into() }.into() };
-    round_trip(&Some(Value::new(raw)));
+    let raw = |inner| Value::new(Raw { inner: Raw { inner }.into() });
+    round_trip(&Some(raw(label("l").into())));
+    let strict: StrictRef = ORBS.activate(Keeping);
+    raw::round_trip(&strict, "same", &DescribedRef::from(raw(thing().into())));
 }

@@ -1,16 +1,13 @@
 //! Annotations that are acted on: what they make of members, and values of them over the wire.
 
-use crate::mock::__private::v1::{
-    Any, Bounded, ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, Fixed, RangeError,
-    Ranged, SystemException, Typed, Value, Version, WString,
-};
-use crate::mock::{activate, collocated, run};
 use crate::octets::{decoded, encoded, round_trip};
+use crate::orbs::{activate, collocated, run};
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use idl_macros::idl;
+use zorb::{Any, Bounded, Fixed, RangeError, Ranged, SystemException, Typed, Value, WString};
 
 idl! {
-    crate = crate::mock;
-
     module Shop {
         const long STEPS = 3;
         enum Colour { red, green, @default_literal blue };
@@ -329,8 +326,6 @@ fn calls_pass_them() {
 }
 
 idl! {
-    crate = crate::mock;
-
     @rust_name("renamed") module M {
         @rust_name("Broken") exception E2 { @rust_name("reason") string why; };
         @rust_name("Deed") interface I {

@@ -1,10 +1,10 @@
 //! IDL as sites have it: names that are the same in Rust, numbers of enumerators, native types.
 
-use crate::mock::__private::v1::{Any, SystemException};
-use crate::mock::{activate, collocated, run};
+use crate::orbs::{activate, collocated, run};
+use zorb::{Any, SystemException};
 
 idl_macros::idl! {
-    crate = crate::mock, no_warnings;
+    no_warnings;
 
     native UserExceptionBase;
 

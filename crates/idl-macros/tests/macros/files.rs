@@ -1,18 +1,12 @@
 //! IDL in files: includes, macros, several files, and definitions that are elsewhere.
 
 mod common {
-    idl_macros::idl!("tests/idl/common/money.idl", no_warnings, crate = crate::mock);
+    idl_macros::idl!("tests/idl/common/money.idl", no_warnings);
 }
 
 /// Everything that is included is compiled in.
 mod whole {
-    idl_macros::idl!(
-        "tests/idl/shop.idl",
-        include = ["tests/idl/common"],
-        define = ["MOST=5"],
-        no_warnings,
-        crate = crate::mock
-    );
+    idl_macros::idl!("tests/idl/shop.idl", include = ["tests/idl/common"], define = ["MOST=5"], no_warnings);
 }
 
 /// What `money.idl` defines is in `common`.
@@ -25,7 +19,6 @@ mod referring {
         extern("::Common" = crate::files::common::common),
         include_policy = extern,
         no_warnings,
-        crate = crate::mock,
     );
 }
 
@@ -40,7 +33,6 @@ mod single {
         extern("Common::Money" = crate::files::common::common::Money, "::Common::Currency" = crate::files::common::common::Currency),
         include_policy = extern,
         no_warnings,
-        crate = crate::mock,
     );
 }
 
@@ -69,7 +61,7 @@ fn included_definitions_are_referred_to() {
 
 #[test]
 fn ids_keep_the_prefixes_of_their_files() {
-    use crate::mock::__private::v1::Reference;
+    use zorb::Reference;
     assert_eq!(common::common::NamedRef::REPOSITORY_ID, "IDL:common.example.org/Common/Named:1.0");
     assert_eq!(referring::shop::StallRef::REPOSITORY_ID, "IDL:shop.example.org/Shop/Stall:1.0");
 }
@@ -78,7 +70,7 @@ fn ids_keep_the_prefixes_of_their_files() {
 struct Stall;
 
 impl crate::files::common::common::NamedServant for Stall {
-    async fn name(&self) -> Result<String, crate::mock::SystemException> {
+    async fn name(&self) -> Result<String, zorb::SystemException> {
         Ok("stall".into())
     }
 
@@ -106,7 +98,7 @@ impl referring::shop::StallServant for Stall {
     async fn other(
         &self,
         _kind: crate::files::common::common::named::Kind,
-    ) -> Result<Option<crate::files::common::common::NamedRef>, crate::mock::SystemException> {
+    ) -> Result<Option<crate::files::common::common::NamedRef>, zorb::SystemException> {
         Ok(None)
     }
 }
@@ -114,7 +106,7 @@ impl referring::shop::StallServant for Stall {
 #[test]
 fn references_convert_to_bases_that_are_elsewhere() {
     fn converts<D: Into<crate::files::common::common::NamedRef>>() {}
-    fn serves<S: crate::mock::__private::v1::Reference>()
+    fn serves<S: zorb::Reference>()
     where
         referring::shop::StallRef: Into<S>,
     {

@@ -1,15 +1,13 @@
 //! `fixed`: types, constants, and values over the wire.
 
-use crate::mock::__private::v1::{
-    ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, Fixed, SystemException, Version,
-};
-use crate::mock::{activate, collocated, run};
 use crate::octets::round_trip;
+use crate::orbs::{activate, collocated, run};
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use idl_macros::idl;
+use zorb::{Fixed, SystemException};
 
 idl! {
-    crate = crate::mock;
-
     module Bank {
         typedef fixed<9, 2> Money;
         typedef fixed<31, 31> Share;

@@ -2,30 +2,19 @@
 
 use std::fmt::Debug;
 
-use crate::mock::__private::v1::{
-    Adaptive, ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, EncodeErrorKind, Encoder, TcKind,
-    TypeCode, Typed, Version,
-};
-use crate::mock::{SystemException, activate, run};
+use crate::orbs::{activate, run};
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::{ByteOrder, DecodeErrorKind, EncodeErrorKind, Version};
 use idl_macros::idl;
+use zorb::SystemException;
+use zorb::{Adaptive, TcKind, TypeCode, Typed};
 
 /// The same types compiled, interpreted, and interpreted only the first time.
 mod compiled {
-    super::idl!(
-        "../../tests/interop/idl/types.idl",
-        define = ["TYPES_ONLY"],
-        no_warnings,
-        crate = crate::mock
-    );
+    super::idl!("../../tests/interop/idl/types.idl", define = ["TYPES_ONLY"], no_warnings);
 }
 mod interpreted {
-    super::idl!(
-        "../../tests/interop/idl/types.idl",
-        define = ["TYPES_ONLY"],
-        no_warnings,
-        interpretive,
-        crate = crate::mock
-    );
+    super::idl!("../../tests/interop/idl/types.idl", define = ["TYPES_ONLY"], no_warnings, interpretive);
 }
 mod adaptive {
     super::idl!(
@@ -33,8 +22,7 @@ mod adaptive {
         define = ["TYPES_ONLY"],
         no_warnings,
         adaptive("Interop::*", uses = 1),
-        uses = "all_uses",
-        crate = crate::mock
+        uses = "all_uses"
     );
 }
 
@@ -103,10 +91,10 @@ macro_rules! more {
     };
 }
 mod more_compiled {
-    more!(crate = crate::mock;);
+    more!();
 }
 mod more_interpreted {
-    more!(crate = crate::mock, interpretive;);
+    more!(interpretive;);
 }
 
 /// Generates the bytes of pseudo-random values of a type.
@@ -143,17 +131,17 @@ impl Source {
             TcKind::Float => e.put_f32((self.next() % 1000) as f32),
             TcKind::Double => e.put_f64((self.next() % 1000) as f64),
             TcKind::LongDouble => {
-                let zero = crate::mock::__private::v1::LongDouble::from_bits(0);
+                let zero = zorb::LongDouble::from_bits(0);
                 zero.encode(e).unwrap();
             }
-            TcKind::WChar => crate::mock::__private::v1::WChar(u16::from(b'a')).encode(e).unwrap(),
+            TcKind::WChar => zorb::WChar(u16::from(b'a')).encode(e).unwrap(),
             TcKind::String => {
                 let text = self.text(code.length().unwrap());
                 text.encode(e).unwrap();
             }
             TcKind::WString => {
                 let text = self.text(code.length().unwrap());
-                crate::mock::__private::v1::WString::from(&*text).encode(e).unwrap();
+                zorb::WString::from(&*text).encode(e).unwrap();
             }
             TcKind::Enum => {
                 let count = code.member_count().unwrap() as u64;
@@ -182,7 +170,7 @@ impl Source {
                     TcKind::Boolean | TcKind::Char | TcKind::Octet => e.put_u8(bits as u8),
                     TcKind::Short | TcKind::UShort => e.put_u16(bits as u16),
                     TcKind::LongLong | TcKind::ULongLong => e.put_u64(bits as u64),
-                    TcKind::WChar => crate::mock::__private::v1::WChar(bits as u16).encode(e).unwrap(),
+                    TcKind::WChar => zorb::WChar(bits as u16).encode(e).unwrap(),
                     _ => e.put_u32(bits as u32),
                 }
                 self.value(&code.member_type(row).unwrap(), e, depth);
@@ -199,7 +187,7 @@ impl Source {
                 let element = code.content_type().unwrap();
                 (0..code.length().unwrap()).for_each(|_| self.value(&element, e, depth));
             }
-            TcKind::Any => crate::mock::__private::v1::Any::new(7_i32).unwrap().encode(e).unwrap(),
+            TcKind::Any => zorb::Any::new(7_i32).unwrap().encode(e).unwrap(),
             TcKind::TypeCode => <i32 as Typed>::type_code().encode(e).unwrap(),
             TcKind::ObjRef => giop_codec::ior::Ior::nil().encode(e).unwrap(),
             TcKind::Value | TcKind::ValueBox => e.put_u32(0),
@@ -325,7 +313,6 @@ fn what_is_no_plain_struct_is_interpreted_as_well() {
 }
 
 idl! {
-    crate = crate::mock,
     uses = "shop_uses";
 
     module Shop {
@@ -396,8 +383,6 @@ fn all_adaptive_types_are_listed_in_the_order_of_the_idl() {
 
 mod calls {
     super::idl! {
-        crate = crate::mock;
-
         struct Part { string name; double weight; };
         typedef sequence<Part> Parts;
         typedef sequence<Part, 2> FewParts;

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 
-use crate::mock::__private::v1::{
-    Any, BitsError, Bounded, ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, FixedLayout,
-    SystemException, Typed, Version,
-};
-use crate::mock::{activate, collocated, run};
 use crate::octets::{decoded, encoded, round_trip};
+use crate::orbs::{activate, collocated, run};
 use giop_codec::any::AnyError;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, FixedLayout};
 use giop_codec::typecode::{TcKind, TypeCode};
+use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 use idl_macros::idl;
+use zorb::{Any, BitsError, Bounded, SystemException, Typed};
 
 idl! {
-    crate = crate::mock;
-
     module Net {
         /// Access rights.
         bitmask Rights { read, write, @position(7) execute, @position(4) /** Change owner. */ chown };
@@ -269,7 +267,10 @@ fn types_declared_ahead_hold_themselves() {
     assert_eq!(decoded::<Node>(&encoded(&deep)), Err(DecodeErrorKind::DepthLimit));
 }
 
-struct MyFilter;
+#[derive(Default)]
+struct MyFilter {
+    noted: Mutex<Vec<Rights>>,
+}
 
 impl FilterServant for MyFilter {
     async fn check(
@@ -297,7 +298,7 @@ impl FilterServant for MyFilter {
     }
 
     async fn note(&self, what: Rights) -> Result<(), SystemException> {
-        assert_eq!(what, Rights::CHOWN);
+        self.noted.lock().unwrap().push(what);
         Ok(())
     }
 
@@ -313,7 +314,8 @@ impl FilterServant for MyFilter {
 
 #[test]
 fn calls_pass_them() {
-    let remote: FilterRef = activate(MyFilter);
+    let servant = Arc::new(MyFilter::default());
+    let remote: FilterRef = activate(Arc::clone(&servant));
     for filter in [collocated(&remote), remote] {
         run(async {
             let header = Header::from_bits(2);
@@ -329,6 +331,8 @@ fn calls_pass_them() {
             filter.note(Rights::CHOWN).await.unwrap();
             filter.set_rights(Rights::READ).await.unwrap();
             assert_eq!(filter.rights().await.unwrap(), Rights::all());
+            // The server serves the requests of a connection in order.
+            assert_eq!(std::mem::take(&mut *servant.noted.lock().unwrap()), [Rights::CHOWN]);
         });
     }
 }

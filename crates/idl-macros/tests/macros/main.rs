@@ -10,10 +10,11 @@ mod files;
 mod fixed;
 mod hybrid;
 mod idl4;
-#[path = "../mock/mod.rs"]
-mod mock;
 mod octets;
 mod options;
+#[path = "../orbs/mod.rs"]
+mod orbs;
+mod raw;
 mod sources;
 mod typed;
 mod types;
@@ -21,3 +22,8 @@ mod value_forms;
 mod values;
 mod values_elsewhere;
 mod zero_copy;
+
+/// The crate `zorb` by another path, for the option `crate`.
+mod runtime {
+    pub(crate) use zorb::__private;
+}

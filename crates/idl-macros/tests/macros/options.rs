@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::mock::__private::v1::{CompletionStatus, SystemException, SystemExceptionKind};
-use crate::mock::{activate, collocated, run};
+use crate::orbs::{activate, collocated, run};
+use zorb::{CompletionStatus, SystemException, SystemExceptionKind};
 
 mod derives {
     pub(crate) use std::cmp::PartialOrd as Ordered;
 
     idl_macros::idl! {
-        crate = crate::mock,
+        crate = crate::runtime,
         derive(PartialOrd, Eq, std::fmt::Debug, Default, "M::Key" = Ord, "::M::P*" = ::core::marker::Copy);
         module M {
             // Names of traits are names like all others.
@@ -26,7 +26,7 @@ mod derives {
 
     pub(crate) mod relative {
         idl_macros::idl! {
-            crate = crate::mock, derive("A::B::Deep" = super::Ordered, "Flat" = self::Also);
+            crate = crate::runtime, derive("A::B::Deep" = super::Ordered, "Flat" = self::Also);
             module A { module B { struct Deep { long x; }; }; };
             struct Flat { long x; };
         }
@@ -37,7 +37,7 @@ mod derives {
 
 mod bodies {
     idl_macros::idl! {
-        default_bodies, crate = crate::mock;
+        default_bodies, crate = crate::runtime;
         module Bank {
             exception Broke { long missing; };
             typedef sequence<long> Sums;
@@ -54,7 +54,7 @@ mod bodies {
 
 mod some_bodies {
     idl_macros::idl! {
-        default_bodies("Bank::Account::owner", "Shop*"), crate = crate::mock;
+        default_bodies("Bank::Account::owner", "Shop*"), crate = crate::runtime;
         module Bank { interface Account { attribute string owner; long take(); }; };
         interface ShopWindow { void look(); };
     }
@@ -63,7 +63,7 @@ mod some_bodies {
 mod alone {
     // The crate `zorb` of this test.
     mod zorb {
-        pub(crate) use crate::mock::__private;
+        pub(crate) use ::zorb::__private;
     }
 
     idl_macros::idl! { default_bodies, crate = crate::options::alone::zorb; interface Idle { void f(); }; }
@@ -73,7 +73,7 @@ mod alone {
 mod vendor {
     pub(crate) mod odd {
         idl_macros::idl! {
-            crate = crate::mock, rename("Money" = "Cash", "Teller" = "Clerk", "Currency" = "Unit");
+            crate = crate::runtime, rename("Money" = "Cash", "Teller" = "Clerk", "Currency" = "Unit");
             struct Money { long cents; };
             enum Currency { EUR, USD };
             interface Teller { struct Slip { long number; }; Slip serve(); };
@@ -98,7 +98,7 @@ mod vendor {
                 "Teller" = self::inner::Clerk,
             ),
             include_policy = extern,
-            crate = crate::mock,
+            crate = crate::runtime,
         );
 
         pub(crate) mod inner {
@@ -122,7 +122,7 @@ mod comments {
             void plain();
         };
         "#,
-        crate = crate::mock,
+        crate = crate::runtime,
         rename("Account::set_a" = "assign_a"),
     );
 }
@@ -234,7 +234,7 @@ impl comments::KontoServant for Konto {
         let _ = how_much;
         Err(SystemException::new(
             SystemExceptionKind::NoResources,
-            crate::mock::__private::v1::MinorCode::NONE,
+            zorb::MinorCode::NONE,
             CompletionStatus::No,
         ))
     }

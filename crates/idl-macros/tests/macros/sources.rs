@@ -1,20 +1,20 @@
 //! The forms of the macro: tokens, text, files, each with and without options.
 
-use crate::mock::__private::v1::{Char, Reference};
 use idl_macros::idl;
+use zorb::{Char, Reference};
 
 mod text {
     idl_macros::idl!(
         r#"
         module Wide { const wstring TEXT = L"a\x62"; const char LETTER = '\101'; };
         "#,
-        crate = crate::mock
+        crate = crate::runtime
     );
 }
 
 mod tokens {
     idl_macros::idl! {
-        crate = crate::mock;
+        crate = crate::runtime;
         /// Documented.
         module Plain { const wstring TEXT = L "ab"; const char LETTER = 'A'; };
     }
@@ -24,14 +24,14 @@ mod short_file {
     idl_macros::idl!(
         "tests/idl/clock.idl",
         no_warnings,
-        crate = crate::mock,
+        crate = crate::runtime,
         rename("Clock::Settable::set_time" = "assign_time", "Clock::Time" = "Moment")
     );
 }
 
 mod long_file {
     idl_macros::idl!(
-        crate = crate::mock,
+        crate = crate::runtime,
         file = "tests/idl/clock.idl",
         no_warnings,
         rename("Clock::Settable::set_time" = "assign_time"),
@@ -40,7 +40,7 @@ mod long_file {
 
 mod chosen {
     idl_macros::idl! {
-        crate = crate::mock, non_nil("M::*");
+        crate = crate::runtime, non_nil("M::*");
         module M { interface I { }; struct S { I i; }; };
     }
 }
@@ -54,7 +54,7 @@ macro_rules! passed_on {
     };
 }
 
-passed_on!(passed, "tests/idl/clock.idl", "tests/idl", crate::mock);
+passed_on!(passed, "tests/idl/clock.idl", "tests/idl", crate::runtime);
 
 /// Nothing in it.
 mod empty {
@@ -89,43 +89,37 @@ fn a_file_is_found_from_the_directory_of_the_crate() {
 fn names_can_be_chosen_where_the_file_cannot_be_edited() {
     struct Servant;
     impl short_file::clock::SettableServant for Servant {
-        async fn time(&self) -> Result<short_file::clock::Moment, crate::mock::SystemException> {
+        async fn time(&self) -> Result<short_file::clock::Moment, zorb::SystemException> {
             Ok(short_file::clock::Moment::default())
         }
-        async fn set_time(
-            &self,
-            value: &short_file::clock::Moment,
-        ) -> Result<(), crate::mock::SystemException> {
+        async fn set_time(&self, value: &short_file::clock::Moment) -> Result<(), zorb::SystemException> {
             assert_eq!(value.hours, 1);
             Ok(())
         }
-        async fn assign_time(
-            &self,
-            t: &short_file::clock::Moment,
-        ) -> Result<(), crate::mock::SystemException> {
+        async fn assign_time(&self, t: &short_file::clock::Moment) -> Result<(), zorb::SystemException> {
             assert_eq!(t.hours, 2);
             Ok(())
         }
     }
-    let clock: short_file::clock::SettableRef = crate::mock::activate(Servant);
+    let clock: short_file::clock::SettableRef = crate::orbs::activate(Servant);
     let at = |hours| short_file::clock::Moment { hours, minutes: 0 };
-    crate::mock::run(clock.set_time(&at(1))).unwrap();
-    crate::mock::run(clock.assign_time(&at(2))).unwrap();
-    assert_eq!(crate::mock::run(clock.time()).unwrap(), at(0));
+    crate::orbs::run(clock.set_time(&at(1))).unwrap();
+    crate::orbs::run(clock.assign_time(&at(2))).unwrap();
+    assert_eq!(crate::orbs::run(clock.time()).unwrap(), at(0));
 }
 
 #[test]
 fn options_stand_before_inline_idl() {
     struct Servant;
     impl chosen::m::IServant for Servant {}
-    let i: chosen::m::IRef = crate::mock::activate(Servant);
+    let i: chosen::m::IRef = crate::orbs::activate(Servant);
     let s = chosen::m::S { i: i.clone() };
     assert_eq!(s.i, i);
 }
 
 #[test]
 fn the_macro_can_stand_in_a_function_more_than_once() {
-    idl!("struct Here { long x; };", crate = crate::mock);
-    idl!("struct There { long y; };", crate = crate::mock);
+    idl!("struct Here { long x; };", crate = crate::runtime);
+    idl!("struct There { long y; };", crate = crate::runtime);
     assert_eq!(Here { x: 1 }.x, There { y: 1 }.y);
 }

@@ -1,14 +1,12 @@
 //! Type codes of generated types. `any`, `CORBA::TypeCode` and `Object` as members, parameters and results.
 
-use crate::mock::__private::v1::{
-    Any, ByteOrder, CdrDecode, CdrEncode, Decoder, Encoder, SystemException, TcKind, TypeCode, Typed, Version,
-};
-use crate::mock::{activate, collocated, run};
+use crate::orbs::{activate, collocated, run};
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::{ByteOrder, Version};
 use idl_macros::idl;
+use zorb::{Any, SystemException, TcKind, TypeCode, Typed};
 
 idl! {
-    crate = crate::mock;
-
     typedef long RootLong;
 
     #pragma prefix "acme.com"
@@ -203,9 +201,9 @@ impl ThingServant for Servant {
 
     async fn self_as(
         &self,
-        o: Option<crate::mock::__private::v1::ObjectRef>,
+        o: Option<zorb::ObjectRef>,
         t: TypeCode,
-    ) -> Result<(Option<crate::mock::__private::v1::ObjectRef>, TypeCode), SystemException> {
+    ) -> Result<(Option<zorb::ObjectRef>, TypeCode), SystemException> {
         Ok((o, t.unaliased()))
     }
 

@@ -2,16 +2,14 @@
 
 use std::fmt::Debug;
 
-use crate::mock::__private::v1::{
-    Bounded, ByteOrder, CdrDecode, CdrEncode, Char, DecodeErrorKind, Decoder, EncodeErrorKind, Encoder,
-    FixedLayout, FixedSeq, LongDouble, Seq, Version, WChar, WString,
-};
+use crate::raw;
 use bytes::Bytes;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, FixedLayout};
+use giop_codec::{ByteOrder, DecodeErrorKind, EncodeErrorKind, Version};
 use idl_macros::idl;
+use zorb::{Bounded, Char, FixedSeq, LongDouble, Seq, SystemException, WChar, WString};
 
 idl! {
-    crate = crate::mock;
-
     module Types {
         /** Colours.
          *
@@ -65,6 +63,7 @@ idl! {
         struct Holder { Thing thing; Object _object; Anything anything; sequence<Thing> things; Thing pair[2]; };
         struct Sure { @non_nil Thing thing; @non_nil sequence<Thing> things; @non_nil Thing pair[2]; };
         interface Thing { };
+        interface Echo { Holder hold(in Holder h); Sure sure(in Sure s); };
 
         const boolean YES = TRUE;
         const octet BYTE = 255;
@@ -332,7 +331,8 @@ fn references_are_optional_unless_they_are_never_nil() {
         nil.thing.is_none() && nil.object.is_none() && nil.anything.is_none() && nil.pair == [None, None]
     );
     round_trip(&nil);
-    let thing: ThingRef = crate::mock::activate(Servant);
+    let thing: ThingRef = crate::orbs::activate(Servant);
+    let echo: EchoRef = crate::orbs::activate(Servant);
     let holder = Holder {
         thing: Some(thing.clone()),
         object: Some(thing.clone().into()),
@@ -340,14 +340,25 @@ fn references_are_optional_unless_they_are_never_nil() {
         things: vec![None, Some(thing.clone())],
         pair: [None, Some(thing.clone())],
     };
-    round_trip(&holder);
-    round_trip(&Sure { thing: thing.clone(), things: vec![thing.clone()], pair: [thing.clone(), thing] });
+    raw::round_trip(&echo, "hold", &holder);
+    let sure = Sure { thing: thing.clone(), things: vec![thing.clone()], pair: [thing.clone(), thing] };
+    raw::round_trip(&echo, "sure", &sure);
     assert_eq!(decoded::<Sure>(&[0; 12]), Err(DecodeErrorKind::NilReference));
 }
 
 struct Servant;
 
 impl ThingServant for Servant {}
+
+impl EchoServant for Servant {
+    async fn hold(&self, h: &Holder) -> Result<Holder, SystemException> {
+        Ok(h.clone())
+    }
+
+    async fn sure(&self, s: &Sure) -> Result<Sure, SystemException> {
+        Ok(s.clone())
+    }
+}
 
 #[test]
 fn what_holds_no_float_can_be_hashed() {

@@ -3,17 +3,17 @@
 
 use std::collections::HashSet;
 
-use crate::mock::__private::v1::{
-    CdrDecode, CdrEncode, CustomMarshal, DecodeError, Decoder, EncodeError, Encoder, SystemException,
-};
-use crate::mock::{activate, collocated, run};
+use crate::orbs::{activate, collocated, run};
 use bytes::Bytes;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::value::CustomMarshal;
 use giop_codec::value::{Factories, GraphBuilder, Value, ValueForm};
 use giop_codec::{ByteOrder, DecodeErrorKind, EncodeErrorKind, Version};
+use giop_codec::{DecodeError, EncodeError};
 use idl_macros::idl;
+use zorb::SystemException;
 
 idl! {
-    crate = crate::mock,
     derive(Eq, "F::Badge" = Hash, "F::Badge" = PartialOrd),
     rename("F::Cup::fill::howMuch" = "amount", "F::Cup::fill" = "pour", "F::Cup::size" = "volume", "F::Cup" = "Mug");
 

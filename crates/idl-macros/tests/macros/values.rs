@@ -1,21 +1,22 @@
 //! Value types: their states, graphs of them in every position, their operations and factories.
 
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 
-use crate::mock::__private::v1::{
-    CdrDecode, CdrEncode, CustomMarshal, DecodeError, Decoder, EncodeError, Encoder, SystemException,
-    ValueBase,
-};
-use crate::mock::{activate, collocated, run};
+use crate::orbs::{activate, collocated, run};
 use bytes::Bytes;
 use giop_codec::any::Any;
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::typecode::{TypeCode, Typed, Visibility};
+use giop_codec::value::CustomMarshal;
 use giop_codec::value::{Factories, GraphBuilder, Value, ValueForm};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
+use giop_codec::{DecodeError, EncodeError};
 use idl_macros::idl;
+use zorb::{SystemException, ValueBase};
 
 idl! {
-    crate = crate::mock, default_bodies("T::Lazy::*");
+    default_bodies("T::Lazy::*");
 
     module T {
         valuetype Base { public short b; };
@@ -390,7 +391,10 @@ fn custom_values_are_written_by_their_author() {
     assert!(hex(&encoded(&child, ByteOrder::Big)).starts_with("7fffff0a"), "one id, in chunks");
 }
 
-struct Keeping;
+#[derive(Default)]
+struct Keeping {
+    told: Mutex<Vec<String>>,
+}
 
 impl KeeperServant for Keeping {
     async fn first(&self) -> Result<Option<Value<LNode>>, SystemException> {
@@ -437,14 +441,15 @@ impl KeeperServant for Keeping {
     }
 
     async fn tell(&self, text: Option<Value<Text>>) -> Result<(), SystemException> {
-        assert_eq!(text.unwrap().get().0, "told");
+        self.told.lock().unwrap().push(text.unwrap().get().0.clone());
         Ok(())
     }
 }
 
 #[test]
 fn values_pass_every_position() {
-    let marshalled: KeeperRef = activate(Keeping);
+    let servant = Arc::new(Keeping::default());
+    let marshalled: KeeperRef = activate(Arc::clone(&servant));
     for keeper in [collocated(&marshalled), marshalled] {
         assert_eq!(run(keeper.first()).unwrap().unwrap().get().v, 1);
         let shared = Value::new(LNode { v: 4, next: None });
@@ -463,6 +468,9 @@ fn values_pass_every_position() {
         let Err(keeper::CountError::Broken(broken)) = run(keeper.count(&[])) else { panic!("Broken") };
         assert_eq!(broken.at.unwrap().get().v, 7);
         run(keeper.tell(Text::from("told".to_owned()))).unwrap();
+        // The server serves the requests of a connection in order.
+        run(keeper.both()).unwrap();
+        assert_eq!(std::mem::take(&mut *servant.told.lock().unwrap()), ["told"]);
     }
 }
 

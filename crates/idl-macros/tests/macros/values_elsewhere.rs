@@ -1,7 +1,7 @@
 //! Value types and abstract interfaces whose Rust another `idl!` has made.
 
 mod common {
-    idl_macros::idl!("tests/idl/common/zoo.idl", crate = crate::mock);
+    idl_macros::idl!("tests/idl/common/zoo.idl");
 }
 
 mod referring {
@@ -10,26 +10,22 @@ mod referring {
         include = "tests/idl/common",
         extern("::Zoo" = crate::values_elsewhere::common::zoo),
         include_policy = extern,
-        crate = crate::mock,
     );
 }
 
-use std::sync::OnceLock;
-
-use crate::mock::__private::v1::{
-    AbstractReference, CdrDecode, CdrEncode, Decoder, Encoder, FACTORIES, SystemException,
-};
-use crate::mock::{activate, collocated, run};
+use crate::orbs::{Orbs, run};
 use common::zoo::{
     Animal, AnimalFactory, AnimalOps, Described, DescribedOps, DescribedRef, DescribedServant, KeeperServant,
     Named, NamedOps, Note, Pair, described,
 };
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::typecode::Typed;
 use giop_codec::value::{Factories, Value, ValueForm, ValueType};
 use giop_codec::{ByteOrder, Version};
 use referring::park::{
     Bird, BirdOps, Crate, GateRef, GateServant, Jewel, JewelOps, RichOps, RichRef, RichServant,
 };
+use zorb::{AbstractReference, SystemException};
 
 impl DescribedOps for Animal {
     fn describe(&self) -> Result<String, described::DescribeError> {
@@ -119,17 +115,13 @@ impl GateServant for Gate {
     }
 }
 
-fn factories() -> &'static Factories {
-    static ALL: OnceLock<Factories> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let mut factories = Factories::default();
-        factories.register::<Bird>();
-        factories.register::<Jewel>();
-        factories.register::<Crate>();
-        factories
-    });
-    FACTORIES.set(Some(all));
-    all
+/// What peers may send in place of a base.
+fn factories() -> Factories {
+    let mut factories = Factories::default();
+    factories.register::<Bird>();
+    factories.register::<Jewel>();
+    factories.register::<Crate>();
+    factories
 }
 
 fn bird(name: &str) -> Bird {
@@ -154,7 +146,8 @@ fn a_value_derives_from_one_that_is_elsewhere() {
         let mut e = Encoder::new(order, Version::V1_2);
         Some(animal.clone()).encode(&mut e).unwrap();
         let octets = e.into_bytes();
-        let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).with_context(factories());
+        let factories = factories();
+        let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).with_context(&factories);
         assert_eq!(
             Option::<Value<Animal>>::decode(&mut d).unwrap().unwrap().downcast::<Bird>().unwrap(),
             bird
@@ -176,14 +169,16 @@ fn a_value_derives_from_one_that_is_elsewhere() {
 
 #[test]
 fn handles_convert_to_bases_that_are_elsewhere() {
-    let _ = factories();
+    let orbs = Orbs::new(|builder| {
+        builder.register_value_type::<Bird>().register_value_type::<Jewel>().register_value_type::<Crate>()
+    });
     let rich = RichRef::from(Jewel::default());
     assert_eq!(run(rich.worth()).unwrap(), 1_000);
     let described: DescribedRef = rich.into();
     let dumb = described::Dumb { why: "a stone".to_owned() };
     assert_eq!(run(described.describe()).unwrap_err(), described::DescribeError::Dumb(dumb));
-    let gate: GateRef = activate(Gate);
-    for gate in [collocated(&gate), gate] {
+    let gate: GateRef = orbs.activate(Gate);
+    for gate in [orbs.collocated(&gate), gate] {
         let rich = RichRef::from(&gate);
         assert_eq!((run(rich.worth()).unwrap(), run(rich.describe()).unwrap()), (3, "a gate".to_owned()));
         let described = DescribedRef::from(rich);

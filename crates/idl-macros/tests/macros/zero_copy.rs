@@ -4,15 +4,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
-use crate::mock::__private::v1::{
-    Bounded, ByteOrder, CdrDecode, CdrEncode, Char, Decoder, Encoder, FixedSeq, Pad, Seq, Version,
-};
 use bytes::{Bytes, BytesMut};
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::{ByteOrder, Version};
 use idl_macros::idl;
+use zorb::{Bounded, Char, FixedSeq, Pad, Seq};
 
 idl! {
-    crate = crate::mock;
-
     module Plain {
         struct Bin { short s; char c; long l; octet o; double d; };
         struct Nested { Bin two[2]; octet tag; unsigned long long stamp; };
@@ -145,7 +143,7 @@ fn decoded<T: CdrDecode>(
     order: ByteOrder,
     version: Version,
     phase: usize,
-) -> Result<T, crate::mock::__private::v1::DecodeError> {
+) -> Result<T, giop_codec::DecodeError> {
     let mut d = Decoder::from_bytes(octets, order, version).at(phase);
     let value = T::decode(&mut d)?;
     assert_eq!(d.remaining(), 0);

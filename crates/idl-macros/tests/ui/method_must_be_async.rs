@@ -1,10 +1,6 @@
 // A method that is not `async` is told so; its parameters are named as users name them.
-#[path = "../mock/mod.rs"]
-mod mock;
-
 mod generated {
     idl_macros::idl! {
-        crate = crate::mock;
         module Bank {
             valuetype Note { public string text; };
             interface Account {
@@ -17,7 +13,7 @@ mod generated {
 }
 
 use generated::bank;
-use mock::__private::v1::SystemException;
+use zorb::SystemException;
 
 struct Account;
 
@@ -48,7 +44,7 @@ impl bank::AccountServant for Shared {
     // What an `async fn` stands for may be written out.
     fn remark(
         &self,
-        _: Option<mock::__private::v1::Value<bank::Note>>,
+        _: Option<zorb::Value<bank::Note>>,
     ) -> impl Future<Output = Result<(), SystemException>> + Send {
         std::future::ready(Ok(()))
     }

@@ -1,10 +1,6 @@
 // A type that is no servant of the interface is told which trait it has to implement.
-#[path = "../mock/mod.rs"]
-mod mock;
-
 mod generated {
     idl_macros::idl! {
-        crate = crate::mock;
         module Bank {
             interface Account { void deposit(in double amount); };
             interface Savings : Account { double interest(); };
@@ -13,7 +9,7 @@ mod generated {
 }
 
 use generated::bank;
-use mock::__private::v1::SystemException;
+use zorb::SystemException;
 
 struct Nothing;
 
@@ -34,7 +30,10 @@ impl bank::AccountServant for Account {
     }
 }
 
-fn main() {
-    let _: bank::AccountRef = mock::activate(Nothing);
-    let _: bank::SavingsRef = mock::activate(Account);
+fn activate(orb: &zorb::Orb) -> Result<(), zorb::ActivateError> {
+    let _: bank::AccountRef = orb.activate(Nothing)?;
+    let _: bank::SavingsRef = orb.activate(Account)?;
+    Ok(())
 }
+
+fn main() {}

@@ -1,9 +1,5 @@
 // What rustc suggests names types by paths that resolve, also of definitions at file level.
-#[path = "../mock/mod.rs"]
-mod mock;
-
 idl_macros::idl! {
-    crate = crate::mock;
     enum Shade { LIGHT, DARK };
     struct Point { long x; long y; };
     interface Counter { Point at(in Shade s); };
@@ -20,7 +16,7 @@ mod user {
 struct Mine;
 
 impl CounterServant for Mine {
-    async fn at(&self, s: i32) -> Result<Point, mock::SystemException> {
+    async fn at(&self, s: i32) -> Result<Point, zorb::SystemException> {
         Ok(s)
     }
 }

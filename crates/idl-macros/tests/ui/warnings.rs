@@ -1,11 +1,8 @@
 // Warnings of the IDL are warnings of rustc, which this crate makes errors.
 #![deny(deprecated)]
 
-#[path = "../mock/mod.rs"]
-mod mock;
-
 mod file {
-    idl_macros::idl!("../../../tmp/ui-files/warns.idl", crate = crate::mock);
+    idl_macros::idl!("../../../tmp/ui-files/warns.idl");
 }
 
 mod text {
@@ -14,14 +11,12 @@ mod text {
 #warning written by hand
 struct Data { long x; };
 interface I { void f(in Data data); };
-"#,
-        crate = crate::mock
+"#
     );
 }
 
 mod tokens {
     idl_macros::idl! {
-        crate = crate::mock;
         // Which other compilers refuse, though none of them reads this.
         exception E {};
         interface J { void g(in J j) raises (E, E); };
@@ -29,12 +24,12 @@ mod tokens {
 }
 
 mod chosen {
-    idl_macros::idl!("../../../tmp/ui-files/warns.idl", crate = crate::mock, no_warnings);
+    idl_macros::idl!("../../../tmp/ui-files/warns.idl", no_warnings);
 }
 
 #[allow(deprecated)]
 mod allowed {
-    idl_macros::idl!("../../../tmp/ui-files/warns.idl", crate = crate::mock);
+    idl_macros::idl!("../../../tmp/ui-files/warns.idl");
 }
 
 fn main() {}

@@ -3,9 +3,8 @@
 
 use std::fmt::Debug;
 
-use crate::mock::__private::v1::{
-    ByteOrder, CdrDecode, CdrEncode, DecodeErrorKind, Decoder, Encoder, Version,
-};
+use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
+use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 
 /// Encodes and decodes in both byte orders, at each possible phase, and cut after each of the first bytes.
 pub(crate) fn round_trip<T: CdrEncode + CdrDecode + PartialEq + Debug>(value: &T) {
