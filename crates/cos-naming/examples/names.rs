@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ["--repair", file] => {
             let repaired = DiskStore::repair(file)?;
             println!("{} contexts, {} bindings", repaired.contexts, repaired.bindings);
-            println!("the damaged file is {}", repaired.damaged.display());
+            println!("the damaged file is {}", repaired.damaged_file.display());
         }
         ["--import", names, file] => {
             let store = Arc::new(DiskStore::open(file)?);

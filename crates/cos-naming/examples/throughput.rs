@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cos_naming::Server;
-use cos_naming::store::{Change, ContextId, DiskStore, Key, Lookup, Over, PageLimit, Store, Target};
+use cos_naming::store::{Change, ContextId, DiskStore, Key, Lookup, MayReplace, PageLimit, Store, Target};
 use zorb::cos_naming::{NameComponent, NamingContextExtRef, parse_name};
 use zorb::prelude::*;
 
@@ -374,7 +374,10 @@ async fn fill(bindings: usize) {
             tokio::spawn(async move {
                 for number in (lane..bindings).step_by(1000) {
                     let (context, key, target) = (ContextId::ROOT, key(number), target());
-                    store.change(Change::Bind { context, key, target, over: Over::Nothing }).await.unwrap();
+                    store
+                        .change(Change::Bind { context, key, target, may_replace: MayReplace::Nothing })
+                        .await
+                        .unwrap();
                 }
             })
         })

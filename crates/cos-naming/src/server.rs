@@ -1,4 +1,4 @@
-//! Serving names: [`Server`].
+//! [`Server`], which serves the names of a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,19 +9,20 @@ use zorb::poa::PoaError;
 use zorb::{ActivateError, Orb, Reference, Servant};
 
 use crate::servant::{
-    BOOTSTRAP_KEY, Contexts, InitialReferences, Iterating, Locator, Options, Places, Service,
+    BOOTSTRAP_KEY, BootstrapServant, ContextLocator, ContextServant, IteratorServant, Options, ServedObjects,
+    Service,
 };
 use crate::store::Store;
 use crate::stubs::bootstrap::InitialReferencesRef;
 use crate::zorb_naming::BalancedContextRef;
 
-/// The plain key and the initial reference of naming services.
+/// The default object key of the root context, and the name of its initial reference.
 pub const KEY: &str = "NameService";
 
-/// The default TCP port at which clients look for a naming service.
+/// The standard TCP port of naming services.
 pub const PORT: u16 = 2809;
 
-/// A naming service that is served until this value is dropped.
+/// A running naming service. Dropping this value ends it.
 ///
 /// ```no_run
 /// use cos_naming::Server;
@@ -37,13 +38,13 @@ pub const PORT: u16 = 2809;
 /// # Ok(()) }
 /// ```
 ///
-/// References to its contexts are valid forever. They are valid in another run too, if that listens at the
-/// same address and has the same store. Contexts use no resources while they are not called.
+/// References to its contexts stay valid after a restart of the server if it listens at the same address and
+/// has the same store. ContextServant use no resources while they are not called.
 ///
-/// By default an answer has at most 10,000 bindings and 1 MiB. There are at most 1024 iterators, and those
-/// that are not used for five minutes are dropped. Names have up to 256 components of up to 16 KiB each. A
-/// name that leads through contexts of other services is followed there, by calls of up to ten seconds
-/// through up to 16 services.
+/// By default a reply has at most 10,000 bindings and 1 MiB. There are at most 1024 iterators, and an
+/// iterator that is not used for five minutes is dropped. Names have up to 256 components of up to 16 KiB
+/// each. The contexts in a name may belong to other services. The service then calls the next service for the
+/// rest of the name, with a timeout of ten seconds. A name may lead through up to 16 services.
 #[must_use = "the service ends when this is dropped"]
 pub struct Server<S: Store> {
     service: Arc<Service<S>>,
@@ -52,9 +53,9 @@ pub struct Server<S: Store> {
     bootstrap: Option<InitialReferencesRef>,
 }
 
-/// The configuration of a naming service: see [`Server::builder`].
+/// The configuration of a naming service, created by [`Server::builder`].
 #[derive(Debug)]
-#[must_use = "it does nothing until `serve`"]
+#[must_use = "the service starts with `serve`"]
 pub struct ServerBuilder<S> {
     store: S,
     key: String,
@@ -66,25 +67,25 @@ pub struct ServerBuilder<S> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Another naming service of the ORB has the key, or the ORB has shut down.
-    #[error("the naming service has no POA: {0}")]
+    /// Another naming service of the ORB uses the key, or the ORB has shut down.
+    #[error("cannot create the object adapter of the naming service: {0}")]
     Poa(#[from] PoaError),
-    /// Another object has the key, or the ORB has shut down.
-    #[error("the naming service has no key: {0}")]
+    /// Another object uses the key, or the ORB has shut down.
+    #[error("cannot activate the root context of the naming service: {0}")]
     Key(#[from] ActivateError),
 }
 
 impl<S: Store> Server<S> {
-    /// Configures a service for the contents of a store.
+    /// Creates the configuration of a service for the contents of a store.
     pub fn builder(store: S) -> ServerBuilder<S> {
         let options = Options {
-            page: 10_000,
-            page_bytes: 1024 * 1024,
-            iterators: 1024,
+            max_page_bindings: 10_000,
+            max_page_bytes: 1024 * 1024,
+            max_iterators: 1024,
             iterator_timeout: Duration::from_secs(300),
             foreign_timeout: Duration::from_secs(10),
             report_timeout: Duration::from_secs(60),
-            decoded: 100_000,
+            max_decoded: 100_000,
         };
         ServerBuilder { store, key: KEY.to_owned(), bootstrap: false, options }
     }
@@ -109,114 +110,116 @@ impl<S: Store> Server<S> {
 }
 
 impl<S: Store> ServerBuilder<S> {
-    /// Sets the plain key of the root context, `NameService` by default. It distinguishes the contexts of two
-    /// services of one ORB, or of one store that is served again.
+    /// Sets the object key of the root context, `NameService` by default. Services of one ORB need different
+    /// keys. The references to the contexts contain the key.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// Sets whether Sun's bootstrap protocol is answered too; `false` by default. Java programs with
+    /// Sets whether the server supports Sun's bootstrap protocol too, `false` by default. Java programs with
     /// `-ORBInitialHost` and `-ORBInitialPort`, and JNDI addresses such as `iiop://HOST:PORT`, find the root
-    /// context by it. The object with the plain key `INIT` returns the root context by its key and the
-    /// initial references of the ORB by their names. It returns nil for other names.
-    pub fn bootstrap(mut self, answers: bool) -> Self {
-        self.bootstrap = answers;
+    /// context by this protocol. Its object, with the key `INIT`, returns the root context under the name
+    /// [`key`](Self::key), and the initial references of the ORB. It returns nil for unknown names.
+    pub fn bootstrap(mut self, is_enabled: bool) -> Self {
+        self.bootstrap = is_enabled;
         self
     }
 
-    /// Sets the maximum number of bindings of one answer, 10,000 by default. Clients that request more also
-    /// get an iterator.
+    /// Sets the maximum number of bindings in a reply, 10,000 by default. Clients get an iterator for the
+    /// rest.
     pub fn max_page(mut self, bindings: usize) -> Self {
-        self.options.page = bindings.max(1);
+        self.options.max_page_bindings = bindings.max(1);
         self
     }
 
-    /// Sets the approximate maximum number of bytes of one answer, 1 MiB by default. A page has at least one
-    /// binding, and the iterator returns the rest.
+    /// Sets the approximate maximum size of a reply with bindings in bytes, 1 MiB by default. A reply has at
+    /// least one binding, and clients get an iterator for the rest.
     pub fn max_page_bytes(mut self, bytes: usize) -> Self {
-        self.options.page_bytes = bytes;
+        self.options.max_page_bytes = bytes;
         self
     }
 
-    /// Sets the maximum number of iterators, 1024 by default. Beyond it the least recently used one is
-    /// dropped.
+    /// Sets the maximum number of iterators, 1024 by default. A further iterator replaces the least recently
+    /// used one.
     pub fn max_iterators(mut self, iterators: usize) -> Self {
-        self.options.iterators = iterators;
+        self.options.max_iterators = iterators;
         self
     }
 
-    /// Sets the time after which an unused iterator is dropped, five minutes by default. Calls of it then
-    /// raise OBJECT_NOT_EXIST.
+    /// Sets the time after which an unused iterator is dropped, five minutes by default. Later calls to the
+    /// iterator raise OBJECT_NOT_EXIST.
     pub fn iterator_timeout(mut self, timeout: Duration) -> Self {
         self.options.iterator_timeout = timeout;
         self
     }
 
-    /// Sets the timeout of calls to other services for the rest of a name, ten seconds by default. After it
-    /// the caller receives `CannotProceed` with that service's context.
+    /// Sets the timeout of calls to other services for the rest of a name, ten seconds by default. After this
+    /// time the client receives `CannotProceed` with the context of the other service.
     pub fn foreign_timeout(mut self, timeout: Duration) -> Self {
         self.options.foreign_timeout = timeout;
         self
     }
 
-    /// Sets the time for which the report of a group's member is valid, one minute by default.
+    /// Sets how long the load reported by a member of a group is valid, one minute by default.
     pub fn report_timeout(mut self, timeout: Duration) -> Self {
         self.options.report_timeout = timeout;
         self
     }
 
-    /// Sets the maximum number of bindings whose references are kept decoded after they were resolved,
-    /// 100,000 by default. Each takes about 600 bytes. The references of other bindings are decoded each
-    /// time.
+    /// Sets the maximum number of references that stay decoded in memory after they were resolved, 100,000 by
+    /// default. Each takes about 600 bytes. Further references are decoded for each call.
     pub fn max_decoded(mut self, references: usize) -> Self {
-        self.options.decoded = references;
+        self.options.max_decoded = references;
         self
     }
 
-    /// Serves the names.
+    /// Starts the service.
     ///
     /// # Errors
-    /// [`ServeError`]: the ORB has an object of that key, or has shut down.
+    /// [`ServeError`] if the ORB already uses the key, or has shut down.
     pub fn serve(self, orb: &Orb) -> Result<Server<S>, ServeError> {
         let Self { store, key, bootstrap, options } = self;
         let service = Arc::new(Service::new(store, options));
         let weak = Arc::downgrade(&service);
-        let all = orb.root_poa().child(format!("{key}-contexts")).user_ids().persistent();
-        let servant = Servant::of::<BalancedContextRef, _>(Contexts::all(&weak));
-        let contexts = all.servant_locator(Locator::new(&weak, servant)).create()?;
+        let contexts_poa = orb.root_poa().child(format!("{key}-contexts")).user_ids().persistent();
+        let servant = Servant::of::<BalancedContextRef, _>(ContextServant::all_contexts(&weak));
+        let contexts = contexts_poa.servant_locator(ContextLocator::new(&weak, servant)).create()?;
         let undo = |error| {
-            // The destruction completes without being awaited.
+            // The POA is destroyed even if the future is not awaited.
             let _ = contexts.destroy(false);
             error
         };
-        let iterating = contexts.child("iterators").user_ids();
-        let servant = Servant::of::<BindingIteratorRef, _>(Iterating::new(&weak));
-        let iterating = iterating
+        let iterators = contexts.child("iterators").user_ids();
+        let servant = Servant::of::<BindingIteratorRef, _>(IteratorServant::new(&weak));
+        let iterators = iterators
             .default_servant(servant)
             .without_map()
             .create()
             .map_err(ServeError::from)
             .map_err(undo)?;
-        let root = orb.activation().named(&key).activate::<BalancedContextRef, _>(Contexts::root(&weak));
-        let root = published(orb, &root.map_err(ServeError::from).map_err(undo)?);
+        let root = orb
+            .activation()
+            .named(&key)
+            .activate::<BalancedContextRef, _>(ContextServant::root_context(&weak));
+        let root = with_standard_type(orb, &root.map_err(ServeError::from).map_err(undo)?);
         let bootstrap = bootstrap.then(|| {
-            let servant = InitialReferences { name: key, root: root.to_object() };
+            let servant = BootstrapServant { name: key, root: root.to_object() };
             orb.activation().named(BOOTSTRAP_KEY).activate::<InitialReferencesRef, _>(servant)
         });
         let bootstrap = bootstrap.transpose().map_err(|error| {
             orb.deactivate(&root);
             undo(error.into())
         })?;
-        let places = Places { contexts, iterating, root: root.to_object() };
-        service.serve_at(places);
+        let objects = ServedObjects { contexts, iterators, root: root.to_object() };
+        service.set_served_objects(objects);
         Ok(Server { service, orb: orb.clone(), root, bootstrap })
     }
 }
 
-/// Returns the reference with the type of the OMG's interface, which every client knows. With another type,
-/// clients would have to ask the object for its interfaces.
-fn published(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
+/// Returns the reference with the type id of the OMG's interface, which every client knows. For another type
+/// id, clients would have to ask the object for its interfaces.
+fn with_standard_type(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
     let mut ior = root.ior().clone();
     ior.type_id = NamingContextExtRef::REPOSITORY_ID.to_owned();
     // A reference without an address is valid in this process only, and is returned unchanged.
@@ -230,9 +233,9 @@ impl<S: Store> Drop for Server<S> {
         if let Some(bootstrap) = &self.bootstrap {
             self.orb.deactivate(bootstrap);
         }
-        if let Some(places) = self.service.places_if_served() {
-            // The destruction completes without being awaited.
-            let _ = places.contexts.destroy(false);
+        if let Some(objects) = self.service.served_objects() {
+            // The POA is destroyed even if the future is not awaited.
+            let _ = objects.contexts.destroy(false);
         }
     }
 }

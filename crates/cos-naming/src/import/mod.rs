@@ -2,4 +2,4 @@
 
 mod omni;
 
-pub use omni::{ImportError, Imported, import_omninames};
+pub use omni::{ImportError, ImportSummary, import_omninames};

@@ -1,5 +1,5 @@
-//! Reader of omniNames' data file: text with one line for each change, from the beginning or since its last
-//! checkpoint.
+//! Import of the data file of omniNames, the naming service of omniORB. The file is a log with one change in
+//! each line, since the first start of omniNames or since its last checkpoint.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,40 +9,40 @@ use bytes::Bytes;
 use zorb::cos_naming::{BindingType, NameComponent};
 use zorb::wire::Ior;
 
-use crate::store::{Change, ChangeError, ContextId, Key, Over, Refused, Store, StoreError, Target};
+use crate::store::{Change, ChangeError, ContextId, Key, MayReplace, Refusal, Store, StoreError, Target};
 
-/// The result of an import.
+/// The numbers of imported contexts and bindings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Imported {
-    /// Contexts that were created. The root context does not count, because it exists already.
+pub struct ImportSummary {
+    /// The number of contexts that were created. The root context is not counted, because it existed before.
     pub contexts: usize,
-    /// Bindings that were created.
+    /// The number of bindings that were created.
     pub bindings: usize,
 }
 
-/// The reason why names of omniNames were not imported.
+/// The reason why an import failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The text is not in omniNames' format. Nothing was changed.
-    #[error("line {line}: {what}")]
+    #[error("line {line}: {reason}")]
     Line {
         /// The number of the line; the first is 1.
         line: usize,
-        /// The error in it.
-        what: &'static str,
+        /// The error in the line.
+        reason: &'static str,
     },
     /// A name of the root context is bound already. Names imported before it are in the store.
     #[error("`{0}` is bound already: import into a store without names, or unbind it first")]
     AlreadyBound(Key),
     /// The store refuses a name.
-    #[error("the store refuses `{key}`: {refused:?}")]
+    #[error("the store refuses `{key}`: {refusal:?}")]
     Refused {
         /// The name.
         key: Key,
         /// The reason.
-        refused: Refused,
+        refusal: Refusal,
     },
     /// The store failed.
     #[error(transparent)]
@@ -50,99 +50,108 @@ pub enum ImportError {
 }
 
 /// The number of changes that are made concurrently, so that they share disk synchronizations.
-const TOGETHER: usize = 1000;
+const MAX_CONCURRENT_CHANGES: usize = 1000;
 
 /// Imports the names of omniNames into a store. `file` is the contents of its data file,
 /// `omninames-HOST.dat`, or of the log of older versions. Lines that are not in UTF-8 are read as ISO 8859-1,
 /// omniNames' native code set.
 ///
-/// The bindings of its root context become bindings of the root context here. Its other contexts become new
-/// ones. Therefore, references to them that clients keep do not lead here: such clients have to resolve the
-/// names again. Contexts that no name leads to are imported too.
+/// The bindings of the root context of omniNames are added to the root context of the store. A new context is
+/// created for each other context, even if no name leads to it. Clients that have a reference to a context of
+/// omniNames must resolve its name again.
 ///
-/// omniNames must be stopped before, because its later changes would not be imported.
+/// Stop omniNames first, because its later changes are not imported.
 ///
 /// # Errors
-/// [`ImportError::Line`] if the text is truncated or not in omniNames' format. Nothing is changed then.
-pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<Imported, ImportError> {
+/// [`ImportError::Line`] if the text is truncated or not in omniNames' format. Nothing is changed then. After
+/// other errors, a part of the names may be in the store.
+pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<ImportSummary, ImportError> {
     let log = Log::read(file)?;
-    let mut imported = Imported::default();
+    let mut summary = ImportSummary::default();
     let mut ids = HashMap::from([(Log::ROOT, ContextId::ROOT)]);
-    let others: Vec<&[u8]> = log.contexts.keys().map(Vec::as_slice).filter(|key| *key != Log::ROOT).collect();
-    for some in others.chunks(TOGETHER) {
-        let made = together(store, some.iter().map(|_| Change::NewContext)).await;
-        for (key, made) in some.iter().zip(made) {
-            if let Some(id) = made.map_err(|error| failed(error, None))? {
+    let other_contexts: Vec<&[u8]> =
+        log.contexts.keys().map(Vec::as_slice).filter(|key| *key != Log::ROOT).collect();
+    for chunk in other_contexts.chunks(MAX_CONCURRENT_CHANGES) {
+        let results = make_concurrently(store, chunk.iter().map(|_| Change::NewContext)).await;
+        for (key, result) in chunk.iter().zip(results) {
+            if let Some(id) = result.map_err(|error| import_error(error, None))? {
                 ids.insert(*key, id);
-                imported.contexts += 1;
+                summary.contexts += 1;
             }
         }
     }
     let mut changes = Vec::new();
     for (context, bindings) in &log.contexts {
         let Some(&context) = ids.get(context.as_slice()) else { continue };
-        for (key, bound) in bindings {
-            let own = bound.key.as_deref().and_then(|key| ids.get(key));
-            let target = match (bound.binding_type, own) {
-                (BindingType::Nobject, _) => Target::Object(bound.object.clone()),
+        for (key, binding) in bindings {
+            let imported_context = binding.context_key.as_deref().and_then(|key| ids.get(key));
+            let target = match (binding.binding_type, imported_context) {
+                (BindingType::Nobject, _) => Target::Object(binding.object.clone()),
                 (BindingType::Ncontext, Some(id)) => Target::Context(*id),
-                (BindingType::Ncontext, None) => Target::Foreign(bound.object.clone()),
+                (BindingType::Ncontext, None) => Target::Foreign(binding.object.clone()),
             };
-            changes.push(Change::Bind { context, key: key.clone(), target, over: Over::Nothing });
+            changes.push(Change::Bind {
+                context,
+                key: key.clone(),
+                target,
+                may_replace: MayReplace::Nothing,
+            });
         }
     }
-    for some in changes.chunks(TOGETHER) {
-        let made = together(store, some.iter().cloned()).await;
-        for (change, made) in some.iter().zip(made) {
-            made.map_err(|error| failed(error, Some(change)))?;
-            imported.bindings += 1;
+    for chunk in changes.chunks(MAX_CONCURRENT_CHANGES) {
+        let results = make_concurrently(store, chunk.iter().cloned()).await;
+        for (change, result) in chunk.iter().zip(results) {
+            result.map_err(|error| import_error(error, Some(change)))?;
+            summary.bindings += 1;
         }
     }
-    Ok(imported)
+    Ok(summary)
 }
 
-/// Starts all changes before waiting for the first.
-async fn together<S: Store>(
+/// Starts all changes before it waits for the first one.
+async fn make_concurrently<S: Store>(
     store: &Arc<S>,
     changes: impl Iterator<Item = Change>,
 ) -> Vec<Result<Option<ContextId>, ChangeError>> {
-    let ask = |change| {
+    let spawn = |change| {
         let store = Arc::clone(store);
         tokio::spawn(async move { store.change(change).await })
     };
-    let asked: Vec<_> = changes.map(ask).collect();
-    let mut made = Vec::with_capacity(asked.len());
-    for one in asked {
-        made.push(one.await.unwrap_or_else(|error| Err(StoreError::new(error).into())));
+    let tasks: Vec<_> = changes.map(spawn).collect();
+    let mut results = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        results.push(task.await.unwrap_or_else(|error| Err(StoreError::new(error).into())));
     }
-    made
+    results
 }
 
 #[cold]
-fn failed(error: ChangeError, change: Option<&Change>) -> ImportError {
+fn import_error(error: ChangeError, change: Option<&Change>) -> ImportError {
     match (error, change) {
         (ChangeError::Store(error), _) => error.into(),
-        (ChangeError::Refused(Refused::AlreadyBound), Some(Change::Bind { key, .. })) => {
+        (ChangeError::Refused(Refusal::AlreadyBound), Some(Change::Bind { key, .. })) => {
             ImportError::AlreadyBound(key.clone())
         }
-        (ChangeError::Refused(refused), Some(Change::Bind { key, .. })) => {
-            ImportError::Refused { key: key.clone(), refused }
+        (ChangeError::Refused(refusal), Some(Change::Bind { key, .. })) => {
+            ImportError::Refused { key: key.clone(), refusal }
         }
-        (ChangeError::Refused(refused), _) => StoreError::new(format_args!("it refuses {refused:?}")).into(),
+        (ChangeError::Refused(refusal), _) => {
+            StoreError::new(format_args!("it refused to create a context: {refusal:?}")).into()
+        }
     }
 }
 
-/// The names at the end of a log.
+/// The names that exist at the end of a log.
 struct Log {
-    /// The contexts by the bytes that identify them: the end of their object keys.
-    contexts: HashMap<Vec<u8>, HashMap<Key, Bound>>,
+    /// The bindings of each context. The key of a context is the end of its object key.
+    contexts: HashMap<Vec<u8>, HashMap<Key, LoggedBinding>>,
 }
 
-struct Bound {
+struct LoggedBinding {
     binding_type: BindingType,
     object: Bytes,
-    /// The identifying bytes of a context, if it can be one of the log's.
-    key: Option<Vec<u8>>,
+    /// The end of the object key, which identifies the context if the object is a context of this log.
+    context_key: Option<Vec<u8>>,
 }
 
 impl Log {
@@ -150,104 +159,108 @@ impl Log {
 
     fn read(file: &[u8]) -> Result<Self, ImportError> {
         let mut log = Self { contexts: HashMap::new() };
-        for (number, line) in file.split(|octet| *octet == b'\n').enumerate() {
+        for (number, line) in file.split(|byte| *byte == b'\n').enumerate() {
             let line = match std::str::from_utf8(line) {
                 Ok(line) => line.to_owned(),
-                Err(_) => line.iter().map(|octet| char::from(*octet)).collect(),
+                Err(_) => line.iter().map(|byte| char::from(*byte)).collect(),
             };
-            log.line(&line).map_err(|what| ImportError::Line { line: number + 1, what })?;
+            log.apply_line(&line).map_err(|reason| ImportError::Line { line: number + 1, reason })?;
         }
         match log.contexts.contains_key(Self::ROOT) {
             true => Ok(log),
             false => Err(ImportError::Line {
                 line: 1,
-                what: "no line of the text creates the context `NameService`",
+                reason: "no line of the text creates the context `NameService`",
             }),
         }
     }
 
-    fn line(&mut self, line: &str) -> Result<(), &'static str> {
+    /// Makes the change of one line.
+    fn apply_line(&mut self, line: &str) -> Result<(), &'static str> {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
-            // Its address and the start of its keys, which the keys themselves contain.
+            // The address of omniNames and the common prefix of its object keys are not needed.
             "port" | "persistent" | "" => {}
             "create" => {
-                let key = octets(rest).ok_or("a context is created by the hexadecimal digits of its key")?;
+                let key = hex_bytes(rest)
+                    .ok_or("`create` must be followed by the key of a context in hexadecimal digits")?;
                 self.contexts.entry(key).or_default();
             }
             "destroy" => {
-                let context = context_of(rest).ok_or("a context is destroyed by its IOR")?;
-                // If an error occurred meanwhile, a context is destroyed twice.
+                let context =
+                    context_key(rest).ok_or("`destroy` must be followed by the IOR of a context")?;
+                // After an error omniNames may log the destruction of a context twice.
                 self.contexts.remove(&context);
             }
             "bind" => {
-                let fields = fields(rest)?;
-                let [context, id, kind, of, object] = fields.as_slice() else {
-                    return Err("a binding has a context, id, kind, type and IOR");
+                let fields = split_fields(rest)?;
+                let [context, id, kind, type_name, object] = fields.as_slice() else {
+                    return Err("`bind` must be followed by a context, an id, a kind, a type and an IOR");
                 };
-                let binding_type = match of.as_str() {
+                let binding_type = match type_name.as_str() {
                     "nobject" => BindingType::Nobject,
                     "ncontext" => BindingType::Ncontext,
-                    _ => return Err("a binding is of type nobject or ncontext"),
+                    _ => return Err("the type of a binding must be nobject or ncontext"),
                 };
-                let ior: Ior = object.parse().map_err(|_| "what is bound is an IOR")?;
-                let nil = ior.is_nil();
-                let key =
-                    ior.iiop_profile().map(|profile| last_octets(profile.object_key.as_slice()).to_vec());
-                let object = if nil { Bytes::new() } else { ior.to_encapsulation() };
-                let at = Self::key(id, kind)?;
-                self.context(context)?.insert(at, Bound { binding_type, object, key });
+                let ior: Ior = object.parse().map_err(|_| "the reference of a binding must be an IOR")?;
+                let context_key =
+                    ior.iiop_profile().map(|profile| key_end(profile.object_key.as_slice()).to_vec());
+                let object = if ior.is_nil() { Bytes::new() } else { ior.to_encapsulation() };
+                let key = Self::key(id, kind)?;
+                self.context(context)?.insert(key, LoggedBinding { binding_type, object, context_key });
             }
             "unbind" => {
-                let fields = fields(rest)?;
+                let fields = split_fields(rest)?;
                 let [context, id, kind] = fields.as_slice() else {
-                    return Err("a name is unbound by a context, id and kind");
+                    return Err("`unbind` must be followed by a context, an id and a kind");
                 };
-                let at = Self::key(id, kind)?;
-                self.context(context)?.remove(&at);
+                let key = Self::key(id, kind)?;
+                self.context(context)?.remove(&key);
             }
-            _ => return Err("omniNames writes port, persistent, create, destroy, bind and unbind"),
+            _ => return Err("the line must start with port, persistent, create, destroy, bind or unbind"),
         }
         Ok(())
     }
 
     fn key(id: &str, kind: &str) -> Result<Key, &'static str> {
-        Key::new(&NameComponent::new(id, kind)).ok_or("the name is longer than 16 KiB, or has a NUL")
+        Key::new(&NameComponent::new(id, kind)).ok_or("the name is longer than 16 KiB, or contains a NUL")
     }
 
-    fn context(&mut self, ior: &str) -> Result<&mut HashMap<Key, Bound>, &'static str> {
-        let key = context_of(ior).ok_or("a context is named by its IOR")?;
-        self.contexts.get_mut(&key).ok_or("no line before creates the context")
+    fn context(&mut self, ior: &str) -> Result<&mut HashMap<Key, LoggedBinding>, &'static str> {
+        let key = context_key(ior).ok_or("a context must be given by its IOR")?;
+        self.contexts.get_mut(&key).ok_or("no earlier line creates the context")
     }
 }
 
-/// Returns the identifying bytes, as in `create`, of a context's IOR.
-fn context_of(text: &str) -> Option<Vec<u8>> {
+/// Returns the end of the object key in the IOR of a context. The line `create` contains the same bytes.
+fn context_key(text: &str) -> Option<Vec<u8>> {
     let ior: Ior = text.parse().ok()?;
-    Some(last_octets(ior.iiop_profile()?.object_key.as_slice()).to_vec())
+    Some(key_end(ior.iiop_profile()?.object_key.as_slice()).to_vec())
 }
 
-/// Returns the identifying bytes of an object key. They follow the name of a persistent POA, between bytes
-/// `FF` and NUL. The root context has a plain key.
-fn last_octets(key: &[u8]) -> &[u8] {
+/// Returns the end of an object key, which identifies a context. It follows a byte FF, the name of a
+/// persistent POA and a NUL. The key of the root context has no such prefix.
+fn key_end(key: &[u8]) -> &[u8] {
     match key {
         [0xFF, rest @ ..] => {
-            rest.iter().position(|octet| *octet == 0).and_then(|at| rest.get(at + 1..)).unwrap_or(key)
+            rest.iter().position(|byte| *byte == 0).and_then(|nul| rest.get(nul + 1..)).unwrap_or(key)
         }
         _ => key,
     }
 }
 
-fn octets(digits: &str) -> Option<Vec<u8>> {
+/// Decodes hexadecimal digits. Returns `None` if there are none, or an odd number.
+fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> =
         digits.trim().chars().map(|c| c.to_digit(16)?.try_into().ok()).collect::<Option<_>>()?;
     let pairs = digits.chunks_exact(2);
     (!digits.is_empty() && pairs.remainder().is_empty())
-        .then(|| pairs.map(|pair| pair.iter().fold(0, |octet, digit| octet << 4 | digit)).collect())
+        .then(|| pairs.map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
 }
 
-/// Splits the fields at spaces. `\` escapes a space, itself, and white space as in C.
-fn fields(rest: &str) -> Result<Vec<String>, &'static str> {
+/// Splits a line at spaces. A backslash escapes a space and a backslash, and starts the escape sequences of
+/// C.
+fn split_fields(rest: &str) -> Result<Vec<String>, &'static str> {
     let mut fields = vec![String::new()];
     let mut chars = rest.chars();
     while let Some(c) = chars.next() {
@@ -256,7 +269,7 @@ fn fields(rest: &str) -> Result<Vec<String>, &'static str> {
                 fields.push(String::new());
                 continue;
             }
-            '\\' => match chars.next().ok_or("the line ends behind a backslash")? {
+            '\\' => match chars.next().ok_or("the line ends after a backslash")? {
                 'n' => '\n',
                 't' => '\t',
                 'r' => '\r',
@@ -266,8 +279,10 @@ fn fields(rest: &str) -> Result<Vec<String>, &'static str> {
                 'a' => '\u{7}',
                 octal @ '0'..='7' => {
                     let digits: String = std::iter::once(octal).chain(chars.by_ref().take(2)).collect();
-                    let octet = u8::from_str_radix(&digits, 8);
-                    char::from(octet.map_err(|_| "behind a backslash stand three octal digits")?)
+                    let byte = u8::from_str_radix(&digits, 8);
+                    char::from(
+                        byte.map_err(|_| "a backslash must be followed by three octal digits up to 377")?,
+                    )
                 }
                 other => other,
             },
@@ -280,7 +295,7 @@ fn fields(rest: &str) -> Result<Vec<String>, &'static str> {
     Ok(fields)
 }
 
-impl fmt::Display for Imported {
+impl fmt::Display for ImportSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} contexts, {} bindings", self.contexts, self.bindings)
     }

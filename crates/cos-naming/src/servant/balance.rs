@@ -1,4 +1,4 @@
-//! Groups: the selection of the member for a caller.
+//! Groups: the selection of a member for each caller.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,50 +10,57 @@ use zorb::Peer;
 
 use crate::store::{ContextId, Group, Key, Strategy};
 
-/// The state of the members of all groups that is not stored: turns and loads.
-pub(super) struct Balance {
-    /// The time for which a report is valid.
-    timeout: Duration,
-    groups: Mutex<HashMap<(ContextId, Key), State>>,
+/// The state of all groups that is not in the store: whose turn it is, and the reported loads.
+pub(super) struct Balancer {
+    /// How long a reported load is valid.
+    report_timeout: Duration,
+    groups: Mutex<HashMap<(ContextId, Key), GroupState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct GroupState {
+    /// Incremented for each caller. Modulo the number of members, the index of the next member in turn.
     turn: usize,
-    loads: HashMap<String, Load>,
+    /// By the member's name.
+    reports: HashMap<String, LoadReport>,
 }
 
-struct Load {
+struct LoadReport {
+    /// The load that the member reported, plus one step for each caller that got the member since.
     load: f64,
     step: f64,
-    at: Instant,
+    received_at: Instant,
 }
 
-type Place<'a> = (ContextId, &'a Key);
+/// The context and the name of a group.
+type GroupId<'a> = (ContextId, &'a Key);
 
-impl Balance {
-    pub(super) fn new(timeout: Duration) -> Self {
-        Self { timeout, groups: Mutex::default() }
+impl Balancer {
+    pub(super) fn new(report_timeout: Duration) -> Self {
+        Self { report_timeout, groups: Mutex::default() }
     }
 
-    fn groups(&self) -> MutexGuard<'_, HashMap<(ContextId, Key), State>> {
+    fn groups(&self) -> MutexGuard<'_, HashMap<(ContextId, Key), GroupState>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the member for the caller of the current request; `None` for a group without members.
-    pub(super) fn pick(&self, place: Place<'_>, group: &Group) -> Option<usize> {
+    /// Returns the index of the member for the caller of the current request, or `None` if the group is
+    /// empty.
+    pub(super) fn pick(&self, id: GroupId<'_>, group: &Group) -> Option<usize> {
         let members = group.members.iter().map(|member| member.name.as_str());
         if group.members.is_empty() {
             return None;
         }
         if group.strategy == Strategy::ByClient {
-            let caller = zorb::try_request().map(|request| caller(request.peer())).unwrap_or_default();
-            // Each member has a number for each caller, and the highest wins. When a group changes, the other
-            // callers thus keep their members.
-            return members.enumerate().max_by_key(|(_, name)| mixed(&caller, name)).map(|(index, _)| index);
+            let caller = zorb::try_request().map(|request| address_of(request.peer())).unwrap_or_default();
+            // Rendezvous hashing: if a member leaves, only its callers get another member.
+            return members
+                .enumerate()
+                .max_by_key(|(_, name)| rendezvous_hash(&caller, name))
+                .map(|(index, _)| index);
         }
         let mut groups = self.groups();
-        let state = groups.entry((place.0, place.1.clone())).or_default();
+        let state = groups.entry((id.0, id.1.clone())).or_default();
         let turn = state.turn;
         state.turn = turn.wrapping_add(1);
         let count = group.members.len();
@@ -62,70 +69,75 @@ impl Balance {
             Strategy::LeastLoaded => {
                 let now = Instant::now();
                 let load = |index: usize| {
-                    let load = state.loads.get(&group.members.get(index)?.name)?;
-                    load.counts(now, self.timeout).then_some(load.load)
+                    let report = state.reports.get(&group.members.get(index)?.name)?;
+                    report.is_valid(now, self.report_timeout).then_some(report.load)
                 };
-                // Members that report precede those that do not. Among equal ones, the one whose turn it is
-                // wins.
+                // A member without a valid report comes last. Among equal loads, the next in turn is
+                // selected.
                 let order = |index: &usize| load(*index).unwrap_or(f64::INFINITY);
-                let least = in_turn.min_by(|a, b| order(a).total_cmp(&order(b)))?;
-                if let Some(load) = group.members.get(least).and_then(|one| state.loads.get_mut(&one.name)) {
-                    load.load += load.step;
+                let selected = in_turn.min_by(|a, b| order(a).total_cmp(&order(b)))?;
+                if let Some(report) =
+                    group.members.get(selected).and_then(|member| state.reports.get_mut(&member.name))
+                {
+                    report.load += report.step;
                 }
-                Some(least)
+                Some(selected)
             }
             _ => Some(turn % count),
         }
     }
 
-    pub(super) fn report(&self, place: Place<'_>, member: &str, load: f64, step: f64) {
+    /// Stores the load that a member reported.
+    pub(super) fn report(&self, id: GroupId<'_>, member: &str, load: f64, step: f64) {
         let mut groups = self.groups();
-        let state = groups.entry((place.0, place.1.clone())).or_default();
-        state.loads.insert(member.to_owned(), Load { load, step, at: Instant::now() });
+        let state = groups.entry((id.0, id.1.clone())).or_default();
+        state.reports.insert(member.to_owned(), LoadReport { load, step, received_at: Instant::now() });
     }
 
-    /// Returns the load of each member, and whether it is valid.
-    pub(super) fn loads(&self, place: Place<'_>, group: &Group) -> Vec<(f64, bool)> {
+    /// Returns for each member its load, and whether its report is still valid.
+    pub(super) fn loads(&self, id: GroupId<'_>, group: &Group) -> Vec<(f64, bool)> {
         let (groups, now) = (self.groups(), Instant::now());
-        let state = groups.get(&(place.0, place.1.clone()));
-        let load = |name: &String| state.and_then(|state| state.loads.get(name));
-        let of = |name| load(name).map_or((0.0, false), |load| (load.load, load.counts(now, self.timeout)));
-        group.members.iter().map(|member| of(&member.name)).collect()
+        let state = groups.get(&(id.0, id.1.clone()));
+        let report = |name: &String| state.and_then(|state| state.reports.get(name));
+        let load = |name| {
+            let valid = |report: &LoadReport| (report.load, report.is_valid(now, self.report_timeout));
+            report(name).map_or((0.0, false), valid)
+        };
+        group.members.iter().map(|member| load(&member.name)).collect()
     }
 
-    /// Forgets the state of a name that is bound to something else, or of whose group a member has left.
-    pub(super) fn forget(&self, place: &(ContextId, Key)) {
+    /// Removes the state of a name: it was bound to another target or unbound, or a member left its group.
+    pub(super) fn forget(&self, id: &(ContextId, Key)) {
         let mut groups = self.groups();
         if !groups.is_empty() {
-            groups.remove(place);
+            groups.remove(id);
         }
     }
 }
 
-impl Load {
-    fn counts(&self, now: Instant, timeout: Duration) -> bool {
-        now.duration_since(self.at) < timeout
+impl LoadReport {
+    fn is_valid(&self, now: Instant, timeout: Duration) -> bool {
+        now.duration_since(self.received_at) < timeout
     }
 }
 
-/// Returns the identification of a caller.
-fn caller(peer: &Peer) -> Vec<u8> {
+/// Returns the bytes of the peer's IP address, or none for a local peer.
+fn address_of(peer: &Peer) -> Vec<u8> {
     match peer {
         Peer::Tcp(address) => match address.ip().to_canonical() {
             IpAddr::V4(ip) => ip.octets().to_vec(),
             IpAddr::V6(ip) => ip.octets().to_vec(),
         },
-        // All processes of this machine.
         _ => Vec::new(),
     }
 }
 
-/// Returns a hash of a caller and a member in which every bit of both counts (FNV-1a, and the finalizer of
-/// SplitMix64). It is the same in every server.
-fn mixed(caller: &[u8], member: &str) -> u64 {
-    let octets = caller.iter().chain([&0]).chain(member.as_bytes());
-    let hash = octets.fold(0xcbf2_9ce4_8422_2325_u64, |state, octet| {
-        (state ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3)
+/// Returns a hash of a caller and a member: FNV-1a, followed by the finalizer of SplitMix64, so that every
+/// bit of the input affects the whole hash. Every server calculates the same hash.
+fn rendezvous_hash(caller: &[u8], member: &str) -> u64 {
+    let bytes = caller.iter().chain([&0]).chain(member.as_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |state, byte| {
+        (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -149,50 +161,53 @@ mod tests {
         Key::new(&NameComponent::new("g", "")).unwrap()
     }
 
-    const HERE: ContextId = ContextId::ROOT;
+    const ROOT: ContextId = ContextId::ROOT;
 
     #[test]
     fn members_take_turns() {
-        let (balance, key) = (Balance::new(Duration::from_secs(60)), key());
+        let (balance, key) = (Balancer::new(Duration::from_secs(60)), key());
         let three = group(Strategy::RoundRobin, &["a", "b", "c"]);
-        let picked: Vec<_> = (0..7).map(|_| balance.pick((HERE, &key), &three).unwrap()).collect();
+        let picked: Vec<_> = (0..7).map(|_| balance.pick((ROOT, &key), &three).unwrap()).collect();
         assert_eq!(picked, [0, 1, 2, 0, 1, 2, 0]);
-        assert_eq!(balance.pick((HERE, &key), &group(Strategy::RoundRobin, &[])), None);
+        assert_eq!(balance.pick((ROOT, &key), &group(Strategy::RoundRobin, &[])), None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_least_loaded_gets_callers_until_they_weigh_and_silent_ones_come_last() {
-        let (balance, key) = (Balance::new(Duration::from_secs(60)), key());
+    async fn the_least_loaded_is_picked_until_its_steps_add_up_and_members_without_reports_come_last() {
+        let (balance, key) = (Balancer::new(Duration::from_secs(60)), key());
         let three = group(Strategy::LeastLoaded, &["a", "b", "c"]);
-        balance.report((HERE, &key), "a", 10.0, 1.0);
-        balance.report((HERE, &key), "b", 8.5, 1.0);
-        let picked: Vec<_> = (0..4).map(|_| balance.pick((HERE, &key), &three).unwrap()).collect();
-        // 8.5, 9.5, then 10 is less than 10.5.
+        balance.report((ROOT, &key), "a", 10.0, 1.0);
+        balance.report((ROOT, &key), "b", 8.5, 1.0);
+        let picked: Vec<_> = (0..4).map(|_| balance.pick((ROOT, &key), &three).unwrap()).collect();
+        // The load of b grows from 8.5 to 9.5 and 10.5. The load of a is 10.
         assert_eq!(picked, [1, 1, 0, 1]);
         tokio::time::advance(Duration::from_secs(61)).await;
-        let silent: std::collections::BTreeSet<_> =
-            (0..3).map(|_| balance.pick((HERE, &key), &three).unwrap()).collect();
-        assert_eq!(silent.len(), 3, "nobody reports, so all take turns");
-        balance.report((HERE, &key), "c", 1e9, 0.0);
-        assert_eq!(balance.pick((HERE, &key), &three), Some(2));
-        balance.forget(&(HERE, key.clone()));
-        assert_eq!(balance.loads((HERE, &key), &three), [(0.0, false); 3]);
+        let without_reports: std::collections::BTreeSet<_> =
+            (0..3).map(|_| balance.pick((ROOT, &key), &three).unwrap()).collect();
+        assert_eq!(without_reports.len(), 3, "no report is valid, so all members take turns");
+        balance.report((ROOT, &key), "c", 1e9, 0.0);
+        assert_eq!(balance.pick((ROOT, &key), &three), Some(2));
+        balance.forget(&(ROOT, key.clone()));
+        assert_eq!(balance.loads((ROOT, &key), &three), [(0.0, false); 3]);
     }
 
     #[test]
-    fn a_client_keeps_its_member_when_others_go() {
+    fn a_client_keeps_its_member_when_another_member_leaves() {
         let names = ["a", "b", "c", "d"];
         let best = |caller: u8, names: &[&'static str]| {
-            *names.iter().max_by_key(|name| mixed(&[10, 0, 0, caller], name)).unwrap()
+            *names.iter().max_by_key(|name| rendezvous_hash(&[10, 0, 0, caller], name)).unwrap()
         };
-        let mut seen = std::collections::BTreeMap::<_, u32>::new();
+        let mut callers = std::collections::BTreeMap::<_, u32>::new();
         for caller in 0..=255 {
             let with_all = best(caller, &names);
-            *seen.entry(with_all).or_default() += 1;
+            *callers.entry(with_all).or_default() += 1;
             if with_all != "c" {
                 assert_eq!(best(caller, &["a", "b", "d"]), with_all);
             }
         }
-        assert!(seen.values().all(|count| *count > 32), "about a quarter each: {seen:?}");
+        assert!(
+            callers.values().all(|count| *count > 32),
+            "each member should get about 64 callers: {callers:?}"
+        );
     }
 }

@@ -5,17 +5,17 @@ use zorb::{ObjectRef, SystemException, SystemExceptionKind};
 use super::fault::system;
 use crate::stubs::bootstrap::InitialReferencesServant;
 
-/// The plain key of the object that clients ask.
+/// The object key that the protocol defines.
 pub(crate) const BOOTSTRAP_KEY: &str = "INIT";
 
-/// The servant, with the root context of a service and the initial references of its ORB.
-pub(crate) struct InitialReferences {
-    /// The name of the root context, which is its key.
+/// Returns the root context of the service, and the initial references of its ORB.
+pub(crate) struct BootstrapServant {
+    /// The name of the root context, which is also its object key.
     pub(crate) name: String,
     pub(crate) root: ObjectRef,
 }
 
-impl InitialReferencesServant for InitialReferences {
+impl InitialReferencesServant for BootstrapServant {
     async fn get(&self, name: &str) -> Result<Option<ObjectRef>, SystemException> {
         if name == self.name {
             return Ok(Some(self.root.clone()));
@@ -27,10 +27,10 @@ impl InitialReferencesServant for InitialReferences {
         match orb.initial(name).await {
             Ok(object) => Ok(Some(object)),
             Err(error) => {
-                tracing::warn!(name, %error, "an initial reference of this server leads nowhere");
+                tracing::warn!(name, %error, "cannot resolve an initial reference of this server");
                 Err(system(
                     SystemExceptionKind::Transient,
-                    "an initial reference of the server leads nowhere",
+                    "cannot resolve an initial reference of the server",
                 ))
             }
         }

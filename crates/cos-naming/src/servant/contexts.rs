@@ -1,4 +1,4 @@
-//! The servant of all contexts, which maps operations to the service.
+//! The servant of all naming contexts, which calls the service.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,40 +20,41 @@ use zorb::{ObjectRef, Servant, SystemException, SystemExceptionKind};
 
 use super::fault::{Fault, system};
 use super::service::Service;
-use super::walk::Act;
-use crate::store::{ContextId, Over, Store};
+use super::walk::Operation;
+use crate::store::{ContextId, MayReplace, Store};
 use crate::zorb_naming::balanced_context::{
     BindForError, BindGroupError, JoinError, LeaveError, MembersError, ReportLoadError,
 };
 use crate::zorb_naming::{BalancedContextServant, Member, State, Strategy};
 
-/// The service context in replies that come from a cache while the store is unavailable. Holds the duration
-/// in seconds, in four bytes, big-endian.
-const CACHED: ServiceContextId = ServiceContextId(0x5A4F_5211);
+/// The service context in replies that come from a cache because the storage system is unavailable. It
+/// contains for how many seconds, as a big-endian `u32`.
+const CACHED_REPLY: ServiceContextId = ServiceContextId(0x5A4F_5211);
 
 /// The servant of all contexts of a service, or of its root context.
-pub(crate) struct Contexts<S> {
+pub(crate) struct ContextServant<S> {
     /// Weak, because the service is owned by its `Server`.
     service: Weak<Service<S>>,
-    only: Option<ContextId>,
+    /// `None` if the object id of a request names the context.
+    fixed_context: Option<ContextId>,
 }
 
-impl<S: Store> Contexts<S> {
-    pub(crate) fn all(service: &Weak<Service<S>>) -> Self {
-        Self { service: Weak::clone(service), only: None }
+impl<S: Store> ContextServant<S> {
+    pub(crate) fn all_contexts(service: &Weak<Service<S>>) -> Self {
+        Self { service: Weak::clone(service), fixed_context: None }
     }
 
-    pub(crate) fn root(service: &Weak<Service<S>>) -> Self {
-        Self { service: Weak::clone(service), only: Some(ContextId::ROOT) }
+    pub(crate) fn root_context(service: &Weak<Service<S>>) -> Self {
+        Self { service: Weak::clone(service), fixed_context: Some(ContextId::ROOT) }
     }
 
-    /// Returns the service, and the context that is called.
-    fn called(&self) -> Result<(Arc<Service<S>>, ContextId), SystemException> {
-        let service = self.service.upgrade().ok_or_else(ended)?;
-        if let Some(away) = service.store.state().away {
-            mark(away);
+    /// Returns the service, and the context that the request addresses.
+    fn service_and_context(&self) -> Result<(Arc<Service<S>>, ContextId), SystemException> {
+        let service = self.service.upgrade().ok_or_else(service_ended)?;
+        if let Some(time) = service.store.state().unavailable_for {
+            mark_reply_as_cached(time);
         }
-        let context = match self.only {
+        let context = match self.fixed_context {
             Some(context) => context,
             None => context_of(zorb::request().object_id()).ok_or_else(|| {
                 system(SystemExceptionKind::ObjectNotExist, "no naming context has this key")
@@ -63,23 +64,23 @@ impl<S: Store> Contexts<S> {
     }
 }
 
-/// Informs the client that the answer may be outdated.
+/// Informs the client that the reply may be outdated.
 #[cold]
-fn mark(away: Duration) {
+fn mark_reply_as_cached(unavailable_for: Duration) {
     #[cfg(feature = "etcd")]
     metrics::counter!("zorb_names_cached_answers_total").increment(1);
     if let Some(request) = zorb::try_request() {
-        let data = zorb::Bytes::copy_from_slice(&seconds(away).to_be_bytes());
-        request.set_reply_context(ServiceContext { id: CACHED, data });
+        let data = zorb::Bytes::copy_from_slice(&whole_seconds(unavailable_for).to_be_bytes());
+        request.set_reply_context(ServiceContext { id: CACHED_REPLY, data });
     }
 }
 
-fn seconds(time: Duration) -> u32 {
+fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
 #[cold]
-fn ended() -> SystemException {
+fn service_ended() -> SystemException {
     system(SystemExceptionKind::ObjectNotExist, "the naming service has ended")
 }
 
@@ -88,53 +89,53 @@ pub(super) fn id_of(context: ContextId) -> ObjectId {
     ObjectId::from(context.0.to_be_bytes().as_slice())
 }
 
-/// Returns the context with that object id.
+/// Returns the context with the object id `id`.
 pub(super) fn context_of(id: &[u8]) -> Option<ContextId> {
     id.try_into().ok().map(u64::from_be_bytes).map(ContextId)
 }
 
-/// Returns the same servant for every existing context. `_non_existent` is answered correctly because other
-/// contexts have none.
-pub(crate) struct Locator<S> {
+/// Returns the shared servant for a context that exists, and an error otherwise, so that `_non_existent` is
+/// answered correctly.
+pub(crate) struct ContextLocator<S> {
     service: Weak<Service<S>>,
     servant: Servant,
 }
 
-impl<S: Store> Locator<S> {
+impl<S: Store> ContextLocator<S> {
     pub(crate) fn new(service: &Weak<Service<S>>, servant: Servant) -> Self {
         Self { service: Weak::clone(service), servant }
     }
 }
 
-impl<S: Store> ServantLocator for Locator<S> {
+impl<S: Store> ServantLocator for ContextLocator<S> {
     type Cookie = ();
 
     async fn preinvoke(&self, id: &ObjectId, _: &Poa, _: &str) -> Result<(Servant, ()), Refusal> {
-        let service = self.service.upgrade().ok_or_else(ended)?;
-        let there = match context_of(id.as_slice()) {
+        let service = self.service.upgrade().ok_or_else(service_ended)?;
+        let exists = match context_of(id.as_slice()) {
             Some(context) => service.store.has_context(context).await,
             None => Ok(false),
         };
-        match there {
+        match exists {
             Ok(true) => Ok((self.servant.clone(), ())),
             Ok(false) => {
-                Err(system(SystemExceptionKind::ObjectNotExist, "there is no such naming context").into())
+                Err(system(SystemExceptionKind::ObjectNotExist, "the naming context does not exist").into())
             }
             Err(error) => Err(Refusal::System(BindError::from(Fault::from(error)).into())),
         }
     }
 }
 
-impl<S: Store> NamingContextServant for Contexts<S> {
+impl<S: Store> NamingContextServant for ContextServant<S> {
     async fn bind(&self, n: &[NameComponent], obj: Option<ObjectRef>) -> Result<(), BindError> {
-        let (service, context) = self.called()?;
-        service.act(context, n, Act::Bind(obj, Over::Nothing)).await?;
+        let (service, context) = self.service_and_context()?;
+        service.execute(context, n, Operation::Bind(obj, MayReplace::Nothing)).await?;
         Ok(())
     }
 
     async fn rebind(&self, n: &[NameComponent], obj: Option<ObjectRef>) -> Result<(), RebindError> {
-        let (service, context) = self.called()?;
-        service.act(context, n, Act::Bind(obj, Over::Object)).await?;
+        let (service, context) = self.service_and_context()?;
+        service.execute(context, n, Operation::Bind(obj, MayReplace::Object)).await?;
         Ok(())
     }
 
@@ -143,9 +144,9 @@ impl<S: Store> NamingContextServant for Contexts<S> {
         n: &[NameComponent],
         nc: Option<NamingContextRef>,
     ) -> Result<(), BindContextError> {
-        let (service, context) = self.called()?;
-        let nc = nc.ok_or_else(nil)?;
-        service.act(context, n, Act::BindContext(nc, Over::Nothing)).await?;
+        let (service, context) = self.service_and_context()?;
+        let nc = nc.ok_or_else(nil_reference)?;
+        service.execute(context, n, Operation::BindContext(nc, MayReplace::Nothing)).await?;
         Ok(())
     }
 
@@ -154,39 +155,39 @@ impl<S: Store> NamingContextServant for Contexts<S> {
         n: &[NameComponent],
         nc: Option<NamingContextRef>,
     ) -> Result<(), RebindContextError> {
-        let (service, context) = self.called()?;
-        let nc = nc.ok_or_else(nil)?;
-        service.act(context, n, Act::BindContext(nc, Over::Context)).await?;
+        let (service, context) = self.service_and_context()?;
+        let nc = nc.ok_or_else(nil_reference)?;
+        service.execute(context, n, Operation::BindContext(nc, MayReplace::Context)).await?;
         Ok(())
     }
 
     async fn resolve(&self, n: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
-        let (service, context) = self.called()?;
+        let (service, context) = self.service_and_context()?;
         Ok(service.resolve(context, n).await?)
     }
 
     async fn unbind(&self, n: &[NameComponent]) -> Result<(), UnbindError> {
-        let (service, context) = self.called()?;
-        service.act(context, n, Act::Unbind).await?;
+        let (service, context) = self.service_and_context()?;
+        service.execute(context, n, Operation::Unbind).await?;
         Ok(())
     }
 
     async fn new_context(&self) -> Result<Option<NamingContextRef>, SystemException> {
-        let (service, _) = self.called()?;
-        let made = service.new_context().await;
-        made.map(Some).map_err(|fault| BindError::from(fault).into())
+        let (service, _) = self.service_and_context()?;
+        let created = service.new_context().await;
+        created.map(Some).map_err(|fault| BindError::from(fault).into())
     }
 
     async fn bind_new_context(
         &self,
         n: &[NameComponent],
     ) -> Result<Option<NamingContextRef>, BindNewContextError> {
-        let (service, context) = self.called()?;
-        Ok(service.act(context, n, Act::BindNewContext).await?)
+        let (service, context) = self.service_and_context()?;
+        Ok(service.execute(context, n, Operation::BindNewContext).await?)
     }
 
     async fn destroy(&self) -> Result<(), DestroyError> {
-        let (service, context) = self.called()?;
+        let (service, context) = self.service_and_context()?;
         Ok(service.destroy(context).await?)
     }
 
@@ -194,12 +195,12 @@ impl<S: Store> NamingContextServant for Contexts<S> {
         &self,
         how_many: u32,
     ) -> Result<(Vec<Binding>, Option<BindingIteratorRef>), SystemException> {
-        let (service, context) = self.called()?;
+        let (service, context) = self.service_and_context()?;
         service.list(context, how_many).await.map_err(|fault| BindError::from(fault).into())
     }
 }
 
-impl<S: Store> NamingContextExtServant for Contexts<S> {
+impl<S: Store> NamingContextExtServant for ContextServant<S> {
     async fn to_string(&self, n: &[NameComponent]) -> Result<String, ToStringError> {
         if n.is_empty() {
             return Err(InvalidName.into());
@@ -222,16 +223,16 @@ impl<S: Store> NamingContextExtServant for Contexts<S> {
     }
 
     async fn resolve_str(&self, sn: &str) -> Result<Option<ObjectRef>, ResolveStrError> {
-        let (service, context) = self.called()?;
+        let (service, context) = self.service_and_context()?;
         let name = parse_name(sn).map_err(|_| InvalidName)?;
         Ok(service.resolve(context, &name).await?)
     }
 }
 
-impl<S: Store> BalancedContextServant for Contexts<S> {
+impl<S: Store> BalancedContextServant for ContextServant<S> {
     async fn bind_group(&self, n: &[NameComponent], by: Strategy) -> Result<(), BindGroupError> {
-        let (service, context) = self.called()?;
-        service.act(context, n, Act::BindGroup(by)).await?;
+        let (service, context) = self.service_and_context()?;
+        service.execute(context, n, Operation::BindGroup(by)).await?;
         Ok(())
     }
 
@@ -241,15 +242,15 @@ impl<S: Store> BalancedContextServant for Contexts<S> {
         member: &str,
         target: Option<ObjectRef>,
     ) -> Result<(), JoinError> {
-        let (service, context) = self.called()?;
-        let target = target.ok_or_else(nil)?;
-        service.act(context, n, Act::Join(member, target)).await?;
+        let (service, context) = self.service_and_context()?;
+        let target = target.ok_or_else(nil_reference)?;
+        service.execute(context, n, Operation::Join(member, target)).await?;
         Ok(())
     }
 
     async fn leave(&self, n: &[NameComponent], member: &str) -> Result<(), LeaveError> {
-        let (service, context) = self.called()?;
-        service.act(context, n, Act::Leave(member)).await?;
+        let (service, context) = self.service_and_context()?;
+        service.execute(context, n, Operation::Leave(member)).await?;
         Ok(())
     }
 
@@ -260,11 +261,11 @@ impl<S: Store> BalancedContextServant for Contexts<S> {
         load: f64,
         step: f64,
     ) -> Result<(), ReportLoadError> {
-        let (service, context) = self.called()?;
+        let (service, context) = self.service_and_context()?;
         if !load.is_finite() || !step.is_finite() || step < 0.0 {
             return Err(system(
                 SystemExceptionKind::BadParam,
-                "a load is a number, and a step is not below 0",
+                "the load and the step must be finite, and the step must not be negative",
             )
             .into());
         }
@@ -272,7 +273,7 @@ impl<S: Store> BalancedContextServant for Contexts<S> {
     }
 
     async fn members(&self, n: &[NameComponent]) -> Result<Vec<Member>, MembersError> {
-        let (service, context) = self.called()?;
+        let (service, context) = self.service_and_context()?;
         Ok(service.members(context, n).await?)
     }
 
@@ -282,27 +283,31 @@ impl<S: Store> BalancedContextServant for Contexts<S> {
         obj: Option<ObjectRef>,
         seconds: u32,
     ) -> Result<(), BindForError> {
-        let (service, context) = self.called()?;
-        let obj = obj.ok_or_else(nil)?;
+        let (service, context) = self.service_and_context()?;
+        let obj = obj.ok_or_else(nil_reference)?;
         if seconds == 0 {
-            return Err(system(SystemExceptionKind::BadParam, "a binding lasts a second at least").into());
+            return Err(system(
+                SystemExceptionKind::BadParam,
+                "the duration of a binding must be at least one second",
+            )
+            .into());
         }
-        service.act(context, n, Act::BindFor(obj, Duration::from_secs(seconds.into()))).await?;
+        service.execute(context, n, Operation::BindFor(obj, Duration::from_secs(seconds.into()))).await?;
         Ok(())
     }
 
     async fn state(&self) -> Result<State, SystemException> {
-        let (service, _) = self.called()?;
-        let away = service.store.state().away;
+        let (service, _) = self.service_and_context()?;
+        let unavailable_for = service.store.state().unavailable_for;
         Ok(State {
-            current: away.is_none(),
-            away_for: away.map_or(0, seconds),
+            current: unavailable_for.is_none(),
+            away_for: unavailable_for.map_or(0, whole_seconds),
             iterators: u32::try_from(service.iterator_count()).unwrap_or(u32::MAX),
         })
     }
 }
 
 #[cold]
-fn nil() -> SystemException {
+fn nil_reference() -> SystemException {
     system(SystemExceptionKind::BadParam, "the reference is nil")
 }

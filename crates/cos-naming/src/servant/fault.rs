@@ -16,7 +16,7 @@ use crate::zorb_naming::balanced_context::{
     ReportLoadError,
 };
 
-/// All failures of operations on contexts.
+/// The failure of an operation: one of the exceptions that operations of contexts raise.
 #[derive(Debug)]
 pub(crate) enum Fault {
     NotFound(NotFound),
@@ -40,13 +40,13 @@ impl Fault {
         Self::not_found(NotFoundReason::MissingNode, rest)
     }
 
-    pub(crate) fn cannot_proceed(at: NamingContextRef, rest: &[NameComponent]) -> Self {
-        Self::CannotProceed(CannotProceed { cxt: Some(at), rest_of_name: rest.to_vec() })
+    pub(crate) fn cannot_proceed(context: NamingContextRef, rest: &[NameComponent]) -> Self {
+        Self::CannotProceed(CannotProceed { cxt: Some(context), rest_of_name: rest.to_vec() })
     }
 
-    /// Returns the failure for a context of this service that does not exist any more.
+    /// Returns the failure for a context of this service that was destroyed.
     #[cold]
-    pub(crate) fn gone() -> Self {
+    pub(crate) fn destroyed() -> Self {
         system(SystemExceptionKind::ObjectNotExist, "the naming context was destroyed").into()
     }
 }
@@ -66,7 +66,7 @@ impl From<StoreError> for Fault {
     #[cold]
     fn from(error: StoreError) -> Self {
         let (kind, completion) = match error {
-            StoreError::Away { completion, .. } => (SystemExceptionKind::Transient, completion),
+            StoreError::Unavailable { completion, .. } => (SystemExceptionKind::Transient, completion),
             StoreError::NotWritten { .. } => (SystemExceptionKind::PersistStore, CompletionStatus::No),
             // It is unknown whether a change was made.
             StoreError::Broken(_) => (SystemExceptionKind::PersistStore, CompletionStatus::Maybe),
@@ -75,8 +75,8 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// Implements the conversions of each operation's errors: from a fault of this service, and into one if
-/// another service raised the error.
+/// Implements the conversions between [`Fault`] and the error type of each operation. The conversion into
+/// `Fault` is for errors that another service raised.
 macro_rules! errors {
     ($($error:ident { $($variant:ident),* })*) => {$(
         impl From<Fault> for $error {
@@ -84,8 +84,8 @@ macro_rules! errors {
                 match fault {
                     $(Fault::$variant(exception) => Self::$variant(exception),)*
                     Fault::System(exception) => Self::System(exception),
-                    // No operation raises an exception that it does not declare.
-                    #[allow(unreachable_patterns, reason = "some declare all")]
+                    // Cannot occur: no operation raises an exception that it does not declare.
+                    #[allow(unreachable_patterns, reason = "some error types have all variants")]
                     other => Self::System(unexpected(&other)),
                 }
             }
@@ -105,7 +105,7 @@ macro_rules! errors {
 #[cold]
 fn unexpected(fault: &Fault) -> SystemException {
     SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::Maybe)
-        .because(format!("the operation does not raise {fault:?}"))
+        .because(format!("the operation does not declare {fault:?}"))
 }
 
 errors! {

@@ -1,4 +1,4 @@
-//! Iterators: the part of a `list` result that was not returned at once, read from the store page by page.
+//! Iterators over the bindings of a context that did not fit the reply to `list`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,19 +11,20 @@ use zorb::poa::ObjectId;
 use zorb::{SystemException, SystemExceptionKind};
 
 use super::fault::{Fault, system};
-use super::service::{Service, binding};
+use super::service::{Service, wire_binding};
 use crate::store::{ContextId, Key, Store};
 
-/// All iterators of a service. An iterator holds its current key, and none of its remaining results.
+/// All iterators of a service. An iterator only stores the last key that it returned. The bindings after this
+/// key are read from the store on demand.
 pub(crate) struct Iterators {
-    most: usize,
+    max_count: usize,
     timeout: Duration,
     table: Mutex<Table>,
 }
 
 #[derive(Default)]
 struct Table {
-    next: u64,
+    next_id: u64,
     by_id: BTreeMap<u64, Cursor>,
 }
 
@@ -31,94 +32,98 @@ struct Cursor {
     context: ContextId,
     /// Locked while a page is read, so that two callers do not get the same page.
     after: Arc<tokio::sync::Mutex<Option<Key>>>,
-    used: Instant,
+    last_used: Instant,
 }
 
-type Place = (ContextId, Arc<tokio::sync::Mutex<Option<Key>>>);
+/// The context that an iterator lists, and the last key that it returned.
+type Position = (ContextId, Arc<tokio::sync::Mutex<Option<Key>>>);
 
 impl Iterators {
-    pub(crate) fn new(most: usize, timeout: Duration) -> Self {
-        Self { most: most.max(1), timeout, table: Mutex::default() }
+    pub(crate) fn new(max_count: usize, timeout: Duration) -> Self {
+        Self { max_count: max_count.max(1), timeout, table: Mutex::default() }
     }
 
     /// Creates an iterator that starts after a key. If there are too many iterators, the least recently used
     /// one is dropped.
-    pub(super) fn begin(&self, context: ContextId, after: Option<Key>) -> ObjectId {
+    pub(super) fn create(&self, context: ContextId, after: Option<Key>) -> ObjectId {
         let now = Instant::now();
-        let mut table = self.table(now);
-        while table.by_id.len() >= self.most {
-            let oldest = table.by_id.iter().min_by_key(|(_, cursor)| cursor.used).map(|(id, _)| *id);
+        let mut table = self.lock_table(now);
+        while table.by_id.len() >= self.max_count {
+            let oldest = table.by_id.iter().min_by_key(|(_, cursor)| cursor.last_used).map(|(id, _)| *id);
             oldest.and_then(|id| table.by_id.remove(&id));
         }
-        let id = table.next;
-        table.next += 1;
+        let id = table.next_id;
+        table.next_id += 1;
         let after = Arc::new(tokio::sync::Mutex::new(after));
-        table.by_id.insert(id, Cursor { context, after, used: now });
+        table.by_id.insert(id, Cursor { context, after, last_used: now });
         ObjectId::from(id.to_be_bytes().as_slice())
     }
 
-    fn find(&self, id: &[u8]) -> Option<Place> {
+    /// Returns the position of an iterator, which counts as used now.
+    fn find(&self, id: &[u8]) -> Option<Position> {
         let now = Instant::now();
-        let mut table = self.table(now);
-        let cursor = table.by_id.get_mut(&number(id)?)?;
-        cursor.used = now;
+        let mut table = self.lock_table(now);
+        let cursor = table.by_id.get_mut(&iterator_id(id)?)?;
+        cursor.last_used = now;
         Some((cursor.context, Arc::clone(&cursor.after)))
     }
 
-    fn end(&self, id: &[u8]) -> bool {
-        let mut table = self.table(Instant::now());
-        number(id).is_some_and(|id| table.by_id.remove(&id).is_some())
+    /// Removes an iterator. Returns whether it existed.
+    fn remove(&self, id: &[u8]) -> bool {
+        let mut table = self.lock_table(Instant::now());
+        iterator_id(id).is_some_and(|id| table.by_id.remove(&id).is_some())
     }
 
     /// Locks the table and drops expired iterators.
-    fn table(&self, now: Instant) -> MutexGuard<'_, Table> {
+    fn lock_table(&self, now: Instant) -> MutexGuard<'_, Table> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.by_id.retain(|_, cursor| now.duration_since(cursor.used) < self.timeout);
+        table.by_id.retain(|_, cursor| now.duration_since(cursor.last_used) < self.timeout);
         table
     }
 
     /// Returns the number of iterators.
     pub(crate) fn count(&self) -> usize {
-        self.table(Instant::now()).by_id.len()
+        self.lock_table(Instant::now()).by_id.len()
     }
 }
 
-fn number(id: &[u8]) -> Option<u64> {
+fn iterator_id(id: &[u8]) -> Option<u64> {
     id.try_into().ok().map(u64::from_be_bytes)
 }
 
 /// The servant of all iterators.
-pub(crate) struct Iterating<S> {
+pub(crate) struct IteratorServant<S> {
     service: Weak<Service<S>>,
 }
 
-impl<S: Store> Iterating<S> {
+impl<S: Store> IteratorServant<S> {
     pub(crate) fn new(service: &Weak<Service<S>>) -> Self {
         Self { service: Weak::clone(service) }
     }
 
     async fn next(&self, how_many: u32) -> Result<Vec<Binding>, SystemException> {
-        let service = self.service.upgrade().ok_or_else(gone)?;
-        let (context, after) = service.iterators.find(zorb::request().object_id()).ok_or_else(gone)?;
+        let service = self.service.upgrade().ok_or_else(iterator_gone)?;
+        let (context, after) =
+            service.iterators.find(zorb::request().object_id()).ok_or_else(iterator_gone)?;
         let mut after = after.lock().await;
         let page = service.store.page(context, after.as_ref(), service.limit(how_many)).await;
-        // Nothing is left of a context that was destroyed.
+        // A destroyed context has no bindings.
         let page = page.map_err(|error| BindError::from(Fault::from(error)))?.unwrap_or_default().bindings;
         if let Some((last, _)) = page.last() {
             *after = Some(last.clone());
         }
-        Ok(page.iter().map(binding).collect())
+        Ok(page.iter().map(wire_binding).collect())
     }
 }
 
 #[cold]
-fn gone() -> SystemException {
+fn iterator_gone() -> SystemException {
     let text =
-        "the iterator was destroyed, or dropped because it was not used for long or there were too many";
+        "the iterator does not exist: it was destroyed, timed out, or was replaced by a newer iterator";
     system(SystemExceptionKind::ObjectNotExist, text)
 }
 
-impl<S: Store> BindingIteratorServant for Iterating<S> {
+impl<S: Store> BindingIteratorServant for IteratorServant<S> {
     async fn next_one(&self) -> Result<(bool, Binding), SystemException> {
         let nothing = || Binding { binding_name: Vec::new(), binding_type: BindingType::Nobject };
         let next = self.next(1).await?.pop();
@@ -127,17 +132,20 @@ impl<S: Store> BindingIteratorServant for Iterating<S> {
 
     async fn next_n(&self, how_many: u32) -> Result<(bool, Vec<Binding>), SystemException> {
         if how_many == 0 {
-            return Err(system(SystemExceptionKind::BadParam, "how many bindings are wanted is 0"));
+            return Err(system(
+                SystemExceptionKind::BadParam,
+                "the requested number of bindings must not be 0",
+            ));
         }
         let page = self.next(how_many).await?;
         Ok((!page.is_empty(), page))
     }
 
     async fn destroy(&self) -> Result<(), SystemException> {
-        let service = self.service.upgrade().ok_or_else(gone)?;
-        match service.iterators.end(zorb::request().object_id()) {
+        let service = self.service.upgrade().ok_or_else(iterator_gone)?;
+        match service.iterators.remove(zorb::request().object_id()) {
             true => Ok(()),
-            false => Err(gone()),
+            false => Err(iterator_gone()),
         }
     }
 }

@@ -8,7 +8,7 @@ mod iterators;
 mod service;
 mod walk;
 
-pub(crate) use bootstrap::{BOOTSTRAP_KEY, InitialReferences};
-pub(crate) use contexts::{Contexts, Locator};
-pub(crate) use iterators::Iterating;
-pub(crate) use service::{Options, Places, Service};
+pub(crate) use bootstrap::{BOOTSTRAP_KEY, BootstrapServant};
+pub(crate) use contexts::{ContextLocator, ContextServant};
+pub(crate) use iterators::IteratorServant;
+pub(crate) use service::{Options, ServedObjects, Service};

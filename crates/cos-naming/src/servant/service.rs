@@ -1,4 +1,4 @@
-//! The state that the objects of a service share, and their operations.
+//! The state and the operations of a naming service, which its servants share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,13 +9,14 @@ use zorb::poa::{Poa, PoaError};
 use zorb::wire::Ior;
 use zorb::{Bytes, ObjectRef, Reference, SystemExceptionKind};
 
-use super::balance::Balance;
+use super::balance::Balancer;
 use super::contexts::{context_of, id_of};
 use super::fault::{Fault, system};
 use super::iterators::Iterators;
-use super::walk::{End, balanced, gave_up, unreadable};
+use super::walk::{NameEnd, remote_fault, unreadable_reference};
 use crate::store::{
-    Bound, Change, ChangeError, ContextId, Decoded, Group, Key, Lookup, Page, PageLimit, Store, Target,
+    Change, ChangeError, ContextId, DecodedReferences, Group, Key, Lookup, Page, PageLimit, Store,
+    StoredBinding, Target,
 };
 use crate::zorb_naming::Member;
 use crate::zorb_naming::balanced_context::{NoGroup, NoMember};
@@ -23,56 +24,58 @@ use crate::zorb_naming::balanced_context::{NoGroup, NoMember};
 /// The settings of a service.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    /// The maximum number of bindings in one answer.
-    pub(crate) page: usize,
-    /// The approximate maximum number of bytes in one answer.
-    pub(crate) page_bytes: usize,
-    pub(crate) iterators: usize,
+    /// The maximum number of bindings in a reply.
+    pub(crate) max_page_bindings: usize,
+    /// The approximate maximum size of a reply with bindings.
+    pub(crate) max_page_bytes: usize,
+    pub(crate) max_iterators: usize,
     pub(crate) iterator_timeout: Duration,
     pub(crate) foreign_timeout: Duration,
     pub(crate) report_timeout: Duration,
-    /// The maximum number of bindings whose references are kept decoded.
-    pub(crate) decoded: usize,
+    /// The maximum number of references that stay decoded.
+    pub(crate) max_decoded: usize,
 }
 
 /// A naming service.
 pub(crate) struct Service<S> {
     pub(super) store: S,
     pub(super) options: Options,
-    pub(super) balance: Balance,
+    pub(super) balancer: Balancer,
     pub(super) iterators: Iterators,
     /// Set when all objects are activated.
-    places: OnceLock<Places>,
-    decoded: Arc<AtomicUsize>,
+    objects: OnceLock<ServedObjects>,
+    /// The number of references that are decoded now.
+    decoded_count: Arc<AtomicUsize>,
 }
 
-/// The objects through which a service is reached.
-pub(crate) struct Places {
+/// The CORBA objects of a service.
+pub(crate) struct ServedObjects {
     /// The POA of all contexts except the root context.
     pub(crate) contexts: Poa,
-    pub(crate) iterating: Poa,
+    /// The POA of the iterators.
+    pub(crate) iterators: Poa,
     pub(crate) root: ObjectRef,
 }
 
 impl<S: Store> Service<S> {
     pub(crate) fn new(store: S, options: Options) -> Self {
-        let balance = Balance::new(options.report_timeout);
-        let iterators = Iterators::new(options.iterators, options.iterator_timeout);
-        Self { store, options, balance, iterators, places: OnceLock::new(), decoded: Arc::default() }
+        let balancer = Balancer::new(options.report_timeout);
+        let iterators = Iterators::new(options.max_iterators, options.iterator_timeout);
+        Self { store, options, balancer, iterators, objects: OnceLock::new(), decoded_count: Arc::default() }
     }
 
-    /// Sets the objects through which the service is reached.
-    pub(crate) fn serve_at(&self, places: Places) {
-        let _ = self.places.set(places);
+    /// Sets the CORBA objects of the service, once.
+    pub(crate) fn set_served_objects(&self, objects: ServedObjects) {
+        let _ = self.objects.set(objects);
     }
 
-    pub(crate) fn places_if_served(&self) -> Option<&Places> {
-        self.places.get()
+    pub(crate) fn served_objects(&self) -> Option<&ServedObjects> {
+        self.objects.get()
     }
 
-    fn places(&self) -> Result<&Places, Fault> {
-        let early = || system(SystemExceptionKind::Transient, "the naming service is being made");
-        self.places.get().ok_or_else(|| early().into())
+    fn objects(&self) -> Result<&ServedObjects, Fault> {
+        let starting = || system(SystemExceptionKind::Transient, "the naming service is still starting");
+        self.objects.get().ok_or_else(|| starting().into())
     }
 
     pub(crate) fn iterator_count(&self) -> usize {
@@ -86,79 +89,82 @@ impl<S: Store> Service<S> {
     /// Returns the reference of a context of this service.
     pub(crate) fn context_ref<R: Reference>(&self, context: ContextId) -> Result<R, Fault> {
         if context == ContextId::ROOT {
-            return Ok(R::from_object(self.places()?.root.clone()));
+            return Ok(R::from_object(self.objects()?.root.clone()));
         }
-        // All clients know the interface of contexts with text, so references have that type. `_is_a` shows
-        // that they support groups too.
+        // The type id is that of `NamingContextExt`, which all clients know. `_is_a` shows that contexts
+        // support groups too.
         let reference = self
-            .places()?
+            .objects()?
             .contexts
             .create_reference_with_id::<zorb::cos_naming::NamingContextExtRef>(id_of(context));
         let reference = reference.map_err(no_reference)?;
         Ok(R::from_object(reference.to_object()))
     }
 
-    /// Returns the context of this service that the reference denotes, if any.
+    /// Returns the context to which the reference refers, if the context belongs to this service.
     pub(super) fn own_context(&self, reference: &NamingContextRef) -> Option<ContextId> {
-        let places = self.places.get()?;
-        if reference.as_object().is_equivalent(&places.root) {
+        let objects = self.objects.get()?;
+        if reference.as_object().is_equivalent(&objects.root) {
             return Some(ContextId::ROOT);
         }
-        context_of(places.contexts.reference_to_id(reference).ok()?.as_slice())
+        context_of(objects.contexts.reference_to_id(reference).ok()?.as_slice())
     }
 
-    /// Returns the object that a name leads to.
+    /// Returns the object to which a name is bound. For a group, this is the member for the current caller.
     pub(crate) async fn resolve(
         &self,
         context: ContextId,
         n: &[NameComponent],
     ) -> Result<Option<ObjectRef>, Fault> {
-        match self.walk(context, n).await? {
-            End::Here { context, key, last, inner } => match self.store.lookup(context, &key).await? {
-                Lookup::Bound(bound) => self.given(context, &key, &bound, last),
-                Lookup::Free => Err(Fault::missing(last)),
-                Lookup::NoContext => Err(self.no_context(context, last, inner)),
+        match self.follow_name(context, n).await? {
+            NameEnd::Local { context, key, last, is_nested } => match self.store.lookup(context, &key).await?
+            {
+                Lookup::Bound(bound) => self.resolve_binding(context, &key, &bound, last),
+                Lookup::NotBound => Err(Fault::missing(last)),
+                Lookup::NoContext => Err(self.no_context(context, last, is_nested)),
             },
-            End::Elsewhere { context, rest } => {
-                let found = self.further(&context, rest)?.resolve(rest).await;
-                found.map_err(|error| gave_up(error.into(), &context, rest))
+            NameEnd::Remote { context, rest } => {
+                let found = self.remote_context(&context, rest)?.resolve(rest).await;
+                found.map_err(|error| remote_fault(error.into(), &context, rest))
             }
         }
     }
 
-    /// Returns the object for the caller.
-    fn given(
+    /// Returns the object of a binding. For a group, this is the member for the current caller.
+    fn resolve_binding(
         &self,
         context: ContextId,
         key: &Key,
-        bound: &Bound,
+        bound: &StoredBinding,
         last: &[NameComponent],
     ) -> Result<Option<ObjectRef>, Fault> {
         match &bound.target {
             Target::Context(id) => self.context_ref(*id).map(Some),
-            Target::Object(_) | Target::Foreign(_) => self.single(bound),
+            Target::Object(_) | Target::Foreign(_) => self.single_reference(bound),
             Target::Group(group) => {
-                let picked = self.balance.pick((context, key), group);
+                let picked = self.balancer.pick((context, key), group);
                 let picked = picked.ok_or_else(|| Fault::missing(last))?;
                 self.reference(bound, picked)
             }
         }
     }
 
-    /// Returns the reference of a target that has one.
-    pub(super) fn single(&self, bound: &Bound) -> Result<Option<ObjectRef>, Fault> {
+    /// Returns the reference of a target that is not a group.
+    pub(super) fn single_reference(&self, bound: &StoredBinding) -> Result<Option<ObjectRef>, Fault> {
         self.reference(bound, 0)
     }
 
-    fn reference(&self, bound: &Bound, index: usize) -> Result<Option<ObjectRef>, Fault> {
+    /// Returns the reference with an index in a group, or, with index 0, the reference of another target.
+    /// References are decoded when they are first needed.
+    fn reference(&self, bound: &StoredBinding, index: usize) -> Result<Option<ObjectRef>, Fault> {
         if let Some(decoded) = bound.decoded.get() {
             return Ok(decoded.references.get(index).cloned().flatten());
         }
         let one: [&Bytes; 1];
         let all: Vec<&Bytes>;
-        let octets: &[&Bytes] = match &bound.target {
-            Target::Object(octets) | Target::Foreign(octets) => {
-                one = [octets];
+        let encoded: &[&Bytes] = match &bound.target {
+            Target::Object(reference) | Target::Foreign(reference) => {
+                one = [reference];
                 &one
             }
             Target::Group(group) => {
@@ -167,34 +173,38 @@ impl<S: Store> Service<S> {
             }
             Target::Context(_) => &[],
         };
-        let room = self.options.decoded;
-        let take = |used: usize| used.checked_add(octets.len()).filter(|used| *used <= room);
-        if self.decoded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            return octets.get(index).map_or(Ok(None), |octets| self.decode(octets));
+        let max = self.options.max_decoded;
+        let add = |count: usize| count.checked_add(encoded.len()).filter(|count| *count <= max);
+        if self.decoded_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
+            return encoded.get(index).map_or(Ok(None), |reference| self.decode(reference));
         }
-        // Dropping it returns the capacity, including when another caller was faster.
-        let mut decoded =
-            Decoded { references: vec![None; octets.len()].into(), room: Arc::clone(&self.decoded) };
-        for (reference, octets) in decoded.references.iter_mut().zip(octets) {
-            *reference = self.decode(octets)?;
+        // Dropping it subtracts from the count, for example if another thread was faster.
+        let mut decoded = DecodedReferences {
+            references: vec![None; encoded.len()].into(),
+            total_count: Arc::clone(&self.decoded_count),
+        };
+        for (reference, encoded) in decoded.references.iter_mut().zip(encoded) {
+            *reference = self.decode(encoded)?;
         }
         let decoded = bound.decoded.get_or_init(|| decoded);
         Ok(decoded.references.get(index).cloned().flatten())
     }
 
-    fn decode(&self, octets: &Bytes) -> Result<Option<ObjectRef>, Fault> {
-        if octets.is_empty() {
+    fn decode(&self, encoded: &Bytes) -> Result<Option<ObjectRef>, Fault> {
+        if encoded.is_empty() {
             return Ok(None);
         }
-        let ior = Ior::from_encapsulation(octets).map_err(|_| unreadable())?;
+        let ior = Ior::from_encapsulation(encoded).map_err(|_| unreadable_reference())?;
         Ok(zorb::request().orb().object_from_ior(ior))
     }
 
     pub(crate) async fn new_context(&self) -> Result<NamingContextRef, Fault> {
         match self.store.change(Change::NewContext).await {
-            Ok(Some(made)) => self.context_ref(made),
-            Ok(None) => Err(unreadable()),
-            Err(ChangeError::Refused(refused)) => Err(self.refused(refused, ContextId::ROOT, &[], false)),
+            Ok(Some(created)) => self.context_ref(created),
+            Ok(None) => Err(unreadable_reference()),
+            Err(ChangeError::Refused(refusal)) => {
+                Err(self.refusal_fault(refusal, ContextId::ROOT, &[], false))
+            }
             Err(ChangeError::Store(error)) => Err(error.into()),
         }
     }
@@ -202,7 +212,7 @@ impl<S: Store> Service<S> {
     pub(crate) async fn destroy(&self, context: ContextId) -> Result<(), Fault> {
         match self.store.change(Change::Destroy { context }).await {
             Ok(_) => Ok(()),
-            Err(ChangeError::Refused(refused)) => Err(self.refused(refused, context, &[], false)),
+            Err(ChangeError::Refused(refusal)) => Err(self.refusal_fault(refusal, context, &[], false)),
             Err(ChangeError::Store(error)) => Err(error.into()),
         }
     }
@@ -213,20 +223,20 @@ impl<S: Store> Service<S> {
         how_many: u32,
     ) -> Result<(Vec<Binding>, Option<BindingIteratorRef>), Fault> {
         let page = self.store.page(context, None, self.limit(how_many)).await?;
-        let Page { bindings, more } = page.ok_or_else(Fault::gone)?;
-        let iterator = more.then(|| {
-            let id = self.iterators.begin(context, bindings.last().map(|(key, _)| key.clone()));
-            let reference = self.places()?.iterating.create_reference_with_id(id);
+        let Page { bindings, has_more } = page.ok_or_else(Fault::destroyed)?;
+        let iterator = has_more.then(|| {
+            let id = self.iterators.create(context, bindings.last().map(|(key, _)| key.clone()));
+            let reference = self.objects()?.iterators.create_reference_with_id(id);
             reference.map_err(no_reference)
         });
         let iterator = iterator.transpose()?;
-        Ok((bindings.iter().map(binding).collect(), iterator))
+        Ok((bindings.iter().map(wire_binding).collect(), iterator))
     }
 
-    /// Returns the limit of one answer.
+    /// Returns the limit of one reply.
     pub(super) fn limit(&self, how_many: u32) -> PageLimit {
-        let bindings = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.options.page);
-        PageLimit { bindings, bytes: self.options.page_bytes }
+        let bindings = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.options.max_page_bindings);
+        PageLimit { bindings, bytes: self.options.max_page_bytes }
     }
 
     pub(crate) async fn report_load(
@@ -237,21 +247,21 @@ impl<S: Store> Service<S> {
         load: f64,
         step: f64,
     ) -> Result<(), Fault> {
-        match self.walk(context, n).await? {
-            End::Here { context, key, last, inner } => {
-                self.with_group(context, &key, last, inner, |_, group| {
+        match self.follow_name(context, n).await? {
+            NameEnd::Local { context, key, last, is_nested } => {
+                self.with_group(context, &key, last, is_nested, |_, group| {
                     if !group.members.iter().any(|other| other.name == member) {
                         return Err(Fault::NoMember(NoMember));
                     }
-                    self.balance.report((context, &key), member, load, step);
+                    self.balancer.report((context, &key), member, load, step);
                     Ok(())
                 })
                 .await
             }
-            End::Elsewhere { context, rest } => {
-                let there = balanced(&self.further(&context, rest)?, &context, rest).await?;
-                let told = there.report_load(rest, member, load, step).await;
-                told.map_err(|error| gave_up(error.into(), &context, rest))
+            NameEnd::Remote { context, rest } => {
+                let remote = self.remote_balanced_context(&context, rest).await?;
+                let reported = remote.report_load(rest, member, load, step).await;
+                reported.map_err(|error| remote_fault(error.into(), &context, rest))
             }
         }
     }
@@ -261,10 +271,10 @@ impl<S: Store> Service<S> {
         context: ContextId,
         n: &[NameComponent],
     ) -> Result<Vec<Member>, Fault> {
-        match self.walk(context, n).await? {
-            End::Here { context, key, last, inner } => {
-                self.with_group(context, &key, last, inner, |bound, group| {
-                    let loads = self.balance.loads((context, &key), group);
+        match self.follow_name(context, n).await? {
+            NameEnd::Local { context, key, last, is_nested } => {
+                self.with_group(context, &key, last, is_nested, |bound, group| {
+                    let loads = self.balancer.loads((context, &key), group);
                     let members = group.members.iter().zip(loads).enumerate();
                     let member = |(index, (member, (load, reporting))): (
                         usize,
@@ -277,9 +287,9 @@ impl<S: Store> Service<S> {
                 })
                 .await
             }
-            End::Elsewhere { context, rest } => {
-                let there = balanced(&self.further(&context, rest)?, &context, rest).await?;
-                there.members(rest).await.map_err(|error| gave_up(error.into(), &context, rest))
+            NameEnd::Remote { context, rest } => {
+                let remote = self.remote_balanced_context(&context, rest).await?;
+                remote.members(rest).await.map_err(|error| remote_fault(error.into(), &context, rest))
             }
         }
     }
@@ -289,13 +299,13 @@ impl<S: Store> Service<S> {
         context: ContextId,
         key: &Key,
         last: &[NameComponent],
-        inner: bool,
-        f: impl FnOnce(&Bound, &Group) -> Result<T, Fault>,
+        is_nested: bool,
+        f: impl FnOnce(&StoredBinding, &Group) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         use zorb::cos_naming::naming_context::NotFoundReason::NotObject;
         match self.store.lookup(context, key).await? {
-            Lookup::Free => Err(Fault::missing(last)),
-            Lookup::NoContext => Err(self.no_context(context, last, inner)),
+            Lookup::NotBound => Err(Fault::missing(last)),
+            Lookup::NoContext => Err(self.no_context(context, last, is_nested)),
             Lookup::Bound(bound) => match &bound.target {
                 Target::Group(group) => f(&bound, group),
                 Target::Object(_) => Err(Fault::NoGroup(NoGroup)),
@@ -305,12 +315,14 @@ impl<S: Store> Service<S> {
     }
 }
 
-/// Returns a binding as clients see it.
-pub(super) fn binding((key, binding_type): &(Key, zorb::cos_naming::BindingType)) -> Binding {
+/// Returns a binding in the form of the interface.
+pub(super) fn wire_binding((key, binding_type): &(Key, zorb::cos_naming::BindingType)) -> Binding {
     Binding { binding_name: vec![key.component()], binding_type: *binding_type }
 }
 
 #[cold]
 fn no_reference(error: PoaError) -> Fault {
-    system(SystemExceptionKind::ObjAdapter, "no reference can be made").with_source(error).into()
+    system(SystemExceptionKind::ObjAdapter, "cannot create a reference to the context or iterator")
+        .with_source(error)
+        .into()
 }

@@ -1,5 +1,5 @@
-//! Resolution of names with several components, through the contexts of this service and those of other
-//! services.
+//! Names with several components: following them to their last component, in this service or in others, and
+//! changing the binding of the last component.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use zorb::{CompletionStatus, ObjectRef, Reference, SystemException, SystemExcept
 use super::fault::{Fault, system};
 use super::service::Service;
 use crate::store::{
-    Change, ChangeError, ContextId, Group, Key, Lookup, Member, Over, Refused, Store, Strategy, Target,
+    Change, ChangeError, ContextId, Group, Key, Lookup, MayReplace, Member, Refusal, Store, Strategy, Target,
 };
 use crate::zorb_naming::balanced_context::{GroupFull, NoGroup, NoMember};
 use crate::zorb_naming::{self, BalancedContextRef};
@@ -19,18 +19,18 @@ use crate::zorb_naming::{self, BalancedContextRef};
 /// The maximum number of components of a name.
 pub(crate) const MAX_COMPONENTS: usize = 256;
 
-/// The maximum number of services that one name may lead through. Each waits for the next.
+/// The maximum number of services through which one name may lead. Each service awaits the next one's reply.
 const MAX_HOPS: u8 = 16;
 
-/// The service context that counts these services, between services of zorb. Other services do not forward
-/// it; names end there too, because each service removes a component.
+/// The service context in which services of zorb count how many services the request has passed. Services of
+/// other vendors do not forward it. Loops through them end too, because each service removes a component.
 const HOPS: ServiceContextId = ServiceContextId(0x5A4F_5210);
 
-/// The operation at the end of a name.
+/// An operation that changes the binding of a name.
 #[derive(Debug, Clone)]
-pub(crate) enum Act<'a> {
-    Bind(Option<ObjectRef>, Over),
-    BindContext(NamingContextRef, Over),
+pub(crate) enum Operation<'a> {
+    Bind(Option<ObjectRef>, MayReplace),
+    BindContext(NamingContextRef, MayReplace),
     BindFor(ObjectRef, Duration),
     BindNewContext,
     Unbind,
@@ -39,21 +39,22 @@ pub(crate) enum Act<'a> {
     Leave(&'a str),
 }
 
-/// The end of a name.
-pub(super) enum End<'n> {
-    /// In a context of this service. Holds the last component, and whether others precede it.
-    Here { context: ContextId, key: Key, last: &'n [NameComponent], inner: bool },
-    /// In a context that belongs to another service, or that leads to one.
-    Elsewhere { context: NamingContextRef, rest: &'n [NameComponent] },
+/// The context in which the last component of a name is bound.
+pub(super) enum NameEnd<'n> {
+    /// A context of this service. `key` and `last` are the last component of the name, and `is_nested` is
+    /// true if other components precede it.
+    Local { context: ContextId, key: Key, last: &'n [NameComponent], is_nested: bool },
+    /// A context of another service, and the rest of the name in that context.
+    Remote { context: NamingContextRef, rest: &'n [NameComponent] },
 }
 
 impl<S: Store> Service<S> {
-    /// Follows all components except the last.
-    pub(super) async fn walk<'n>(
+    /// Follows all components of a name except the last, until a context belongs to another service.
+    pub(super) async fn follow_name<'n>(
         &self,
         context: ContextId,
         n: &'n [NameComponent],
-    ) -> Result<End<'n>, Fault> {
+    ) -> Result<NameEnd<'n>, Fault> {
         if n.is_empty() || n.len() > MAX_COMPONENTS {
             return Err(Fault::InvalidName(InvalidName));
         }
@@ -61,27 +62,27 @@ impl<S: Store> Service<S> {
         for component in n {
             keys.push(Key::new(component).ok_or(Fault::InvalidName(InvalidName))?);
         }
-        let mut at = context;
+        let mut current = context;
         let mut keys = keys.into_iter().enumerate();
         loop {
             let Some((i, key)) = keys.next() else { return Err(Fault::InvalidName(InvalidName)) };
             let rest = n.get(i..).unwrap_or_default();
             if rest.len() == 1 {
-                return Ok(End::Here { context: at, key, last: rest, inner: i > 0 });
+                return Ok(NameEnd::Local { context: current, key, last: rest, is_nested: i > 0 });
             }
-            let bound = match self.store.lookup(at, &key).await? {
+            let bound = match self.store.lookup(current, &key).await? {
                 Lookup::Bound(bound) => bound,
-                Lookup::Free => return Err(Fault::missing(rest)),
-                Lookup::NoContext => return Err(self.no_context(at, rest, i > 0)),
+                Lookup::NotBound => return Err(Fault::missing(rest)),
+                Lookup::NoContext => return Err(self.no_context(current, rest, i > 0)),
             };
             match &bound.target {
-                Target::Context(next) => at = *next,
+                Target::Context(next) => current = *next,
                 Target::Foreign(_) => {
-                    let behind = rest.get(1..).unwrap_or_default();
-                    let context = self.single(&bound)?.ok_or_else(|| Fault::missing(rest))?;
-                    return Ok(End::Elsewhere {
+                    let remaining = rest.get(1..).unwrap_or_default();
+                    let context = self.single_reference(&bound)?.ok_or_else(|| Fault::missing(rest))?;
+                    return Ok(NameEnd::Remote {
                         context: NamingContextRef::from_object(context),
-                        rest: behind,
+                        rest: remaining,
                     });
                 }
                 Target::Object(_) | Target::Group(_) => {
@@ -91,191 +92,203 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// Returns the failure for a destroyed context: either the one that is called, or one that a name leads
-    /// to.
-    pub(super) fn no_context(&self, context: ContextId, rest: &[NameComponent], inner: bool) -> Fault {
+    /// Returns the failure for a destroyed context: the context that was called, or, if `is_nested`, a
+    /// context to which the name leads.
+    pub(super) fn no_context(&self, context: ContextId, rest: &[NameComponent], is_nested: bool) -> Fault {
         match self.context_ref::<NamingContextRef>(context) {
-            Ok(reference) if inner => Fault::cannot_proceed(reference, rest),
-            _ => Fault::gone(),
+            Ok(reference) if is_nested => Fault::cannot_proceed(reference, rest),
+            _ => Fault::destroyed(),
         }
     }
 
-    /// Changes the binding that a name leads to. Returns the new context, if one was created.
-    pub(crate) async fn act(
+    /// Changes the binding of a name. Returns the new context, if one was created.
+    pub(crate) async fn execute(
         &self,
         context: ContextId,
         n: &[NameComponent],
-        act: Act<'_>,
+        operation: Operation<'_>,
     ) -> Result<Option<NamingContextRef>, Fault> {
-        let (context, key, last, inner) = match self.walk(context, n).await? {
-            End::Here { context, key, last, inner } => (context, key, last, inner),
-            End::Elsewhere { context, rest } => return self.act_elsewhere(&context, rest, act).await,
-        };
-        let forget = (context, key.clone());
-        let change = match act {
-            Act::Bind(object, over) => {
-                let target = Target::Object(octets(object.as_ref()));
-                Change::Bind { context, key, target, over }
+        let (context, key, last, is_nested) = match self.follow_name(context, n).await? {
+            NameEnd::Local { context, key, last, is_nested } => (context, key, last, is_nested),
+            NameEnd::Remote { context, rest } => {
+                return self.execute_remotely(&context, rest, operation).await;
             }
-            Act::BindContext(bound, over) => {
+        };
+        let group_id = (context, key.clone());
+        let change = match operation {
+            Operation::Bind(object, may_replace) => {
+                let target = Target::Object(encode_reference(object.as_ref()));
+                Change::Bind { context, key, target, may_replace }
+            }
+            Operation::BindContext(bound, may_replace) => {
                 let target = match self.own_context(&bound) {
                     Some(own) => Target::Context(own),
-                    None => Target::Foreign(octets(Some(bound.as_object()))),
+                    None => Target::Foreign(encode_reference(Some(bound.as_object()))),
                 };
-                Change::Bind { context, key, target, over }
+                Change::Bind { context, key, target, may_replace }
             }
-            Act::BindFor(object, time) => {
-                let target = Target::Object(octets(Some(&object)));
+            Operation::BindFor(object, time) => {
+                let target = Target::Object(encode_reference(Some(&object)));
                 Change::BindFor { context, key, target, time }
             }
-            Act::BindNewContext => Change::BindNewContext { context, key },
-            Act::Unbind => Change::Unbind { context, key },
-            Act::BindGroup(by) => {
-                let target = Target::Group(Group::new(kept(by)));
-                Change::Bind { context, key, target, over: Over::Nothing }
+            Operation::BindNewContext => Change::BindNewContext { context, key },
+            Operation::Unbind => Change::Unbind { context, key },
+            Operation::BindGroup(strategy) => {
+                let target = Target::Group(Group::new(stored_strategy(strategy)));
+                Change::Bind { context, key, target, may_replace: MayReplace::Nothing }
             }
-            Act::Join(member, object) => {
-                let member = Member { name: member.to_owned(), object: octets(Some(&object)) };
+            Operation::Join(member, object) => {
+                let member = Member { name: member.to_owned(), object: encode_reference(Some(&object)) };
                 Change::Join { context, key, member }
             }
-            Act::Leave(member) => Change::Leave { context, key, member: member.to_owned() },
+            Operation::Leave(member) => Change::Leave { context, key, member: member.to_owned() },
         };
-        let regroups = matches!(change, Change::Join { .. });
-        let made = self.store.change(change).await.map_err(|error| match error {
-            ChangeError::Refused(refused) => self.refused(refused, context, last, inner),
+        let is_join = matches!(change, Change::Join { .. });
+        let created = self.store.change(change).await.map_err(|error| match error {
+            ChangeError::Refused(refusal) => self.refusal_fault(refusal, context, last, is_nested),
             ChangeError::Store(error) => error.into(),
         })?;
-        if !regroups {
-            self.balance.forget(&forget);
+        if !is_join {
+            self.balancer.forget(&group_id);
         }
-        made.map(|made| self.context_ref(made)).transpose()
+        created.map(|created| self.context_ref(created)).transpose()
     }
 
-    pub(super) fn refused(
+    /// Returns the failure for a change that the store refused.
+    pub(super) fn refusal_fault(
         &self,
-        refused: Refused,
+        refusal: Refusal,
         context: ContextId,
         last: &[NameComponent],
-        inner: bool,
+        is_nested: bool,
     ) -> Fault {
-        match refused {
-            Refused::NoContext => self.no_context(context, last, inner),
-            Refused::AlreadyBound => Fault::AlreadyBound(AlreadyBound),
-            Refused::Free => Fault::missing(last),
-            Refused::IsContext => Fault::not_found(NotFoundReason::NotObject, last),
-            Refused::IsObject => Fault::not_found(NotFoundReason::NotContext, last),
-            Refused::NoGroup => Fault::NoGroup(NoGroup),
-            Refused::NoMember => Fault::NoMember(NoMember),
-            Refused::Full => Fault::GroupFull(GroupFull),
-            Refused::NotEmpty => Fault::NotEmpty(NotEmpty),
-            Refused::Root => {
-                system(SystemExceptionKind::NoPermission, "the first naming context can not be destroyed")
-                    .into()
+        match refusal {
+            Refusal::NoContext => self.no_context(context, last, is_nested),
+            Refusal::AlreadyBound => Fault::AlreadyBound(AlreadyBound),
+            Refusal::NotBound => Fault::missing(last),
+            Refusal::IsContext => Fault::not_found(NotFoundReason::NotObject, last),
+            Refusal::IsObject => Fault::not_found(NotFoundReason::NotContext, last),
+            Refusal::NoGroup => Fault::NoGroup(NoGroup),
+            Refusal::NoMember => Fault::NoMember(NoMember),
+            Refusal::Full => Fault::GroupFull(GroupFull),
+            Refusal::NotEmpty => Fault::NotEmpty(NotEmpty),
+            Refusal::Root => {
+                system(SystemExceptionKind::NoPermission, "the root context cannot be destroyed").into()
             }
-            Refused::NoLeases => {
-                let text = "bindings of this naming service do not end by themselves: those in etcd can";
+            Refusal::NoLeases => {
+                let text = "this naming service does not support bindings with a duration; only names in etcd support them";
                 system(SystemExceptionKind::NoImplement, text).into()
             }
         }
     }
 
     /// Forwards an operation to another service.
-    async fn act_elsewhere(
+    async fn execute_remotely(
         &self,
         context: &NamingContextRef,
         rest: &[NameComponent],
-        act: Act<'_>,
+        operation: Operation<'_>,
     ) -> Result<Option<NamingContextRef>, Fault> {
-        let there = self.further(context, rest)?;
-        let done = match act {
-            Act::Bind(object, Over::Nothing) => there.bind(rest, object).await.map_err(Fault::from),
-            Act::Bind(object, _) => there.rebind(rest, object).await.map_err(Fault::from),
-            Act::BindContext(bound, Over::Nothing) => {
-                there.bind_context(rest, bound).await.map_err(Fault::from)
+        let remote = self.remote_context(context, rest)?;
+        let result = match operation {
+            Operation::Bind(object, MayReplace::Nothing) => {
+                remote.bind(rest, object).await.map_err(Fault::from)
             }
-            Act::BindContext(bound, _) => there.rebind_context(rest, bound).await.map_err(Fault::from),
-            Act::BindNewContext => {
-                let made = there.bind_new_context(rest).await.map_err(Fault::from);
-                return made.map_err(|fault| gave_up(fault, context, rest));
+            Operation::Bind(object, _) => remote.rebind(rest, object).await.map_err(Fault::from),
+            Operation::BindContext(bound, MayReplace::Nothing) => {
+                remote.bind_context(rest, bound).await.map_err(Fault::from)
             }
-            Act::BindFor(object, time) => {
-                let there = balanced(&there, context, rest).await?;
+            Operation::BindContext(bound, _) => remote.rebind_context(rest, bound).await.map_err(Fault::from),
+            Operation::BindNewContext => {
+                let created = remote.bind_new_context(rest).await.map_err(Fault::from);
+                return created.map_err(|fault| remote_fault(fault, context, rest));
+            }
+            Operation::BindFor(object, time) => {
+                let remote = self.remote_balanced_context(context, rest).await?;
                 let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
-                there.bind_for(rest, object, seconds).await.map_err(Fault::from)
+                remote.bind_for(rest, object, seconds).await.map_err(Fault::from)
             }
-            Act::Unbind => there.unbind(rest).await.map_err(Fault::from),
-            Act::BindGroup(by) => {
-                let there = balanced(&there, context, rest).await?;
-                there.bind_group(rest, by).await.map_err(Fault::from)
+            Operation::Unbind => remote.unbind(rest).await.map_err(Fault::from),
+            Operation::BindGroup(strategy) => {
+                let remote = self.remote_balanced_context(context, rest).await?;
+                remote.bind_group(rest, strategy).await.map_err(Fault::from)
             }
-            Act::Join(member, object) => {
-                let there = balanced(&there, context, rest).await?;
-                there.join(rest, member, object).await.map_err(Fault::from)
+            Operation::Join(member, object) => {
+                let remote = self.remote_balanced_context(context, rest).await?;
+                remote.join(rest, member, object).await.map_err(Fault::from)
             }
-            Act::Leave(member) => {
-                let there = balanced(&there, context, rest).await?;
-                there.leave(rest, member).await.map_err(Fault::from)
+            Operation::Leave(member) => {
+                let remote = self.remote_balanced_context(context, rest).await?;
+                remote.leave(rest, member).await.map_err(Fault::from)
             }
         };
-        done.map(|()| None).map_err(|fault| gave_up(fault, context, rest))
+        result.map(|()| None).map_err(|fault| remote_fault(fault, context, rest))
     }
 
-    /// Returns another service's context, to be called on behalf of the caller.
+    /// Returns a context of another service with the hop count and the timeout of forwarded calls.
     ///
     /// # Errors
-    /// `CannotProceed` if the name has led through too many services.
-    pub(super) fn further(
+    /// `CannotProceed` if the request has already passed too many services.
+    pub(super) fn remote_context(
         &self,
         context: &NamingContextRef,
         rest: &[NameComponent],
     ) -> Result<NamingContextRef, Fault> {
-        let before = zorb::try_request()
+        let hop_count = zorb::try_request()
             .and_then(|request| request.contexts().find(HOPS).map(|hops| hops.to_owned()))
             .and_then(|hops| hops.data.first().copied())
             .unwrap_or(0);
-        if before >= MAX_HOPS {
+        if hop_count >= MAX_HOPS {
             return Err(Fault::cannot_proceed(context.clone(), rest));
         }
-        let reference = context.with_context(HOPS, vec![before + 1]);
+        let reference = context.with_context(HOPS, vec![hop_count + 1]);
         Ok(reference.with_timeout(self.options.foreign_timeout))
+    }
+
+    /// Returns a context of another service as in [`remote_context`](Self::remote_context), with the
+    /// interface for groups.
+    ///
+    /// # Errors
+    /// `CannotProceed` also if the context does not have this interface.
+    pub(super) async fn remote_balanced_context(
+        &self,
+        context: &NamingContextRef,
+        rest: &[NameComponent],
+    ) -> Result<BalancedContextRef, Fault> {
+        let remote = self.remote_context(context, rest)?;
+        remote.narrow().await.map_err(|_| Fault::cannot_proceed(context.clone(), rest))
     }
 }
 
-/// Returns the same context with support for groups, if it has that.
-pub(super) async fn balanced(
-    there: &NamingContextRef,
-    context: &NamingContextRef,
-    rest: &[NameComponent],
-) -> Result<BalancedContextRef, Fault> {
-    there.narrow().await.map_err(|_| Fault::cannot_proceed(context.clone(), rest))
-}
-
-/// Returns the failure for an error of another service. Exceptions that it raised are raised here too. If it
-/// does not answer, `CannotProceed` reports how far the name led.
-pub(super) fn gave_up(fault: Fault, context: &NamingContextRef, rest: &[NameComponent]) -> Fault {
+/// Returns the failure for an error of a call to another service. User exceptions are passed on. For a system
+/// exception, `CannotProceed` returns the context of the other service and the rest of the name.
+pub(super) fn remote_fault(fault: Fault, context: &NamingContextRef, rest: &[NameComponent]) -> Fault {
     match fault {
         Fault::System(error) => {
-            tracing::debug!(%error, "another naming service does not go on");
+            tracing::debug!(%error, "a call to another naming service failed");
             Fault::cannot_proceed(context.clone(), rest)
         }
         raised => raised,
     }
 }
 
-pub(super) fn octets(object: Option<&ObjectRef>) -> zorb::Bytes {
+/// Encodes a reference for the store; nil is empty.
+fn encode_reference(object: Option<&ObjectRef>) -> zorb::Bytes {
     object.map(|object| object.ior().to_encapsulation()).unwrap_or_default()
 }
 
-/// Returns the failure for a reference that cannot be decoded although its checksum is correct.
+/// Returns the failure for a stored reference that cannot be decoded although its checksum is correct.
 #[cold]
-pub(super) fn unreadable() -> Fault {
+pub(super) fn unreadable_reference() -> Fault {
     let kind = SystemExceptionKind::PersistStore;
     let none = zorb::MinorCode::NONE;
-    SystemException::new(kind, none, CompletionStatus::No).because("the store has no reference there").into()
+    SystemException::new(kind, none, CompletionStatus::No)
+        .because("the stored reference cannot be decoded")
+        .into()
 }
 
-fn kept(by: zorb_naming::Strategy) -> Strategy {
-    match by {
+fn stored_strategy(strategy: zorb_naming::Strategy) -> Strategy {
+    match strategy {
         zorb_naming::Strategy::RoundRobin => Strategy::RoundRobin,
         zorb_naming::Strategy::LeastLoaded => Strategy::LeastLoaded,
         zorb_naming::Strategy::ByClient => Strategy::ByClient,

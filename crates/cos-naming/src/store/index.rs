@@ -1,11 +1,11 @@
-//! All bindings in memory, read without locks: lookups never wait for changes.
+//! The index of all bindings in memory. It is read without locks, so lookups never wait for changes.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use papaya::{Equivalent, HashMap};
 
-use super::{Bound, ContextId, Key, Lookup};
+use super::{ContextId, Key, Lookup, StoredBinding};
 
 /// The contents of every context of a store, for lookups.
 ///
@@ -14,33 +14,33 @@ use super::{Bound, ContextId, Key, Lookup};
 #[derive(Default)]
 pub(super) struct Index {
     contexts: HashMap<ContextId, ()>,
-    bindings: HashMap<Place, Arc<Bound>>,
+    bindings: HashMap<BindingId, Arc<StoredBinding>>,
 }
 
 #[derive(PartialEq, Eq)]
-struct Place(ContextId, Key);
+struct BindingId(ContextId, Key);
 
-impl Hash for Place {
+impl Hash for BindingId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        PlaceRef(self.0, &self.1).hash(state);
+        BindingIdRef(self.0, &self.1).hash(state);
     }
 }
 
-/// A [`Place`] that borrows its key.
+/// A [`BindingId`] that borrows its key.
 #[derive(Hash)]
-struct PlaceRef<'a>(ContextId, &'a Key);
+struct BindingIdRef<'a>(ContextId, &'a Key);
 
-impl Equivalent<Place> for PlaceRef<'_> {
-    fn equivalent(&self, place: &Place) -> bool {
-        self.0 == place.0 && *self.1 == place.1
+impl Equivalent<BindingId> for BindingIdRef<'_> {
+    fn equivalent(&self, id: &BindingId) -> bool {
+        self.0 == id.0 && *self.1 == id.1
     }
 }
 
 impl Index {
     pub(super) fn lookup(&self, context: ContextId, key: &Key) -> Lookup {
-        match self.bindings.pin().get(&PlaceRef(context, key)) {
+        match self.bindings.pin().get(&BindingIdRef(context, key)) {
             Some(bound) => Lookup::Bound(Arc::clone(bound)),
-            None if self.has(context) => Lookup::Free,
+            None if self.has(context) => Lookup::NotBound,
             None => Lookup::NoContext,
         }
     }
@@ -57,14 +57,15 @@ impl Index {
         self.contexts.pin().remove(&context);
     }
 
-    pub(super) fn bind(&self, context: ContextId, key: Key, bound: Bound) {
-        self.bindings.pin().insert(Place(context, key), Arc::new(bound));
+    pub(super) fn bind(&self, context: ContextId, key: Key, bound: StoredBinding) {
+        self.bindings.pin().insert(BindingId(context, key), Arc::new(bound));
     }
 
-    /// Takes over the contents of another index. Returns the number of contexts and bindings that differed.
+    /// Replaces the contents by those of another index. Returns the number of contexts and bindings that
+    /// differed.
     ///
-    /// Lookups continue meanwhile. Entries that both have are found all the time.
-    pub(super) fn assign(&self, other: &Self) -> usize {
+    /// Lookups may run at the same time. They always find the entries that are in both indexes.
+    pub(super) fn replace_contents(&self, other: &Self) -> usize {
         let mut differences = 0;
         let (contexts, others) = (self.contexts.pin(), other.contexts.pin());
         for context in others.keys().filter(|context| !contexts.contains_key(*context)) {
@@ -72,16 +73,18 @@ impl Index {
             differences += 1;
         }
         let (bindings, new) = (self.bindings.pin(), other.bindings.pin());
-        for (Place(context, key), bound) in &new {
-            let here = bindings.get(&PlaceRef(*context, key));
-            if here.is_none_or(|here| here.target != bound.target) {
-                bindings.insert(Place(*context, key.clone()), Arc::clone(bound));
+        for (BindingId(context, key), bound) in &new {
+            let current = bindings.get(&BindingIdRef(*context, key));
+            if current.is_none_or(|current| current.target != bound.target) {
+                bindings.insert(BindingId(*context, key.clone()), Arc::clone(bound));
                 differences += 1;
             }
         }
-        for (place, _) in bindings.iter().filter(|(Place(at, key), _)| !new.contains_key(&PlaceRef(*at, key)))
+        for (id, _) in bindings
+            .iter()
+            .filter(|(BindingId(context, key), _)| !new.contains_key(&BindingIdRef(*context, key)))
         {
-            bindings.remove(place);
+            bindings.remove(id);
             differences += 1;
         }
         for context in contexts.keys().filter(|context| !others.contains_key(*context)) {
@@ -92,6 +95,6 @@ impl Index {
     }
 
     pub(super) fn unbind(&self, context: ContextId, key: &Key) {
-        self.bindings.pin().remove(&PlaceRef(context, key));
+        self.bindings.pin().remove(&BindingIdRef(context, key));
     }
 }

@@ -1,27 +1,27 @@
-//! One component of a name, as stores keep it.
+//! One component of a name, in the form in which stores keep it.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 use zorb::OneLine;
 use zorb::cos_naming::{NameComponent, print_name};
 
-/// The id and kind of one component in one text, separated by a NUL, which no CORBA string contains.
+/// One component of a name: its id and kind.
 ///
-/// Keys are ordered by id, then by kind, byte by byte.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Both are stored in one text, separated by a NUL, which no CORBA string contains. Keys are ordered by id,
+/// then by kind, as bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Box<str>);
 
 impl Key {
     /// The maximum length of id and kind together, in bytes of UTF-8.
-    pub const MAX: usize = 16 * 1024;
+    pub const MAX_BYTES: usize = 16 * 1024;
 
     /// Creates the key of a component. Returns `None` if it contains a NUL, or has more than
-    /// [`MAX`](Self::MAX) bytes.
+    /// [`MAX_BYTES`](Self::MAX_BYTES).
     #[must_use]
     pub fn new(component: &NameComponent) -> Option<Self> {
         let NameComponent { id, kind } = component;
-        let fits = id.len() + kind.len() <= Self::MAX;
+        let fits = id.len() + kind.len() <= Self::MAX_BYTES;
         if !fits || id.contains('\0') || kind.contains('\0') {
             return None;
         }
@@ -59,12 +59,6 @@ impl Key {
     #[must_use]
     pub fn component(&self) -> NameComponent {
         NameComponent::new(self.id(), self.kind())
-    }
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }
 

@@ -1,17 +1,17 @@
-//! A store that ends with its process.
+//! A store in memory.
 
 use std::collections::BTreeMap;
-use std::ops::Bound as Edge;
+use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
 use zorb::cos_naming::BindingType;
 
 use super::{
-    Bound, Change, ChangeError, ContextId, Group, Key, Lookup, Member, Over, Page, PageLimit, Refused, Store,
-    StoreError, Target,
+    Change, ChangeError, ContextId, Group, Key, Lookup, MayReplace, Member, Page, PageLimit, Refusal, Store,
+    StoreError, StoredBinding, Target,
 };
 
-/// A store of contexts and bindings in memory: for tests, and for names that need not outlive their service.
+/// A store in memory, for tests and for names that need not outlive the process.
 #[derive(Debug)]
 pub struct MemoryStore {
     state: RwLock<State>,
@@ -19,14 +19,14 @@ pub struct MemoryStore {
 
 #[derive(Debug)]
 struct State {
-    contexts: BTreeMap<ContextId, BTreeMap<Key, Arc<Bound>>>,
-    next: u64,
+    contexts: BTreeMap<ContextId, BTreeMap<Key, Arc<StoredBinding>>>,
+    next_id: u64,
 }
 
 impl Default for MemoryStore {
     fn default() -> Self {
         let contexts = BTreeMap::from([(ContextId::ROOT, BTreeMap::new())]);
-        Self { state: RwLock::new(State { contexts, next: 1 }) }
+        Self { state: RwLock::new(State { contexts, next_id: 1 }) }
     }
 }
 
@@ -45,7 +45,7 @@ impl Store for MemoryStore {
             None => Lookup::NoContext,
             Some(bindings) => match bindings.get(key) {
                 Some(bound) => Lookup::Bound(Arc::clone(bound)),
-                None => Lookup::Free,
+                None => Lookup::NotBound,
             },
         })
     }
@@ -62,103 +62,104 @@ impl Store for MemoryStore {
     ) -> Result<Option<Page>, StoreError> {
         let state = self.state.read().map_err(StoreError::new)?;
         let Some(bindings) = state.contexts.get(&context) else { return Ok(None) };
-        let begin = after.map_or(Edge::Unbounded, Edge::Excluded);
-        let all = bindings.range((begin, Edge::Unbounded));
-        Page::of(all.map(|(key, bound)| Ok((key.clone(), bound.target.binding_type()))), limit).map(Some)
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let all = bindings.range((start, Bound::Unbounded));
+        Page::from_bindings(all.map(|(key, bound)| Ok((key.clone(), bound.target.binding_type()))), limit)
+            .map(Some)
     }
 
     async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
         let mut state = self.state.write().map_err(StoreError::new)?;
-        let State { contexts, next } = &mut *state;
-        let mut fresh = || {
-            let id = ContextId(*next);
-            *next += 1;
+        let State { contexts, next_id } = &mut *state;
+        let mut new_id = || {
+            let id = ContextId(*next_id);
+            *next_id += 1;
             id
         };
         match change {
             Change::NewContext => {
-                let id = fresh();
+                let id = new_id();
                 contexts.insert(id, BTreeMap::new());
                 return Ok(Some(id));
             }
             Change::BindNewContext { context, key } => {
-                let bindings = contexts.get_mut(&context).ok_or(Refused::NoContext)?;
-                may_bind(bindings.get(&key).map(|bound| &bound.target), Over::Nothing)?;
-                let id = fresh();
-                bindings.insert(key, Arc::new(Bound::new(Target::Context(id))));
+                let bindings = contexts.get_mut(&context).ok_or(Refusal::NoContext)?;
+                may_bind(bindings.get(&key).map(|bound| &bound.target), MayReplace::Nothing)?;
+                let id = new_id();
+                bindings.insert(key, Arc::new(StoredBinding::new(Target::Context(id))));
                 contexts.insert(id, BTreeMap::new());
                 return Ok(Some(id));
             }
-            Change::Bind { context, key, target, over } => {
-                let bindings = contexts.get_mut(&context).ok_or(Refused::NoContext)?;
-                may_bind(bindings.get(&key).map(|bound| &bound.target), over)?;
-                bindings.insert(key, Arc::new(Bound::new(target)));
+            Change::Bind { context, key, target, may_replace } => {
+                let bindings = contexts.get_mut(&context).ok_or(Refusal::NoContext)?;
+                may_bind(bindings.get(&key).map(|bound| &bound.target), may_replace)?;
+                bindings.insert(key, Arc::new(StoredBinding::new(target)));
             }
-            Change::BindFor { .. } => return Err(Refused::NoLeases.into()),
+            Change::BindFor { .. } => return Err(Refusal::NoLeases.into()),
             Change::Unbind { context, key } => {
-                let bindings = contexts.get_mut(&context).ok_or(Refused::NoContext)?;
-                bindings.remove(&key).ok_or(Refused::Free)?;
+                let bindings = contexts.get_mut(&context).ok_or(Refusal::NoContext)?;
+                bindings.remove(&key).ok_or(Refusal::NotBound)?;
             }
             Change::Destroy { context } => {
                 may_destroy(context, contexts.get(&context).map(|bindings| !bindings.is_empty()))?;
                 contexts.remove(&context);
             }
             Change::Join { context, ref key, .. } | Change::Leave { context, ref key, .. } => {
-                let bindings = contexts.get_mut(&context).ok_or(Refused::NoContext)?;
-                let group = regroup(bindings.get(key).map(|bound| &bound.target), &change)?;
-                bindings.insert(key.clone(), Arc::new(Bound::new(Target::Group(group))));
+                let bindings = contexts.get_mut(&context).ok_or(Refusal::NoContext)?;
+                let group = changed_group(bindings.get(key).map(|bound| &bound.target), &change)?;
+                bindings.insert(key.clone(), Arc::new(StoredBinding::new(Target::Group(group))));
             }
         }
         Ok(None)
     }
 }
 
-/// Checks whether a binding may replace `found`.
-pub(super) fn may_bind(found: Option<&Target>, over: Over) -> Result<(), Refused> {
+/// Checks whether a new binding may replace `found`.
+pub(super) fn may_bind(found: Option<&Target>, may_replace: MayReplace) -> Result<(), Refusal> {
     let Some(found) = found else { return Ok(()) };
-    match (over, found.binding_type()) {
-        (Over::Nothing, _) => Err(Refused::AlreadyBound),
-        (Over::Object, BindingType::Ncontext) => Err(Refused::IsContext),
-        (Over::Context, BindingType::Nobject) => Err(Refused::IsObject),
+    match (may_replace, found.binding_type()) {
+        (MayReplace::Nothing, _) => Err(Refusal::AlreadyBound),
+        (MayReplace::Object, BindingType::Ncontext) => Err(Refusal::IsContext),
+        (MayReplace::Context, BindingType::Nobject) => Err(Refusal::IsObject),
         _ => Ok(()),
     }
 }
 
 /// Checks whether a context may be destroyed. `has_bindings` is `None` if it does not exist.
-pub(super) fn may_destroy(context: ContextId, has_bindings: Option<bool>) -> Result<(), Refused> {
+pub(super) fn may_destroy(context: ContextId, has_bindings: Option<bool>) -> Result<(), Refusal> {
     match has_bindings {
-        _ if context == ContextId::ROOT => Err(Refused::Root),
-        None => Err(Refused::NoContext),
-        Some(true) => Err(Refused::NotEmpty),
+        _ if context == ContextId::ROOT => Err(Refusal::Root),
+        None => Err(Refusal::NoContext),
+        Some(true) => Err(Refusal::NotEmpty),
         Some(false) => Ok(()),
     }
 }
 
-/// Returns the group after a change.
-pub(super) fn regroup(found: Option<&Target>, change: &Change) -> Result<Group, Refused> {
+/// Returns the group after a member has joined or left.
+pub(super) fn changed_group(found: Option<&Target>, change: &Change) -> Result<Group, Refusal> {
     let mut group = match found {
-        None => return Err(Refused::Free),
+        None => return Err(Refusal::NotBound),
         Some(Target::Group(group)) => group.clone(),
-        Some(Target::Object(_)) => return Err(Refused::NoGroup),
-        Some(Target::Context(_) | Target::Foreign(_)) => return Err(Refused::IsContext),
+        Some(Target::Object(_)) => return Err(Refusal::NoGroup),
+        Some(Target::Context(_) | Target::Foreign(_)) => return Err(Refusal::IsContext),
     };
     let members = &mut group.members;
     match change {
         Change::Join { member, .. } => {
-            let full = members.len() >= Group::MAX_MEMBERS;
+            let is_full = members.len() >= Group::MAX_MEMBERS;
             match members.iter_mut().find(|other| other.name == member.name) {
                 Some(other) => *other = member.clone(),
-                None if full => return Err(Refused::Full),
+                None if is_full => return Err(Refusal::Full),
                 None => members.push(member.clone()),
             }
-            // All members are in one record, and in one answer.
-            if members.iter().map(Member::size).sum::<usize>() > Group::MAX_BYTES {
-                return Err(Refused::Full);
+            // All members are in one record, and in one reply.
+            if members.iter().map(Member::byte_size).sum::<usize>() > Group::MAX_BYTES {
+                return Err(Refusal::Full);
             }
         }
         Change::Leave { member, .. } => {
-            let place = members.iter().position(|other| other.name == *member);
-            members.remove(place.ok_or(Refused::NoMember)?);
+            let index = members.iter().position(|other| other.name == *member);
+            members.remove(index.ok_or(Refusal::NoMember)?);
         }
         _ => {}
     }

@@ -16,15 +16,14 @@ use std::time::Duration;
 use zorb::cos_naming::BindingType;
 use zorb::{CompletionStatus, ObjectRef, OneLine};
 
-pub use disk::{DiskStore, OpenError, RepairError, Repaired};
+pub use disk::{DiskStore, OpenError, RepairError, RepairSummary};
 #[cfg(feature = "etcd")]
-pub use etcd::{ConnectError, EtcdConfig, EtcdStore, Reads};
+pub use etcd::{ConnectError, EtcdConfig, EtcdStore, ReadConsistency};
 pub use key::Key;
 pub use memory::MemoryStore;
 pub use record::{Group, Member, Strategy, Target};
 
-/// The number of a naming context. It is a part of the key of its object, so it never changes and is never
-/// reused.
+/// The number of a naming context. The object key of the context contains it, so it is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u64);
 
@@ -36,13 +35,12 @@ impl ContextId {
 /// A store of contexts and their bindings: in memory ([`MemoryStore`]), in a file ([`DiskStore`]), in an etcd
 /// cluster (`EtcdStore`, feature `etcd`), or any other implementation.
 ///
-/// Each [`Change`] is atomic. It is made completely or refused, concurrent changes do not interleave, and it
-/// is visible to all readers of this store when its future completes. Other servers of the same store never
-/// see an older state than before. A durable store never loses an acknowledged change. If the future is
-/// dropped, the change may be made or not.
+/// Each [`Change`] is atomic. It is made completely or refused, and concurrent changes do not interleave.
+/// When the future of a change completes, all readers of this store see the change. A server that shares the
+/// store never sees a state older than one that it has already seen. A durable store never loses an
+/// acknowledged change. If the future is dropped, the change may be made or not.
 ///
-/// Reads are asynchronous because a store may have to ask other systems. A store that has the data answers
-/// immediately.
+/// ReadConsistency are asynchronous because some stores have to query a remote system.
 pub trait Store: Send + Sync + 'static {
     /// Returns the binding of a name in a context.
     ///
@@ -60,10 +58,10 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError`].
     fn has_context(&self, context: ContextId) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Returns bindings of a context in the order of their keys, after the key `after`, within a limit.
-    /// Returns `None` if the context does not exist.
+    /// Returns the bindings of a context that follow the key `after`, in the order of their keys, up to a
+    /// limit. Returns `None` if the context does not exist.
     ///
-    /// A binding that exists all the time between two pages is in one of them.
+    /// A binding that exists during the whole iteration is on exactly one page.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -74,21 +72,21 @@ pub trait Store: Send + Sync + 'static {
         limit: PageLimit,
     ) -> impl Future<Output = Result<Option<Page>, StoreError>> + Send;
 
-    /// Makes a change. Returns the new context, if the change creates one.
+    /// Makes a change. Returns the new context if the change creates one.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] if the contents of the store do not allow it; nothing is changed then.
-    /// [`ChangeError::Store`].
+    /// [`ChangeError::Refused`] if the contents of the store do not allow the change. Nothing is changed
+    /// then. [`ChangeError::Store`] if the store failed.
     fn change(&self, change: Change) -> impl Future<Output = Result<Option<ContextId>, ChangeError>> + Send;
 
-    /// Returns the state of the store, without communication. A store that has all data itself is always
-    /// current.
+    /// Returns whether the storage system is available, without querying it. Local stores are always
+    /// available.
     fn state(&self) -> StoreState {
         StoreState::default()
     }
 
-    /// Returns a description of a current problem, for administrators. `None` if the store works. Such a
-    /// store recovers by itself.
+    /// Returns a description of the current problem, for administrators, or `None` if the store works. A
+    /// store with a problem recovers by itself.
     fn problem(&self) -> Option<String> {
         None
     }
@@ -99,7 +97,7 @@ pub trait Store: Send + Sync + 'static {
 pub struct PageLimit {
     /// The maximum number of bindings.
     pub bindings: usize,
-    /// The approximate maximum size in bytes of the reply with the page. One binding is always returned.
+    /// The approximate maximum size of the reply with the page. A page has at least one binding all the same.
     pub bytes: usize,
 }
 
@@ -108,19 +106,19 @@ pub struct PageLimit {
 pub struct Page {
     /// The bindings, in the order of their keys.
     pub bindings: Vec<(Key, BindingType)>,
-    /// True if the context has bindings after these.
-    pub more: bool,
+    /// True if the context has further bindings after these.
+    pub has_more: bool,
 }
 
-/// The size in bytes of a binding in a reply beside its name: lengths, ends of strings, padding, its type.
-const AROUND_A_NAME: usize = 32;
+/// The size of a binding in a reply in addition to its name: lengths, ends of strings, padding, and the type.
+const BINDING_OVERHEAD_BYTES: usize = 32;
 
 impl Page {
-    /// Creates a page of the first of these bindings, within a limit.
+    /// Creates a page from the first of these bindings, up to a limit.
     ///
     /// # Errors
-    /// The first error among the bindings.
-    pub fn of<E>(
+    /// The first error of the iterator.
+    pub fn from_bindings<E>(
         bindings: impl IntoIterator<Item = Result<(Key, BindingType), E>>,
         limit: PageLimit,
     ) -> Result<Self, E> {
@@ -128,10 +126,10 @@ impl Page {
         let mut bytes = 0;
         for binding in bindings {
             let (key, binding_type) = binding?;
-            bytes += key.text().len() + AROUND_A_NAME;
+            bytes += key.text().len() + BINDING_OVERHEAD_BYTES;
             let is_first = page.bindings.is_empty();
             if page.bindings.len() >= limit.bindings || bytes > limit.bytes && !is_first {
-                page.more = true;
+                page.has_more = true;
                 break;
             }
             page.bindings.push((key, binding_type));
@@ -144,12 +142,11 @@ impl Page {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreState {
-    /// The time since which the storage system does not answer, so that reads may be outdated. `None` if it
-    /// answers.
-    pub away: Option<Duration>,
+    /// For how long the storage system has not answered, so that reads may be outdated. `None` if it answers.
+    pub unavailable_for: Option<Duration>,
 }
 
-/// A shared handle of the same store.
+/// Several owners share one store.
 impl<S: Store> Store for Arc<S> {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
         S::lookup(self, context, key).await
@@ -185,37 +182,39 @@ impl<S: Store> Store for Arc<S> {
 #[derive(Debug, Clone)]
 pub enum Lookup {
     /// The name is bound.
-    Bound(Arc<Bound>),
+    Bound(Arc<StoredBinding>),
     /// The name is not bound.
-    Free,
+    NotBound,
     /// The context does not exist.
     NoContext,
 }
 
-/// The decoded references of a binding, and the capacity that they use.
+/// The decoded references of a binding. They are counted in `total_count` until they are dropped.
 #[derive(Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedReferences {
     /// One reference, or one for each member of a group.
     pub(crate) references: Box<[Option<ObjectRef>]>,
-    pub(crate) room: Arc<AtomicUsize>,
+    /// The number of decoded references of all bindings of a service.
+    pub(crate) total_count: Arc<AtomicUsize>,
 }
 
-impl Drop for Decoded {
+impl Drop for DecodedReferences {
     fn drop(&mut self) {
-        self.room.fetch_sub(self.references.len(), Ordering::Relaxed);
+        self.total_count.fetch_sub(self.references.len(), Ordering::Relaxed);
     }
 }
 
-/// The binding of a name.
+/// The binding of a name in a store.
 #[derive(Debug)]
-pub struct Bound {
+pub struct StoredBinding {
     /// The target of the binding.
     pub target: Target,
-    /// The decoded references of the target, after they were resolved and if there was capacity for them.
-    pub(crate) decoded: OnceLock<Decoded>,
+    /// The decoded references of the target. Set when the name is first resolved, unless too many references
+    /// are decoded already.
+    pub(crate) decoded: OnceLock<DecodedReferences>,
 }
 
-impl Bound {
+impl StoredBinding {
     /// Creates a binding to a target.
     #[must_use]
     pub fn new(target: Target) -> Self {
@@ -236,10 +235,10 @@ pub enum Change {
         /// The new target.
         target: Target,
         /// The kind of binding that may be replaced.
-        over: Over,
+        may_replace: MayReplace,
     },
-    /// Binds an object to a free name for some time. If the object already has the name in this way, its time
-    /// is renewed.
+    /// Binds an object to a name for a limited time. The name must be free, or be bound to the same object in
+    /// this way. In the latter case the time starts again.
     BindFor {
         /// The context.
         context: ContextId,
@@ -247,10 +246,10 @@ pub enum Change {
         key: Key,
         /// The object.
         target: Target,
-        /// The minimum time, in whole seconds.
+        /// The minimum duration of the binding. Fractions of a second are ignored.
         time: Duration,
     },
-    /// Creates a context and binds it to a free name.
+    /// Creates a context and binds it to a name, which must be free.
     BindNewContext {
         /// The context of the binding.
         context: ContextId,
@@ -271,7 +270,7 @@ pub enum Change {
         /// The context.
         context: ContextId,
     },
-    /// Adds a member to a group, or replaces the one of the same name.
+    /// Adds a member to a group, or replaces the member of the same name.
     Join {
         /// The context.
         context: ContextId,
@@ -292,13 +291,13 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the approximate number of bytes of names and references in it.
-    pub(crate) fn size(&self) -> usize {
+    /// Returns the approximate number of bytes of its names and references.
+    pub(crate) fn byte_size(&self) -> usize {
         match self {
             Self::Bind { key, target, .. } | Self::BindFor { key, target, .. } => {
-                key.text().len() + target.size()
+                key.text().len() + target.byte_size()
             }
-            Self::Join { key, member, .. } => key.text().len() + member.size(),
+            Self::Join { key, member, .. } => key.text().len() + member.byte_size(),
             Self::BindNewContext { key, .. } | Self::Unbind { key, .. } | Self::Leave { key, .. } => {
                 key.text().len()
             }
@@ -309,31 +308,31 @@ impl Change {
 
 /// The kind of binding that a new one may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
-    /// Nothing: the name must be free.
+pub enum MayReplace {
+    /// None: the name must be free.
     Nothing,
-    /// An object, if there is one.
+    /// An object or group. The name may also be free.
     Object,
-    /// A context, if there is one.
+    /// A context. The name may also be free.
     Context,
 }
 
 /// The reason why the contents of a store do not allow a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum Refusal {
     /// The context does not exist.
     NoContext,
-    /// The name is not free.
+    /// The name is bound already.
     AlreadyBound,
     /// Nothing is bound to the name.
-    Free,
+    NotBound,
     /// A context is bound where an object is expected.
     IsContext,
     /// An object is bound where a context is expected.
     IsObject,
     /// An object is bound where a group is expected.
     NoGroup,
-    /// The group has no such member.
+    /// The group has no member with this name.
     NoMember,
     /// The group has the maximum number of members ([`Group::MAX_MEMBERS`]) or of bytes
     /// ([`Group::MAX_BYTES`]).
@@ -342,22 +341,22 @@ pub enum Refused {
     NotEmpty,
     /// The root context cannot be destroyed.
     Root,
-    /// This store does not support bindings that end by themselves.
+    /// This store does not support bindings for a limited time.
     NoLeases,
 }
 
 /// The reason why a change was not made.
 #[derive(Debug, Clone)]
 pub enum ChangeError {
-    /// The contents of the store do not allow it.
-    Refused(Refused),
+    /// The contents of the store do not allow the change.
+    Refused(Refusal),
     /// The store failed.
     Store(StoreError),
 }
 
-impl From<Refused> for ChangeError {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
+impl From<Refusal> for ChangeError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
@@ -371,22 +370,22 @@ impl From<StoreError> for ChangeError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The change was not made, and the store rejects changes until its disk works again, which it detects by
-    /// itself. Clients receive PERSIST_STORE, COMPLETED_NO.
-    #[error("the name is not stored, and nothing was changed: {what}")]
+    /// The change was not made because the disk failed. The store rejects changes until it detects that the
+    /// disk works again. Clients receive PERSIST_STORE, COMPLETED_NO.
+    #[error("the change was not made because it cannot be stored: {reason}")]
     NotWritten {
         /// What failed.
-        what: Arc<str>,
+        reason: Arc<str>,
     },
-    /// The store does not work. Clients receive PERSIST_STORE.
-    #[error("the store of names does not work: {}", OneLine::new(&**.0))]
+    /// The store does not work. Clients receive PERSIST_STORE, COMPLETED_MAYBE.
+    #[error("the storage of the naming service failed: {}", OneLine::new(&**.0))]
     Broken(Arc<str>),
     /// The storage system does not answer. Clients receive TRANSIENT.
-    #[error("the store of names is away: {}", OneLine::new(&**what))]
-    Away {
-        /// The error, with its source.
-        what: Arc<str>,
-        /// Tells whether the change was made, which may be unknown.
+    #[error("the storage of the naming service does not answer: {}", OneLine::new(&**reason))]
+    Unavailable {
+        /// The error, with the address of the server.
+        reason: Arc<str>,
+        /// Whether the change was made, which may be unknown.
         completion: CompletionStatus,
     },
 }

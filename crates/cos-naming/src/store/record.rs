@@ -1,4 +1,4 @@
-//! The target of a name, and its encoding in a file.
+//! The target of a name, and its encoding in stores.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use zorb::cos_naming::BindingType;
@@ -8,11 +8,11 @@ use super::ContextId;
 /// The target of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// An object: its IOR as an encapsulation, or empty for nil.
+    /// An object: the CDR encapsulation of its IOR, or no bytes for a nil reference.
     Object(Bytes),
     /// A context of this service.
     Context(ContextId),
-    /// A context of another service: its IOR as an encapsulation.
+    /// A context of another service: the CDR encapsulation of its IOR.
     Foreign(Bytes),
     /// Several objects, of which each caller gets one.
     Group(Group),
@@ -21,9 +21,9 @@ pub enum Target {
 /// Several objects under one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// The selection of the member for a caller.
+    /// How the member for a caller is selected.
     pub strategy: Strategy,
-    /// The objects, by their names.
+    /// The objects with their names.
     pub members: Vec<Member>,
 }
 
@@ -31,7 +31,7 @@ impl Group {
     /// The maximum number of members of a group.
     pub const MAX_MEMBERS: usize = 1000;
 
-    /// The maximum number of bytes of the names and references of all members.
+    /// The maximum total size of the names and references of all members.
     pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     /// Creates a group without members.
@@ -44,20 +44,20 @@ impl Group {
 /// An object of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name within the group.
+    /// The name of the object within the group.
     pub name: String,
-    /// Its IOR as an encapsulation.
+    /// The CDR encapsulation of its IOR.
     pub object: Bytes,
 }
 
-/// The selection of the member of a group for a caller.
+/// How the member of a group for a caller is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
     /// The members in turn.
     RoundRobin,
     /// The member that reports the least load.
     LeastLoaded,
-    /// The same member for all calls from one address, while it is in the group.
+    /// The same member for all calls from one IP address, until the member leaves the group.
     ByClient,
 }
 
@@ -67,18 +67,18 @@ impl Strategy {
 
 impl Member {
     /// Returns the number of bytes of its name and its reference.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn byte_size(&self) -> usize {
         self.name.len() + self.object.len()
     }
 }
 
 impl Target {
     /// Returns the number of bytes of its names and references.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn byte_size(&self) -> usize {
         match self {
             Self::Object(object) | Self::Foreign(object) => object.len(),
             Self::Context(_) => 8,
-            Self::Group(group) => group.members.iter().map(Member::size).sum(),
+            Self::Group(group) => group.members.iter().map(Member::byte_size).sum(),
         }
     }
 
@@ -91,37 +91,37 @@ impl Target {
         }
     }
 
-    /// Encodes it for a file: a kind, then its contents.
-    pub(super) fn write(&self) -> Bytes {
+    /// Encodes the target for a store: a byte for its kind, followed by its contents.
+    pub(super) fn encode(&self) -> Bytes {
         let mut out = BytesMut::new();
         match self {
-            Self::Object(octets) => {
+            Self::Object(reference) => {
                 out.put_u8(0);
-                out.put_slice(octets);
+                out.put_slice(reference);
             }
             Self::Context(ContextId(id)) => {
                 out.put_u8(1);
                 out.put_u64(*id);
             }
-            Self::Foreign(octets) => {
+            Self::Foreign(reference) => {
                 out.put_u8(2);
-                out.put_slice(octets);
+                out.put_slice(reference);
             }
             Self::Group(Group { strategy, members }) => {
                 out.put_u8(3);
                 out.put_u8(*strategy as u8);
                 for member in members {
-                    put(&mut out, member.name.as_bytes());
-                    put(&mut out, &member.object);
+                    put_bytes(&mut out, member.name.as_bytes());
+                    put_bytes(&mut out, &member.object);
                 }
             }
         }
         out.freeze()
     }
 
-    /// Decodes a target.
-    pub(super) fn read(octets: &[u8]) -> Option<Self> {
-        let (kind, mut rest) = octets.split_first()?;
+    /// Decodes a target. Returns `None` if the bytes are invalid.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (kind, mut rest) = bytes.split_first()?;
         Some(match kind {
             0 => Self::Object(Bytes::copy_from_slice(rest)),
             1 => Self::Context(ContextId(u64::from_be_bytes(rest.try_into().ok()?))),
@@ -130,8 +130,8 @@ impl Target {
                 let strategy = *Strategy::ALL.get(usize::from(rest.try_get_u8().ok()?))?;
                 let mut members = Vec::new();
                 while !rest.is_empty() {
-                    let name = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
-                    members.push(Member { name, object: Bytes::copy_from_slice(take(&mut rest)?) });
+                    let name = String::from_utf8(take_bytes(&mut rest)?.to_vec()).ok()?;
+                    members.push(Member { name, object: Bytes::copy_from_slice(take_bytes(&mut rest)?) });
                 }
                 Self::Group(Group { strategy, members })
             }
@@ -141,26 +141,27 @@ impl Target {
 }
 
 /// Returns the checksum of a stored binding and of its name.
-pub(super) fn checksum(context: u64, key: &str, octets: &[u8]) -> u32 {
+pub(super) fn checksum(context: u64, key: &str, bytes: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(&context.to_be_bytes());
     sum.update(key.as_bytes());
-    sum.update(octets);
+    sum.update(bytes);
     sum.finalize()
 }
 
-/// Writes a length, then the bytes.
-pub(super) fn put(out: &mut impl BufMut, octets: &[u8]) {
-    // Names and references come from messages, which are far shorter.
-    out.put_u32(u32::try_from(octets.len()).unwrap_or(u32::MAX));
-    out.put_slice(octets);
+/// Writes the length of some bytes, then the bytes.
+pub(super) fn put_bytes(out: &mut impl BufMut, bytes: &[u8]) {
+    // Cannot fail: names and references come from messages, which are much shorter.
+    out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    out.put_slice(bytes);
 }
 
-pub(super) fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+/// Reads what [`put_bytes`] wrote, and removes it from `rest`.
+pub(super) fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(rest.try_get_u32().ok()?).ok()?;
-    let (octets, behind) = rest.split_at_checked(len)?;
-    *rest = behind;
-    Some(octets)
+    let (bytes, remaining) = rest.split_at_checked(len)?;
+    *rest = remaining;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_come_back_from_their_octets_and_cut_ones_do_not() {
+    fn encoded_targets_are_decoded_and_truncated_ones_are_rejected() {
         let member =
             |name: &str| Member { name: name.to_owned(), object: Bytes::from_static(b"\x01 reference") };
         let group = Group { strategy: Strategy::ByClient, members: vec![member("a"), member("ö")] };
@@ -181,13 +182,13 @@ mod tests {
             Target::Group(group),
         ];
         for target in &targets {
-            assert_eq!(Target::read(&target.write()).as_ref(), Some(target));
+            assert_eq!(Target::decode(&target.encode()).as_ref(), Some(target));
         }
-        let whole = targets[5].write();
-        let cut: Vec<_> = (2..whole.len()).filter(|end| Target::read(&whole[..*end]).is_some()).collect();
-        // After the strategy, and between two members.
+        let whole = targets[5].encode();
+        let cut: Vec<_> = (2..whole.len()).filter(|end| Target::decode(&whole[..*end]).is_some()).collect();
+        // The end after the strategy, and the end between two members, cannot be detected here.
         assert_eq!(cut, [2, 2 + 4 + 1 + 4 + 11]);
-        assert_eq!(Target::read(&Target::Context(ContextId(1)).write()[..8]), None);
-        assert_eq!((Target::read(&[]), Target::read(&[9]), Target::read(&[3, 9])), (None, None, None));
+        assert_eq!(Target::decode(&Target::Context(ContextId(1)).encode()[..8]), None);
+        assert_eq!((Target::decode(&[]), Target::decode(&[9]), Target::decode(&[3, 9])), (None, None, None));
     }
 }

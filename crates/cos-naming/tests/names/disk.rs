@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cos_naming::store::{
-    Change, ContextId, DiskStore, Key, Lookup, OpenError, Over, RepairError, Store, Target,
+    Change, ContextId, DiskStore, Key, Lookup, MayReplace, OpenError, RepairError, Store, Target,
 };
 use zorb::cos_naming::{NameComponent, NamingContextExtRef};
 use zorb::prelude::*;
@@ -20,7 +20,7 @@ fn key(number: usize) -> Key {
 
 fn bind(number: usize) -> Change {
     let target = Target::Object(Bytes::from(format!("the reference of binding {number}, some octets long")));
-    Change::Bind { context: ContextId::ROOT, key: key(number), target, over: Over::Nothing }
+    Change::Bind { context: ContextId::ROOT, key: key(number), target, may_replace: MayReplace::Nothing }
 }
 
 /// Makes many bindings concurrently, like clients.
@@ -145,8 +145,8 @@ async fn a_damaged_file_is_refused_and_all_that_can_be_read_is_saved() {
     // From the file alone, without the journal that has all names.
     fs::remove_file(folder.path().join("names.journal")).unwrap();
     let repaired = DiskStore::repair(&path).unwrap();
-    assert_eq!((repaired.contexts, repaired.bindings, repaired.lost), (1, 199, Some(1)));
-    assert_eq!(place_of(&repaired.damaged, b"he reference of binding 77, some").min(1), 1);
+    assert_eq!((repaired.contexts, repaired.bindings, repaired.lost_bindings), (1, 199, Some(1)));
+    assert_eq!(place_of(&repaired.damaged_file, b"he reference of binding 77, some").min(1), 1);
     let store = DiskStore::open(&path).unwrap();
     for number in 0..200 {
         let found = store.lookup(ContextId::ROOT, &key(number)).await.unwrap();

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cos_naming::store::{ConnectError, ContextId, EtcdConfig, EtcdStore, Key, Lookup, Reads, Store};
+use cos_naming::store::{
+    ConnectError, ContextId, EtcdConfig, EtcdStore, Key, Lookup, ReadConsistency, Store,
+};
 use cos_naming::zorb_naming::BalancedContextRef;
 use cos_naming::zorb_naming::balanced_context::BindForError;
 use zorb::cos_naming::naming_context::{BindError, NotFound, NotFoundReason, ResolveError};
@@ -108,7 +110,7 @@ pub(crate) async fn connected(config: EtcdConfig) -> EtcdStore {
     loop {
         match EtcdStore::connect(config.clone()).await {
             Ok(store) => return store,
-            Err(ConnectError::Away(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(ConnectError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(other) => panic!("{other}"),
         }
     }
@@ -145,7 +147,8 @@ async fn several_servers_serve_the_same_names() {
     let cluster = Cluster::start(1);
     let one = Site::of(cluster.store().await, |builder| builder).await;
     let two = Site::of(cluster.store().await, |builder| builder).await;
-    let latest = EtcdStore::connect(cluster.config().reads(Reads::Latest)).await.unwrap();
+    let latest =
+        EtcdStore::connect(cluster.config().read_consistency(ReadConsistency::Latest)).await.unwrap();
     let three = Site::of(latest, |builder| builder).await;
 
     // Names acknowledged by one server are found by the others.
@@ -207,7 +210,7 @@ async fn several_servers_serve_the_same_names() {
     let other = EtcdStore::connect(cluster.config().prefix("/other")).await.unwrap();
     let (key, root) = (Key::new(&NameComponent::new("c0", "")).unwrap(), ContextId::ROOT);
     assert!(
-        matches!(other.lookup(root, &key).await.unwrap(), Lookup::Free),
+        matches!(other.lookup(root, &key).await.unwrap(), Lookup::NotBound),
         "prefixes have nothing in common"
     );
     assert!(matches!(four.server.store().lookup(root, &key).await.unwrap(), Lookup::Bound(_)));
@@ -295,7 +298,7 @@ async fn what_is_none_of_ours_is_refused_or_told() {
         );
     }
     let nobody = EtcdConfig::new(["http://127.0.0.1:1"]).timeout(Duration::from_millis(100));
-    assert!(matches!(EtcdStore::connect(nobody).await, Err(ConnectError::Away(_))));
+    assert!(matches!(EtcdStore::connect(nobody).await, Err(ConnectError::Unavailable(_))));
 }
 
 #[tokio::test]
@@ -312,7 +315,7 @@ async fn a_store_that_was_cut_off_reads_all_anew_when_the_history_is_gone() {
     near.root.bind(&name("old"), near.object("old").await).await.unwrap();
     until("it is seen", async || far.root.resolve(&name("old")).await.is_ok()).await;
     proxy.cut(true);
-    until("it is away", async || !balanced(&far.root).await.state().await.unwrap().current).await;
+    until("etcd is unavailable", async || !balanced(&far.root).await.state().await.unwrap().current).await;
     near.root.unbind(&name("old")).await.unwrap();
     near.root.bind(&name("new"), near.object("new").await).await.unwrap();
     near.root.bind(&name("newer"), near.object("newer").await).await.unwrap();
@@ -389,7 +392,7 @@ async fn a_minority_that_is_killed_is_not_missed_and_a_majority_is_waited_for() 
     until("it is not marked", async || !is_marked(&two).await).await;
 
     cluster.kill(1);
-    until("etcd is away", async || !balanced(&two.root).await.state().await.unwrap().current).await;
+    until("etcd is unavailable", async || !balanced(&two.root).await.state().await.unwrap().current).await;
     let first = all.first().unwrap();
     assert_eq!(key_of(&two.root.resolve(&name(first)).await.unwrap().unwrap()), "o");
     assert_eq!(two.root.resolve(&name("x")).await, Err(missing("x")));
@@ -400,7 +403,7 @@ async fn a_minority_that_is_killed_is_not_missed_and_a_majority_is_waited_for() 
     assert_eq!((refused.kind, refused.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
 
     cluster.run(1);
-    until("etcd is back", async || balanced(&two.root).await.state().await.unwrap().current).await;
+    until("etcd is available", async || balanced(&two.root).await.state().await.unwrap().current).await;
     until("changes are made again", async || {
         two.root.rebind(&name("x"), two.object("o").await).await.is_ok()
     })

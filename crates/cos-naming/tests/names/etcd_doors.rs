@@ -27,7 +27,7 @@ fn certificates(folder: &Path) {
 
 async fn works(store: &EtcdStore) {
     let key = Key::new(&NameComponent::new("nobody", "")).unwrap();
-    assert!(matches!(store.lookup(ContextId::ROOT, &key).await.unwrap(), Lookup::Free));
+    assert!(matches!(store.lookup(ContextId::ROOT, &key).await.unwrap(), Lookup::NotBound));
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn etcd_by_tls_knows_both_sides_by_their_certificates() {
     works(&crate::etcd::connected(known).await).await;
     let unknown = cluster.config().ca(file("ca.pem")).timeout(std::time::Duration::from_millis(500));
     let refused = EtcdStore::connect(unknown).await;
-    assert!(matches!(refused, Err(ConnectError::Away(_))), "{refused:?}");
+    assert!(matches!(refused, Err(ConnectError::Unavailable(_))), "{refused:?}");
     let no_file = cluster.config().ca(file("none.pem"));
     assert!(matches!(EtcdStore::connect(no_file).await, Err(ConnectError::Config(_))));
 }
@@ -74,6 +74,6 @@ async fn a_cluster_with_users_wants_a_password() {
     assert!(!format!("{:?}", config("secret")).contains("secret"));
     for wrong in [cluster.config(), config("guess")] {
         let refused = EtcdStore::connect(wrong).await;
-        assert!(matches!(refused, Err(ConnectError::Away(_))), "{refused:?}");
+        assert!(matches!(refused, Err(ConnectError::Unavailable(_))), "{refused:?}");
     }
 }

@@ -82,16 +82,20 @@ async fn texts_that_omninames_does_not_write_are_refused_at_their_line() {
         ("", 1, "NameService"),
         ("hello", 1, "port, persistent"),
         ("create xyz", 1, "hexadecimal"),
-        ("create 4e616d6553657276696365\nbind IOR:00 a  nobject", 2, "id, kind, type and IOR"),
+        (
+            "create 4e616d6553657276696365\nbind IOR:00 a  nobject",
+            2,
+            "a context, an id, a kind, a type and an IOR",
+        ),
         ("create 4e616d6553657276696365\nbind IOR:00 a  sth IOR:00", 2, "nobject or ncontext"),
         ("create 4e616d6553657276696365\nbind IOR:00 a  nobject nonsense", 2, "IOR"),
-        ("create 4e616d6553657276696365\nunbind IOR:00 a", 2, "context, id and kind"),
+        ("create 4e616d6553657276696365\nunbind IOR:00 a", 2, "a context, an id and a kind"),
         ("create 4e616d6553657276696365\ndestroy me", 2, "its IOR"),
     ];
     for (text, at, part) in cases {
         let error = import_omninames(&store, text.as_bytes()).await.unwrap_err();
-        let ImportError::Line { line, what } = error else { panic!("{text}: {error}") };
-        assert!(line == at && what.contains(part), "{text}: line {line}: {what}");
+        let ImportError::Line { line, reason } = error else { panic!("{text}: {error}") };
+        assert!(line == at && reason.contains(part), "{text}: line {line}: {reason}");
     }
     let nothing = import_omninames(&store, root.as_bytes()).await.unwrap();
     assert_eq!((nothing.contexts, nothing.bindings), (0, 0));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cos_naming::store::{Change, ContextId, DiskStore, Key, MemoryStore, Over, Store, Target};
+use cos_naming::store::{Change, ContextId, DiskStore, Key, MayReplace, MemoryStore, Store, Target};
 use zorb::cos_naming::{NameComponent, Naming, NamingContextRef};
 
 use crate::support::{Site, key_of, name};
@@ -19,7 +19,8 @@ async fn fill<S: Store>(store: &Arc<S>, target: &Bytes, count: usize, lanes: usi
             for number in (lane..count).step_by(lanes) {
                 let key = Key::new(&NameComponent::new(format!("n{number}"), "")).unwrap();
                 let target = Target::Object(target.clone());
-                let change = Change::Bind { context: ContextId::ROOT, key, target, over: Over::Nothing };
+                let change =
+                    Change::Bind { context: ContextId::ROOT, key, target, may_replace: MayReplace::Nothing };
                 store.change(change).await.unwrap();
             }
         })

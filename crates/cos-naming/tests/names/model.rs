@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use cos_naming::store::{
-    Change, ChangeError, ContextId, DiskStore, Key, Lookup, MemoryStore, Over, PageLimit, Refused, Store,
-    Target,
+    Change, ChangeError, ContextId, DiskStore, Key, Lookup, MayReplace, MemoryStore, PageLimit, Refusal,
+    Store, Target,
 };
 use proptest::prelude::*;
 use zorb::cos_naming::{BindingType, NameComponent};
@@ -15,24 +15,24 @@ const TWO: PageLimit = PageLimit { bindings: 2, bytes: usize::MAX };
 
 #[derive(Debug, Clone)]
 enum Step {
-    Bind { context: u64, key: u8, to: u8, over: Over },
-    BindContext { context: u64, key: u8, to: u64, over: Over },
+    Bind { context: u64, key: u8, to: u8, may_replace: MayReplace },
+    BindContext { context: u64, key: u8, to: u64, may_replace: MayReplace },
     BindNew { context: u64, key: u8 },
     New,
     Unbind { context: u64, key: u8 },
     Destroy { context: u64 },
 }
 
-fn over() -> impl Strategy<Value = Over> {
-    prop_oneof![Just(Over::Nothing), Just(Over::Object), Just(Over::Context)]
+fn may_replace() -> impl Strategy<Value = MayReplace> {
+    prop_oneof![Just(MayReplace::Nothing), Just(MayReplace::Object), Just(MayReplace::Context)]
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let place = || (0..5_u64, 0..4_u8);
     prop_oneof![
-        3 => (place(), any::<u8>(), over()).prop_map(|((context, key), to, over)| Step::Bind { context, key, to, over }),
-        1 => (place(), 0..5_u64, over())
-            .prop_map(|((context, key), to, over)| Step::BindContext { context, key, to, over }),
+        3 => (place(), any::<u8>(), may_replace()).prop_map(|((context, key), to, may_replace)| Step::Bind { context, key, to, may_replace }),
+        1 => (place(), 0..5_u64, may_replace())
+            .prop_map(|((context, key), to, may_replace)| Step::BindContext { context, key, to, may_replace }),
         2 => place().prop_map(|(context, key)| Step::BindNew { context, key }),
         1 => Just(Step::New),
         2 => place().prop_map(|(context, key)| Step::Unbind { context, key }),
@@ -48,15 +48,18 @@ fn key(number: u8) -> Key {
 fn change(step: &Step) -> Change {
     let at = |context: &u64| ContextId(*context);
     match step {
-        Step::Bind { context, key: k, to, over } => Change::Bind {
+        Step::Bind { context, key: k, to, may_replace } => Change::Bind {
             context: at(context),
             key: key(*k),
             target: Target::Object(Bytes::copy_from_slice(&[*to])),
-            over: *over,
+            may_replace: *may_replace,
         },
-        Step::BindContext { context, key: k, to, over } => {
-            Change::Bind { context: at(context), key: key(*k), target: Target::Context(at(to)), over: *over }
-        }
+        Step::BindContext { context, key: k, to, may_replace } => Change::Bind {
+            context: at(context),
+            key: key(*k),
+            target: Target::Context(at(to)),
+            may_replace: *may_replace,
+        },
         Step::BindNew { context, key: k } => Change::BindNewContext { context: at(context), key: key(*k) },
         Step::New => Change::NewContext,
         Step::Unbind { context, key: k } => Change::Unbind { context: at(context), key: key(*k) },
@@ -83,27 +86,30 @@ impl Model {
         self.next - 1
     }
 
-    fn make(&mut self, step: &Step) -> Result<Option<u64>, Refused> {
+    fn make(&mut self, step: &Step) -> Result<Option<u64>, Refusal> {
         let there =
-            |model: &Self, context| model.contexts.contains(&context).then_some(()).ok_or(Refused::NoContext);
+            |model: &Self, context| model.contexts.contains(&context).then_some(()).ok_or(Refusal::NoContext);
         let is_context = |target: &Target| matches!(target, Target::Context(_));
         match *step {
             Step::New => return Ok(Some(self.fresh())),
             Step::BindNew { context, key: k } => {
                 there(self, context)?;
                 if self.bindings.contains_key(&(context, key(k))) {
-                    return Err(Refused::AlreadyBound);
+                    return Err(Refusal::AlreadyBound);
                 }
                 let made = self.fresh();
                 self.bindings.insert((context, key(k)), Target::Context(ContextId(made)));
                 return Ok(Some(made));
             }
-            Step::Bind { context, key: k, over, .. } | Step::BindContext { context, key: k, over, .. } => {
+            Step::Bind { context, key: k, may_replace, .. }
+            | Step::BindContext { context, key: k, may_replace, .. } => {
                 there(self, context)?;
-                match (self.bindings.get(&(context, key(k))), over) {
-                    (Some(_), Over::Nothing) => return Err(Refused::AlreadyBound),
-                    (Some(found), Over::Object) if is_context(found) => return Err(Refused::IsContext),
-                    (Some(found), Over::Context) if !is_context(found) => return Err(Refused::IsObject),
+                match (self.bindings.get(&(context, key(k))), may_replace) {
+                    (Some(_), MayReplace::Nothing) => return Err(Refusal::AlreadyBound),
+                    (Some(found), MayReplace::Object) if is_context(found) => return Err(Refusal::IsContext),
+                    (Some(found), MayReplace::Context) if !is_context(found) => {
+                        return Err(Refusal::IsObject);
+                    }
                     _ => {}
                 }
                 let Change::Bind { target, .. } = change(step) else { unreachable!() };
@@ -111,13 +117,13 @@ impl Model {
             }
             Step::Unbind { context, key: k } => {
                 there(self, context)?;
-                self.bindings.remove(&(context, key(k))).ok_or(Refused::Free)?;
+                self.bindings.remove(&(context, key(k))).ok_or(Refusal::NotBound)?;
             }
-            Step::Destroy { context: 0 } => return Err(Refused::Root),
+            Step::Destroy { context: 0 } => return Err(Refusal::Root),
             Step::Destroy { context } => {
                 there(self, context)?;
                 if self.bindings.keys().any(|(in_context, _)| *in_context == context) {
-                    return Err(Refused::NotEmpty);
+                    return Err(Refusal::NotEmpty);
                 }
                 self.contexts.remove(&context);
             }
@@ -132,7 +138,7 @@ impl Model {
                 let found = store.lookup(ContextId(context), &key(k)).await.unwrap();
                 match (found, self.bindings.get(&(context, key(k)))) {
                     (Lookup::Bound(bound), Some(target)) => assert_eq!(bound.target, *target),
-                    (Lookup::Free, None) => assert!(self.contexts.contains(&context)),
+                    (Lookup::NotBound, None) => assert!(self.contexts.contains(&context)),
                     (Lookup::NoContext, None) => assert!(!self.contexts.contains(&context)),
                     (found, target) => panic!("{found:?} is not {target:?}"),
                 }
@@ -145,7 +151,7 @@ impl Model {
                     break;
                 };
                 all.extend(page.bindings);
-                if !page.more {
+                if !page.has_more {
                     break;
                 }
             }

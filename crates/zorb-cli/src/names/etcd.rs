@@ -3,37 +3,38 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use cos_naming::store::{EtcdConfig, Reads};
+use cos_naming::store::{EtcdConfig, ReadConsistency};
 
-/// Where an etcd cluster is.
+/// Options for names in etcd.
 #[derive(Debug, Args)]
 pub(super) struct EtcdArgs {
-    /// Keep names in etcd, for several servers of one service: http://HOST:PORT or https://HOST:PORT of a
-    /// member, once for each
+    /// Store the names in etcd, for several servers of one service: http://HOST:PORT or https://HOST:PORT of
+    /// a member; repeat the option for each member
     #[arg(long = "etcd", value_name = "URL", conflicts_with_all = ["store", "memory"])]
     members: Vec<String>,
-    /// What its keys begin with
+    /// The prefix of all keys in etcd
     #[arg(long, value_name = "PREFIX", default_value = "/zorb/names", requires = "members")]
     etcd_prefix: String,
     /// The CA certificates that verify the members, for https://
     #[arg(long, value_name = "PEM", requires = "members")]
     etcd_ca: Option<PathBuf>,
-    /// This side's certificates, where members ask for them
+    /// The client certificates, if the members require them
     #[arg(long, value_name = "PEM", requires_all = ["members", "etcd_key"])]
     etcd_cert: Option<PathBuf>,
-    /// And its key
+    /// The private key of the client certificates
     #[arg(long, value_name = "PEM", requires = "etcd_cert")]
     etcd_key: Option<PathBuf>,
-    /// The user of the login, with the password in the environment variable ZORB_ETCD_PASSWORD
+    /// The user for the login; the password is read from the environment variable ZORB_ETCD_PASSWORD
     #[arg(long, value_name = "USER", requires = "members")]
     etcd_user: Option<String>,
-    /// Have every lookup ask etcd: none gives what was bound a moment ago, and none works while etcd is away
+    /// Query etcd for every lookup: no lookup returns an outdated object, but all fail while etcd is
+    /// unavailable
     #[arg(long, requires = "members")]
     etcd_latest: bool,
 }
 
 impl EtcdArgs {
-    /// Returns the configuration; `None` if names are not stored in etcd.
+    /// Returns the configuration, or `None` if names are not stored in etcd.
     pub(super) fn config(&self) -> anyhow::Result<Option<EtcdConfig>> {
         use anyhow::Context;
         if self.members.is_empty() {
@@ -48,13 +49,16 @@ impl EtcdArgs {
         }
         if let Some(user) = &self.etcd_user {
             let password = std::env::var("ZORB_ETCD_PASSWORD");
-            config = config.login(user, password.context("--etcd-user needs ZORB_ETCD_PASSWORD")?);
+            config = config.login(
+                user,
+                password.context("--etcd-user requires the environment variable ZORB_ETCD_PASSWORD")?,
+            );
         }
-        Ok(Some(if self.etcd_latest { config.reads(Reads::Latest) } else { config }))
+        Ok(Some(if self.etcd_latest { config.read_consistency(ReadConsistency::Latest) } else { config }))
     }
 
-    /// Describes the storage location, for people.
-    pub(super) fn place(&self) -> PathBuf {
+    /// Describes the storage location.
+    pub(super) fn location(&self) -> PathBuf {
         PathBuf::from(format!("etcd at {}, below {}", self.members.join(", "), self.etcd_prefix))
     }
 }

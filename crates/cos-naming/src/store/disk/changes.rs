@@ -1,84 +1,93 @@
-//! Changes, and their effects on the tables of the database.
+//! BatchBuilder the changes of a batch in the journal and in the database.
 
 use std::io;
 
 use redb::{Database, ReadableTable, Table, WriteTransaction};
 
-use super::super::memory::{may_bind, may_destroy, regroup};
-use super::super::{Change, ContextId, Key, Over, Refused, Target};
-use super::Broken;
+use super::super::memory::{changed_group, may_bind, may_destroy};
+use super::super::{Change, ContextId, Key, MayReplace, Refusal, Target};
+use super::Failure;
 use super::journal::{Batch, Effect, Journal};
-use super::tables::{BINDINGS, CONTEXTS, Counts, META, Version, behind, open_record, record, seal};
-use super::writer::Made;
+use super::tables::{
+    BINDINGS, CONTEXTS, Counts, META, Version, bindings_after, context_checksum, decode_record, encode_record,
+};
+use super::writer::BatchResults;
 
-/// The stage at which a batch failed.
-pub(super) enum Stage {
+/// The stage at which a batch of changes failed.
+pub(super) enum FailedStage {
     /// The database rejected the changes.
     Prepare,
-    /// The journal rejected the changes. If it is lost, its contents are unknown.
+    /// Writing to the journal failed. If `is_lost`, the contents of the journal are unknown.
     Journal { is_lost: bool },
-    /// The database failed during the commit. The changes may be made, and the store may have that version.
-    Commit(Made, Version),
+    /// The database failed during the commit. The changes may be in the file, which then has this version.
+    Commit(BatchResults, Version),
 }
 
-/// Makes the changes that can be made. They are on disk when this returns. If there are none to make and
-/// `probes` is set, something is written in any case.
+/// Makes the changes that the contents allow. They are on disk when this function returns. Without such
+/// changes nothing is written, unless `always_writes` is set.
 pub(super) fn commit(
     db: &Database,
     journal: &mut Journal,
     version: Version,
     changes: Vec<Change>,
-    probes: bool,
-) -> Result<(Made, Version), (Stage, String)> {
-    let prepared = prepare(db, version, changes, probes);
-    let (txn, made, batch) = prepared.map_err(|Broken(what)| (Stage::Prepare, what))?;
-    // A batch that changes nothing need not wait for the disk.
+    always_writes: bool,
+) -> Result<(BatchResults, Version), (FailedStage, String)> {
+    let prepared = prepare(db, version, changes, always_writes);
+    let (txn, results, batch) = prepared.map_err(|Failure(reason)| (FailedStage::Prepare, reason))?;
+    // Without changes there is nothing to write.
     let Some(batch) = batch else {
         return match txn.abort() {
-            Ok(()) => Ok((made, version)),
-            Err(error) => Err((Stage::Prepare, error.to_string())),
+            Ok(()) => Ok((results, version)),
+            Err(error) => Err((FailedStage::Prepare, error.to_string())),
         };
     };
-    // The journal is written first: a change that is in the database is in both files.
+    // The journal is written first, so that every change in the database is also in the journal.
     if let Err((error, is_lost)) = journal.append(&batch) {
         let _ = txn.abort();
-        return Err((Stage::Journal { is_lost }, said(&error)));
+        return Err((FailedStage::Journal { is_lost }, journal_error(&error)));
     }
     match txn.commit() {
-        Ok(()) => Ok((made, batch.version)),
-        Err(error) => Err((Stage::Commit(made, batch.version), error.to_string())),
+        Ok(()) => Ok((results, batch.version)),
+        Err(error) => Err((FailedStage::Commit(results, batch.version), error.to_string())),
     }
 }
 
-fn said(error: &io::Error) -> String {
+fn journal_error(error: &io::Error) -> String {
     format!("the journal: {error}")
 }
 
-type Prepared = (WriteTransaction, Made, Option<Batch>);
+type Prepared = (WriteTransaction, BatchResults, Option<Batch>);
 
-fn prepare(db: &Database, version: Version, changes: Vec<Change>, probes: bool) -> Result<Prepared, Broken> {
+/// Makes changes in a transaction that is not yet committed, and encodes them for the journal.
+fn prepare(
+    db: &Database,
+    version: Version,
+    changes: Vec<Change>,
+    always_writes: bool,
+) -> Result<Prepared, Failure> {
     let txn = db.begin_write()?;
-    let (made, batch) = {
+    let (results, batch) = {
         let mut meta = txn.open_table(META)?;
         let counts = Counts::read(&meta)?;
-        let counts = counts.ok_or_else(|| Broken("nothing says how much there is".to_owned()))?;
+        let counts =
+            counts.ok_or_else(|| Failure("the numbers of contexts and bindings are missing".to_owned()))?;
         let (contexts, bindings) = (txn.open_table(CONTEXTS)?, txn.open_table(BINDINGS)?);
-        let mut making = Making { contexts, bindings, counts, effects: Vec::new() };
-        let results = changes.into_iter().map(|change| match making.make(change) {
+        let mut builder = BatchBuilder { contexts, bindings, counts, effects: Vec::new() };
+        let results = changes.into_iter().map(|change| match builder.make(change) {
             Ok(id) => Ok(Ok(id)),
-            Err(Stop::Refused(refused)) => Ok(Err(refused)),
-            Err(Stop::Broken(error)) => Err(error),
+            Err(ChangeFailure::Refused(refusal)) => Ok(Err(refusal)),
+            Err(ChangeFailure::Database(failure)) => Err(failure),
         });
-        let results = results.collect::<Result<Vec<_>, Broken>>()?;
-        let batch = (probes || !making.effects.is_empty())
-            .then(|| Batch::new(version, &making.counts, &making.effects));
+        let results = results.collect::<Result<Vec<_>, Failure>>()?;
+        let batch = (always_writes || !builder.effects.is_empty())
+            .then(|| Batch::new(version, &builder.counts, &builder.effects));
         if let Some(batch) = &batch {
-            making.counts.write(&mut meta)?;
+            builder.counts.write(&mut meta)?;
             batch.version.write(&mut meta)?;
         }
-        ((results, making.effects), batch)
+        ((results, builder.effects), batch)
     };
-    Ok((txn, made, batch))
+    Ok((txn, results, batch))
 }
 
 /// Makes the changes of a batch that is in the journal but not in the database.
@@ -87,17 +96,20 @@ pub(super) fn replay(
     effects: &[Effect],
     counts: &Counts,
     version: Version,
-) -> Result<(), Broken> {
+) -> Result<(), Failure> {
     let txn = db.begin_write()?;
     {
         let mut meta = txn.open_table(META)?;
         let (mut contexts, mut bindings) = (txn.open_table(CONTEXTS)?, txn.open_table(BINDINGS)?);
         for effect in effects {
             match effect {
-                Effect::Context(ContextId(id)) => drop(contexts.insert(*id, seal(*id))?),
-                Effect::NoContext(ContextId(id)) => drop(contexts.remove(*id)?),
+                Effect::AddContext(ContextId(id)) => drop(contexts.insert(*id, context_checksum(*id))?),
+                Effect::RemoveContext(ContextId(id)) => drop(contexts.remove(*id)?),
                 Effect::Bind(ContextId(id), key, target) => {
-                    drop(bindings.insert((*id, key.text()), record(*id, key.text(), target).as_slice())?);
+                    drop(
+                        bindings
+                            .insert((*id, key.text()), encode_record(*id, key.text(), target).as_slice())?,
+                    );
                 }
                 Effect::Unbind(ContextId(id), key) => drop(bindings.remove((*id, key.text()))?),
             }
@@ -109,97 +121,99 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// The reason why a change is not made. Then no part of it is made, or nothing of the transaction.
-enum Stop {
-    Refused(Refused),
-    Broken(Broken),
+/// The reason why a change is not made.
+enum ChangeFailure {
+    /// The contents do not allow the change. The other changes of the batch are still made.
+    Refused(Refusal),
+    /// The whole batch fails.
+    Database(Failure),
 }
 
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
+impl From<Refusal> for ChangeFailure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
-impl From<redb::StorageError> for Stop {
+impl From<redb::StorageError> for ChangeFailure {
     fn from(error: redb::StorageError) -> Self {
-        Self::Broken(error.into())
+        Self::Database(error.into())
     }
 }
 
-struct Making<'t> {
+/// The tables in a transaction, and the effects of the changes that were made in it.
+struct BatchBuilder<'t> {
     contexts: Table<'t, u64, u32>,
     bindings: Table<'t, (u64, &'static str), &'static [u8]>,
     counts: Counts,
     effects: Vec<Effect>,
 }
 
-impl Making<'_> {
-    fn make(&mut self, change: Change) -> Result<Option<ContextId>, Stop> {
+impl BatchBuilder<'_> {
+    fn make(&mut self, change: Change) -> Result<Option<ContextId>, ChangeFailure> {
         match change {
             Change::NewContext => return Ok(Some(self.new_context()?)),
             Change::BindNewContext { context, key } => {
-                may_bind(self.find(context, &key)?.as_ref(), Over::Nothing)?;
+                may_bind(self.find(context, &key)?.as_ref(), MayReplace::Nothing)?;
                 let id = self.new_context()?;
                 self.bind(context, key, Target::Context(id))?;
                 return Ok(Some(id));
             }
-            Change::Bind { context, key, target, over } => {
-                may_bind(self.find(context, &key)?.as_ref(), over)?;
+            Change::Bind { context, key, target, may_replace } => {
+                may_bind(self.find(context, &key)?.as_ref(), may_replace)?;
                 self.bind(context, key, target)?;
             }
-            Change::BindFor { .. } => return Err(Refused::NoLeases.into()),
+            Change::BindFor { .. } => return Err(Refusal::NoLeases.into()),
             Change::Unbind { context, key } => {
-                self.find(context, &key)?.ok_or(Refused::Free)?;
+                self.find(context, &key)?.ok_or(Refusal::NotBound)?;
                 self.bindings.remove((context.0, key.text()))?;
                 self.counts.bindings -= 1;
                 self.effects.push(Effect::Unbind(context, key));
             }
             Change::Destroy { context } => {
                 let has_bindings = match self.contexts.get(context.0)? {
-                    Some(_) => Some(self.bindings.range(behind(context, None))?.next().is_some()),
+                    Some(_) => Some(self.bindings.range(bindings_after(context, None))?.next().is_some()),
                     None => None,
                 };
                 may_destroy(context, has_bindings)?;
                 self.contexts.remove(context.0)?;
                 self.counts.contexts -= 1;
-                self.effects.push(Effect::NoContext(context));
+                self.effects.push(Effect::RemoveContext(context));
             }
             Change::Join { context, ref key, .. } | Change::Leave { context, ref key, .. } => {
-                let group = regroup(self.find(context, key)?.as_ref(), &change)?;
+                let group = changed_group(self.find(context, key)?.as_ref(), &change)?;
                 self.bind(context, key.clone(), Target::Group(group))?;
             }
         }
         Ok(None)
     }
 
-    fn new_context(&mut self) -> Result<ContextId, Stop> {
-        let id = ContextId(self.counts.next);
-        self.counts.next += 1;
+    fn new_context(&mut self) -> Result<ContextId, ChangeFailure> {
+        let id = ContextId(self.counts.next_context);
+        self.counts.next_context += 1;
         self.counts.contexts += 1;
-        self.contexts.insert(id.0, seal(id.0))?;
-        self.effects.push(Effect::Context(id));
+        self.contexts.insert(id.0, context_checksum(id.0))?;
+        self.effects.push(Effect::AddContext(id));
         Ok(id)
     }
 
-    fn bind(&mut self, context: ContextId, key: Key, target: Target) -> Result<(), Stop> {
-        let octets = record(context.0, key.text(), &target);
-        if self.bindings.insert((context.0, key.text()), octets.as_slice())?.is_none() {
+    fn bind(&mut self, context: ContextId, key: Key, target: Target) -> Result<(), ChangeFailure> {
+        let record = encode_record(context.0, key.text(), &target);
+        if self.bindings.insert((context.0, key.text()), record.as_slice())?.is_none() {
             self.counts.bindings += 1;
         }
         self.effects.push(Effect::Bind(context, key, target));
         Ok(())
     }
 
-    /// Returns the binding of a key in a context, which must exist.
-    fn find(&self, context: ContextId, key: &Key) -> Result<Option<Target>, Stop> {
+    /// Returns the target of a name. Refuses the change if the context does not exist.
+    fn find(&self, context: ContextId, key: &Key) -> Result<Option<Target>, ChangeFailure> {
         if self.contexts.get(context.0)?.is_none() {
-            return Err(Refused::NoContext.into());
+            return Err(Refusal::NoContext.into());
         }
         let Some(found) = self.bindings.get((context.0, key.text()))? else { return Ok(None) };
-        let target = open_record(context.0, key.text(), found.value());
-        let broken =
-            || Broken(format!("the binding `{key}` of context {} is not what was written", context.0));
-        Ok(Some(target.ok_or_else(|| Stop::Broken(broken()))?))
+        let target = decode_record(context.0, key.text(), found.value());
+        let damaged = || Failure(format!("the binding `{key}` of context {} is damaged", context.0));
+        Ok(Some(target.ok_or_else(|| ChangeFailure::Database(damaged()))?))
     }
 }

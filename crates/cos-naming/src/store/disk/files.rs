@@ -1,10 +1,10 @@
-//! The files of a store: the database, and the journal beside it.
+//! The files of a store: the database and the journal.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,33 +12,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, StorageBackend};
 
-/// The maximum size in bytes of the database's page cache, beside the index. The database is read for `list`
-/// only.
-const CACHE: usize = 32 * 1024 * 1024;
+/// The maximum size of the database's page cache. The index in memory is not included. Only `list` reads the
+/// database.
+const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// The unit in which an [`Overlay`] keeps written data.
-const BLOCK: usize = 4096;
+/// The size of the blocks in which an [`Overlay`] stores written data.
+const BLOCK_BYTES: usize = 4096;
 
 /// The suffix of a journal's file name.
-pub(super) const JOURNAL: &str = ".journal";
+pub(super) const JOURNAL_SUFFIX: &str = ".journal";
 
-/// The location of the files of a store. Tests use files that fail.
+/// Access to the files of a store. The tests simulate failures with another implementation.
 pub(super) trait Files: Send + Sync + 'static {
     /// Returns the path of the database.
     fn path(&self) -> &Path;
 
-    /// Opens and locks the database's file, which is created if it does not exist.
+    /// Opens and locks the file of the database. Creates it if it does not exist.
     fn database(&self) -> Result<Arc<dyn StorageBackend>, DatabaseError>;
 
-    /// Opens the journal. Returns `None` if there is none.
+    /// Opens the journal. Returns `None` if it does not exist.
     fn journal(&self) -> io::Result<Option<Box<dyn JournalFile>>>;
 
-    /// Creates an empty journal, which [`adopt_journal`](Self::adopt_journal) puts in the place of the
-    /// current one.
+    /// Creates an empty file for [`replace_journal`](Self::replace_journal).
     fn new_journal(&self) -> io::Result<Box<dyn JournalFile>>;
 
-    /// Replaces the journal by the new one, durably.
-    fn adopt_journal(&self) -> io::Result<()>;
+    /// Replaces the journal by the new one, and waits until this is durable.
+    fn replace_journal(&self) -> io::Result<()>;
 }
 
 /// The file of a journal.
@@ -46,7 +45,7 @@ pub(super) trait JournalFile: Read + Write + Seek + Send {
     /// Sets the length of the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Waits until all of it is on disk.
+    /// Waits until the contents of the file are on disk.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -60,19 +59,19 @@ impl JournalFile for File {
     }
 }
 
-/// Files of the file system.
+/// The files of a store in the file system.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(super) struct DiskFiles {
     path: PathBuf,
 }
 
-impl Disk {
+impl DiskFiles {
     pub(super) fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 }
 
-impl Files for Disk {
+impl Files for DiskFiles {
     fn path(&self) -> &Path {
         &self.path
     }
@@ -83,7 +82,7 @@ impl Files for Disk {
     }
 
     fn journal(&self) -> io::Result<Option<Box<dyn JournalFile>>> {
-        match OpenOptions::new().read(true).write(true).open(beside(&self.path, JOURNAL)) {
+        match OpenOptions::new().read(true).write(true).open(with_suffix(&self.path, JOURNAL_SUFFIX)) {
             Ok(file) => Ok(Some(Box::new(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -91,27 +90,27 @@ impl Files for Disk {
     }
 
     fn new_journal(&self) -> io::Result<Box<dyn JournalFile>> {
-        let path = beside(&self.path, ".journal.new");
+        let path = with_suffix(&self.path, ".journal.new");
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-        // The journal holds what the database holds, so the same users may read it.
+        // The journal has the same contents as the database, so it has the same permissions.
         file.set_permissions(self.path.metadata()?.permissions())?;
         Ok(Box::new(file))
     }
 
-    fn adopt_journal(&self) -> io::Result<()> {
-        fs::rename(beside(&self.path, ".journal.new"), beside(&self.path, JOURNAL))?;
+    fn replace_journal(&self) -> io::Result<()> {
+        fs::rename(with_suffix(&self.path, ".journal.new"), with_suffix(&self.path, JOURNAL_SUFFIX))?;
         sync_directory(&self.path)
     }
 }
 
-/// Makes the names of the files in the directory of a path durable.
+/// Waits until the directory that contains a file is on disk, with the names of its files.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new("."))).and_then(|file| file.sync_all())
 }
 
-/// Returns the path with a suffix after its last component.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Returns a path with a suffix added to the file name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
@@ -119,25 +118,24 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Opens the database in a file.
 pub(super) fn open_database(file: Arc<dyn StorageBackend>) -> Result<Database, DatabaseError> {
-    database(CACHE).create_with_backend(Checked::new(file)?)
+    database_builder(CACHE_BYTES).create_with_backend(BoundsChecked::new(file)?)
 }
 
-/// Opens the database in a file that may be damaged. The file is only read: data that the database writes
-/// stays in memory. If `budget` is given, the database gets an error after that many reads, because damaged
-/// pages may refer to each other in a circle.
+/// Opens the database in a file that may be damaged. The file is not changed: data that the database writes
+/// stays in memory. Damaged pages may refer to each other in a cycle, so reads fail after `max_reads`.
 pub(super) fn open_overlay(
     file: Arc<dyn StorageBackend>,
-    budget: Option<u64>,
+    max_reads: Option<u64>,
 ) -> Result<Database, DatabaseError> {
-    // Without a cache every read is counted.
-    let cache = if budget.is_some() { 0 } else { CACHE };
-    database(cache).create_with_backend(Overlay::new(file, budget.unwrap_or(u64::MAX))?)
+    // Reads from the cache would not be counted.
+    let cache_bytes = if max_reads.is_some() { 0 } else { CACHE_BYTES };
+    database_builder(cache_bytes).create_with_backend(Overlay::new(file, max_reads.unwrap_or(u64::MAX))?)
 }
 
-fn database(cache: usize) -> redb::Builder {
+fn database_builder(cache_bytes: usize) -> redb::Builder {
     let mut builder = Database::builder();
-    // The format that later versions of redb read too.
-    builder.set_cache_size(cache).create_with_file_format_v3(true);
+    // Later versions of redb can read format v3.
+    builder.set_cache_size(cache_bytes).create_with_file_format_v3(true);
     builder
 }
 
@@ -145,37 +143,34 @@ fn out_of_range() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "a page is beyond the end of the file")
 }
 
-fn fits(offset: u64, len: usize, end: u64) -> io::Result<()> {
-    let last = u64::try_from(len).ok().and_then(|len| offset.checked_add(len));
-    if last.is_some_and(|last| last <= end) { Ok(()) } else { Err(out_of_range()) }
+/// Returns an error if a range is beyond the end of a file with a length of `file_len`.
+fn check_range(offset: u64, len: usize, file_len: u64) -> io::Result<()> {
+    let end = u64::try_from(len).ok().and_then(|len| offset.checked_add(len));
+    if end.is_some_and(|end| end <= file_len) { Ok(()) } else { Err(out_of_range()) }
 }
 
-/// A file that rejects reads beyond its end. A damaged reference to a page may request terabytes.
-struct Checked {
+/// A file that rejects reads beyond its end. Otherwise, a damaged length in a page could make the database
+/// allocate terabytes.
+#[derive(Debug)]
+struct BoundsChecked {
     file: Arc<dyn StorageBackend>,
     len: AtomicU64,
 }
 
-impl Checked {
+impl BoundsChecked {
     fn new(file: Arc<dyn StorageBackend>) -> io::Result<Self> {
         let len = AtomicU64::new(file.len()?);
         Ok(Self { file, len })
     }
 }
 
-impl fmt::Debug for Checked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checked").finish_non_exhaustive()
-    }
-}
-
-impl StorageBackend for Checked {
+impl StorageBackend for BoundsChecked {
     fn len(&self) -> io::Result<u64> {
         Ok(self.len.load(Ordering::Relaxed))
     }
 
     fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        fits(offset, len, self.len.load(Ordering::Relaxed))?;
+        check_range(offset, len, self.len.load(Ordering::Relaxed))?;
         self.file.read(offset, len)
     }
 
@@ -194,96 +189,100 @@ impl StorageBackend for Checked {
     }
 }
 
-/// A file with changes that stay in memory.
+/// A file whose changes stay in memory.
+#[derive(Debug)]
 struct Overlay {
     file: Arc<dyn StorageBackend>,
-    reads_left: AtomicU64,
-    changed: Mutex<Changed>,
+    remaining_reads: AtomicU64,
+    state: Mutex<OverlayState>,
 }
 
-struct Changed {
+#[derive(Debug)]
+struct OverlayState {
     len: u64,
-    /// The length of the part of the file that still has its original contents.
-    kept: u64,
-    blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
+    /// The length of the part of the file that was never cut off. After it, the original data is zero.
+    original_len: u64,
+    /// The blocks that were written, by their number.
+    blocks: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
 }
 
 impl Overlay {
-    fn new(file: Arc<dyn StorageBackend>, reads_left: u64) -> io::Result<Self> {
+    fn new(file: Arc<dyn StorageBackend>, max_reads: u64) -> io::Result<Self> {
         let len = file.len()?;
-        let changed = Mutex::new(Changed { len, kept: len, blocks: BTreeMap::new() });
-        Ok(Self { file, reads_left: AtomicU64::new(reads_left), changed })
+        let state = Mutex::new(OverlayState { len, original_len: len, blocks: BTreeMap::new() });
+        Ok(Self { file, remaining_reads: AtomicU64::new(max_reads), state })
     }
 
-    fn changed(&self) -> std::sync::MutexGuard<'_, Changed> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, OverlayState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the original contents of the file, with zeros after its end.
-    fn original(&self, offset: u64, len: usize, kept: u64) -> io::Result<Vec<u8>> {
-        let there = usize::try_from(kept.saturating_sub(offset)).unwrap_or(usize::MAX).min(len);
-        let mut data = if there > 0 { self.file.read(offset, there)? } else { Vec::new() };
+    /// Returns the original contents of a range of the file, with zeros from `original_len` on.
+    fn original(&self, offset: u64, len: usize, original_len: u64) -> io::Result<Vec<u8>> {
+        let from_file = usize::try_from(original_len.saturating_sub(offset)).unwrap_or(usize::MAX).min(len);
+        let mut data = if from_file > 0 { self.file.read(offset, from_file)? } else { Vec::new() };
         data.resize(len, 0);
         Ok(data)
     }
 }
 
-impl fmt::Debug for Overlay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Overlay").finish_non_exhaustive()
-    }
+/// The part of a range of a file that is in one block.
+struct BlockPart {
+    block: u64,
+    in_block: Range<usize>,
+    /// Relative to the start of the range of the file.
+    in_range: Range<usize>,
 }
 
-/// Returns the parts of a range by blocks: the number of the block, the offset in it, the offset in the
-/// range, and the length.
-fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
-    let mut at = 0;
+/// Divides a range of a file by blocks.
+fn block_parts(offset: u64, len: usize) -> impl Iterator<Item = BlockPart> {
+    let mut done = 0;
     std::iter::from_fn(move || {
-        if at >= len {
+        if done >= len {
             return None;
         }
-        let place = offset + at as u64;
-        let (block, within) = (place / BLOCK as u64, (place % BLOCK as u64) as usize);
-        let size = (BLOCK - within).min(len - at);
-        let part = (block, within, at, size);
-        at += size;
+        let position = offset + done as u64;
+        let (block, start) = (position / BLOCK_BYTES as u64, (position % BLOCK_BYTES as u64) as usize);
+        let part_len = (BLOCK_BYTES - start).min(len - done);
+        let part = BlockPart { block, in_block: start..start + part_len, in_range: done..done + part_len };
+        done += part_len;
         Some(part)
     })
 }
 
 impl StorageBackend for Overlay {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.changed().len)
+        Ok(self.state().len)
     }
 
     fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        let left = |left: u64| left.checked_sub(1);
-        if self.reads_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
-            let what = "its pages refer to each other in a circle";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let decrement = |remaining: u64| remaining.checked_sub(1);
+        if self.remaining_reads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement).is_err() {
+            let reason = "too many reads: pages of the database may refer to each other in a cycle";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
-        let changed = self.changed();
-        fits(offset, len, changed.len)?;
-        let mut data = self.original(offset, len, changed.kept)?;
-        for (block, within, at, size) in blocks(offset, len) {
-            if let (Some(part), Some(written)) = (
-                data.get_mut(at..at + size),
-                changed.blocks.get(&block).and_then(|block| block.get(within..within + size)),
+        let state = self.state();
+        check_range(offset, len, state.len)?;
+        let mut data = self.original(offset, len, state.original_len)?;
+        for part in block_parts(offset, len) {
+            if let (Some(target), Some(written)) = (
+                data.get_mut(part.in_range),
+                state.blocks.get(&part.block).and_then(|block| block.get(part.in_block)),
             ) {
-                part.copy_from_slice(written);
+                target.copy_from_slice(written);
             }
         }
         Ok(data)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut changed = self.changed();
-        changed.len = len;
-        changed.kept = changed.kept.min(len);
-        changed.blocks.retain(|block, _| block * (BLOCK as u64) < len);
-        if let Some(cut) = changed.blocks.get_mut(&(len / BLOCK as u64)) {
-            // If the file grows again, this part must be zero.
-            cut.iter_mut().skip((len % BLOCK as u64) as usize).for_each(|byte| *byte = 0);
+        let mut state = self.state();
+        state.len = len;
+        state.original_len = state.original_len.min(len);
+        state.blocks.retain(|block, _| block * (BLOCK_BYTES as u64) < len);
+        if let Some(last) = state.blocks.get_mut(&(len / BLOCK_BYTES as u64)) {
+            // If the file grows again, the part after `len` must be zero.
+            last.iter_mut().skip((len % BLOCK_BYTES as u64) as usize).for_each(|byte| *byte = 0);
         }
         Ok(())
     }
@@ -293,18 +292,19 @@ impl StorageBackend for Overlay {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut changed = self.changed();
-        for (block, within, at, size) in blocks(offset, data.len()) {
-            if !changed.blocks.contains_key(&block) {
-                let mut copy = Box::new([0; BLOCK]);
-                copy.copy_from_slice(&self.original(block * BLOCK as u64, BLOCK, changed.kept)?);
-                changed.blocks.insert(block, copy);
+        let mut state = self.state();
+        for part in block_parts(offset, data.len()) {
+            if !state.blocks.contains_key(&part.block) {
+                let mut copy = Box::new([0; BLOCK_BYTES]);
+                let block_offset = part.block * BLOCK_BYTES as u64;
+                copy.copy_from_slice(&self.original(block_offset, BLOCK_BYTES, state.original_len)?);
+                state.blocks.insert(part.block, copy);
             }
-            if let (Some(to), Some(from)) = (
-                changed.blocks.get_mut(&block).and_then(|block| block.get_mut(within..within + size)),
-                data.get(at..at + size),
+            if let (Some(target), Some(source)) = (
+                state.blocks.get_mut(&part.block).and_then(|block| block.get_mut(part.in_block)),
+                data.get(part.in_range),
             ) {
-                to.copy_from_slice(from);
+                target.copy_from_slice(source);
             }
         }
         Ok(())
@@ -318,16 +318,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overlay_shows_what_was_written_and_leaves_the_file_as_it_is() {
+    fn an_overlay_returns_written_data_and_does_not_change_the_file() {
         let file = InMemoryBackend::new();
         file.set_len(10_000).unwrap();
         file.write(0, &[7; 10_000]).unwrap();
         let file: Arc<dyn StorageBackend> = Arc::new(file);
         let overlay = Overlay::new(Arc::clone(&file), u64::MAX).unwrap();
         overlay.write(4000, &[1; 5000]).unwrap();
-        let mut shown = vec![7; 10_000];
-        shown[4000..9000].fill(1);
-        assert_eq!(overlay.read(0, 10_000).unwrap(), shown);
+        let mut expected = vec![7; 10_000];
+        expected[4000..9000].fill(1);
+        assert_eq!(overlay.read(0, 10_000).unwrap(), expected);
         assert_eq!(overlay.read(4095, 3).unwrap(), [1, 1, 1]);
         overlay.set_len(2).unwrap();
         overlay.set_len(20_000).unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_ends_reads() {
+    fn an_overlay_fails_after_the_maximum_number_of_reads() {
         let file = InMemoryBackend::new();
         file.set_len(100).unwrap();
         let overlay = Overlay::new(Arc::new(file), 2).unwrap();

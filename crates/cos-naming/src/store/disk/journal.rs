@@ -1,20 +1,22 @@
-//! The journal: a second copy of the contents of a store, in a file beside the database.
+//! The journal: a second copy of the contents of a store, in a file next to the database.
 //!
-//! It starts with all contexts and bindings, followed by the changes of each batch. Every frame has a
-//! checksum. It is written before the database commits, so that each acknowledged change is in both files.
-//! When it has become much longer than its initial part, it is rewritten.
+//! It starts with all contexts and bindings, followed by the changes of each batch. It is written before the
+//! database commits, so each acknowledged change is in both files. When the journal has become much longer
+//! than its initial part, it is rewritten.
 //!
 //! ```text
 //! journal = "zorb names\n\x01", frame*
 //! frame   = length: u32, checksum: u32, last: u8, number: u64, chain: u64, contexts: u64,
 //!           bindings: u64, next: u64, effect*
-//! effect  = 0, context: u64                               there is this context
+//! effect  = 0, context: u64                               the context exists
 //!         | 1, context: u64                               the context was destroyed
 //!         | 2, context: u64, key: text, target: bytes     the name is bound
-//!         | 3, context: u64, key: text                    the name is free
+//!         | 3, context: u64, key: text                    the name is not bound
 //! ```
 //!
-//! Several frames may form one batch; the last of them is marked. Integers are big-endian. Texts and bytes
+//! A batch consists of one or more frames. `last` is 1 in its last frame and 0 in the others. `number` and
+//! `chain` are the version of the store after the batch, and the next three fields are its counts. The
+//! checksum covers the length and all fields after the checksum. Integers are big-endian. Texts and bytes
 //! start with their length (u32).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -25,110 +27,120 @@ use bytes::{Buf, BufMut};
 use redb::{Database, ReadableTable};
 
 use super::super::index::Index;
-use super::super::record::{put, take};
-use super::super::{Bound, ContextId, Key, Target};
-use super::Broken;
+use super::super::record::{put_bytes, take_bytes};
+use super::super::{ContextId, Key, StoredBinding, Target};
+use super::Failure;
 use super::files::{Files, JournalFile};
-use super::tables::{BINDINGS, CONTEXTS, Counts, Version, open_record, seal};
+use super::tables::{BINDINGS, CONTEXTS, Counts, Version, context_checksum, decode_record};
 
 /// The start of a journal. The last byte is the version of the format.
 const MAGIC: &[u8; 12] = b"zorb names\n\x01";
 
-/// The size of the length and the checksum of a frame, and the size of its other fields before the effects.
-const HEAD: usize = 8;
-const FIXED: usize = 1 + 5 * 8;
+/// The size of the length and the checksum of a frame.
+const HEAD_BYTES: usize = 8;
+
+/// The size of the fields between the checksum and the effects.
+const FIELD_BYTES: usize = 1 + 5 * 8;
 
 /// The number of bytes of effects after which a frame ends.
-const FRAME: usize = 1024 * 1024;
+const FRAME_EFFECT_BYTES: usize = 1024 * 1024;
 
 /// The number of bytes by which a journal may exceed twice its initial length before it is rewritten.
-const SLACK: u64 = 1024 * 1024;
+const MAX_EXCESS_BYTES: u64 = 1024 * 1024;
 
-/// The maximum time until appended data is synchronized to disk. The database is synchronized at once. The
-/// delay only matters after a loss of power that also damages the database.
-const SYNC: Duration = Duration::from_secs(1);
+/// The maximum time until appended data is synchronized to disk. The database is synchronized at once, so the
+/// delay only matters if a loss of power also damages the database.
+const SYNC_DELAY: Duration = Duration::from_secs(1);
 
-/// A part of the effect of a batch.
+/// A change of one context or binding, as a part of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
-    Context(ContextId),
-    NoContext(ContextId),
+    AddContext(ContextId),
+    RemoveContext(ContextId),
     Bind(ContextId, Key, Target),
     Unbind(ContextId, Key),
 }
 
 impl Effect {
-    /// Applies it to the index for lookups.
-    pub(super) fn tell(self, index: &Index) {
+    /// Applies the effect to the index.
+    pub(super) fn apply_to(self, index: &Index) {
         match self {
-            Self::Context(id) => index.add_context(id),
-            Self::NoContext(id) => index.remove_context(id),
-            Self::Bind(context, key, target) => index.bind(context, key, Bound::new(target)),
+            Self::AddContext(id) => index.add_context(id),
+            Self::RemoveContext(id) => index.remove_context(id),
+            Self::Bind(context, key, target) => index.bind(context, key, StoredBinding::new(target)),
             Self::Unbind(context, key) => index.unbind(context, &key),
         }
     }
 
+    /// Encodes the effect.
     fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Context(ContextId(id)) => {
+            Self::AddContext(ContextId(id)) => {
                 out.put_u8(0);
                 out.put_u64(*id);
             }
-            Self::NoContext(ContextId(id)) => {
+            Self::RemoveContext(ContextId(id)) => {
                 out.put_u8(1);
                 out.put_u64(*id);
             }
             Self::Bind(ContextId(id), key, target) => {
                 out.put_u8(2);
                 out.put_u64(*id);
-                put(out, key.text().as_bytes());
-                put(out, &target.write());
+                put_bytes(out, key.text().as_bytes());
+                put_bytes(out, &target.encode());
             }
             Self::Unbind(ContextId(id), key) => {
                 out.put_u8(3);
                 out.put_u64(*id);
-                put(out, key.text().as_bytes());
+                put_bytes(out, key.text().as_bytes());
             }
         }
     }
 
-    /// Reads the next effect. Returns `None` if it is invalid.
+    /// Decodes an effect, and removes it from `rest`. Returns `None` if it is invalid.
     fn read(rest: &mut &[u8]) -> Option<Self> {
         let kind = rest.try_get_u8().ok()?;
         let context = ContextId(rest.try_get_u64().ok()?);
-        let key = |rest: &mut &[u8]| Key::from_text(std::str::from_utf8(take(rest)?).ok()?);
+        let key = |rest: &mut &[u8]| Key::from_text(std::str::from_utf8(take_bytes(rest)?).ok()?);
         Some(match kind {
-            0 => Self::Context(context),
-            1 => Self::NoContext(context),
-            2 => Self::Bind(context, key(rest)?, Target::read(take(rest)?)?),
+            0 => Self::AddContext(context),
+            1 => Self::RemoveContext(context),
+            2 => Self::Bind(context, key(rest)?, Target::decode(take_bytes(rest)?)?),
             3 => Self::Unbind(context, key(rest)?),
             _ => return None,
         })
     }
 }
 
-/// Returns the value of a chain after a frame. Two stores with the same chain have had the same changes.
-fn chained(chain: u64, effects: &[u8]) -> u64 {
+/// Returns the maximum length of a journal with an initial part of this length.
+fn max_len(initial_len: u64) -> u64 {
+    initial_len.saturating_mul(2).saturating_add(MAX_EXCESS_BYTES)
+}
+
+/// Returns the chain of a version after a frame. Two stores with the same chain have had the same changes.
+fn next_chain(chain: u64, effects: &[u8]) -> u64 {
     let sum = u64::from(crc32fast::hash(effects));
     (chain.rotate_left(23) ^ sum ^ effects.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-fn frame(out: &mut Vec<u8>, last: bool, version: Version, counts: &Counts, effects: &[u8]) {
-    let begin = out.len();
-    // Frames end soon after `FRAME` bytes, and one effect comes from one message.
-    let len = u32::try_from(FIXED + effects.len()).unwrap_or(u32::MAX);
+/// Appends a frame to `out`.
+fn write_frame(out: &mut Vec<u8>, is_last: bool, version: Version, counts: &Counts, effects: &[u8]) {
+    let start = out.len();
+    // Fits: the last effect of a frame comes from one message, and the others have at most
+    // `FRAME_EFFECT_BYTES`.
+    let len = u32::try_from(FIELD_BYTES + effects.len()).unwrap_or(u32::MAX);
     out.put_u32(len);
     out.put_u32(0);
-    out.put_u8(u8::from(last));
-    for number in [version.number, version.chain, counts.contexts, counts.bindings, counts.next] {
+    out.put_u8(u8::from(is_last));
+    for number in [version.number, version.chain, counts.contexts, counts.bindings, counts.next_context] {
         out.put_u64(number);
     }
     out.put_slice(effects);
     let mut sum = crc32fast::Hasher::new();
     sum.update(&len.to_be_bytes());
-    sum.update(out.get(begin + HEAD..).unwrap_or_default());
-    if let Some(place) = out.get_mut(begin + 4..begin + HEAD) {
-        place.copy_from_slice(&sum.finalize().to_be_bytes());
+    sum.update(out.get(start + HEAD_BYTES..).unwrap_or_default());
+    if let Some(checksum) = out.get_mut(start + 4..start + HEAD_BYTES) {
+        checksum.copy_from_slice(&sum.finalize().to_be_bytes());
     }
 }
 
@@ -139,244 +151,258 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Creates the batch of changes to a store of version `before`. `counts` are those after the changes.
-    pub(super) fn new(before: Version, counts: &Counts, effects: &[Effect]) -> Self {
-        // Of several changes of one name only the last is kept: a group is written whole for each member that
-        // joins.
-        let mut seen = HashSet::new();
-        let mut kept: Vec<&Effect> = effects
+    /// Creates the batch of changes to a store that had the version `previous`. `counts` are those after the
+    /// changes.
+    pub(super) fn new(previous: Version, counts: &Counts, effects: &[Effect]) -> Self {
+        // Of several changes of one name only the last one is written. Otherwise a batch in which many
+        // members join a group would contain the whole group many times.
+        let mut changed_names = HashSet::new();
+        let mut last_effects: Vec<&Effect> = effects
             .iter()
             .rev()
             .filter(|effect| match effect {
-                Effect::Bind(context, key, _) | Effect::Unbind(context, key) => seen.insert((*context, key)),
-                Effect::Context(_) | Effect::NoContext(_) => true,
+                Effect::Bind(context, key, _) | Effect::Unbind(context, key) => {
+                    changed_names.insert((*context, key))
+                }
+                Effect::AddContext(_) | Effect::RemoveContext(_) => true,
             })
             .collect();
-        kept.reverse();
+        last_effects.reverse();
         let mut parts = vec![Vec::new()];
-        for effect in kept {
-            if parts.last().is_some_and(|part| part.len() >= FRAME) {
+        for effect in last_effects {
+            if parts.last().is_some_and(|part| part.len() >= FRAME_EFFECT_BYTES) {
                 parts.push(Vec::new());
             }
             if let Some(part) = parts.last_mut() {
                 effect.write(part);
             }
         }
-        let chain = parts.iter().fold(before.chain, |chain, part| chained(chain, part));
-        let version = Version { number: before.number.saturating_add(1), chain };
+        let chain = parts.iter().fold(previous.chain, |chain, part| next_chain(chain, part));
+        let version = Version { number: previous.number.saturating_add(1), chain };
         let mut frames = Vec::new();
-        for (number, part) in parts.iter().enumerate() {
-            frame(&mut frames, number + 1 == parts.len(), version, counts, part);
+        for (index, part) in parts.iter().enumerate() {
+            write_frame(&mut frames, index + 1 == parts.len(), version, counts, part);
         }
         Self { frames, version }
     }
 }
 
-/// A journal that is written to.
+/// A journal that is open for writing.
 pub(super) struct Journal {
     file: Box<dyn JournalFile>,
     len: u64,
-    /// The version of the store after its last batch.
+    /// The version of the store after the last batch of the journal.
     version: Version,
-    /// The version and the length before that batch, if it was appended by this value.
-    before: Option<(Version, u64)>,
-    /// The length at which it is rewritten.
-    limit: u64,
-    /// The time at which the first byte was appended that may not be on disk yet.
-    unsynced: Option<Instant>,
+    /// The version and the length before the last batch, if that batch was appended since the journal was
+    /// opened.
+    previous: Option<(Version, u64)>,
+    /// The length above which the journal is rewritten.
+    max_len: u64,
+    /// The time since which appended data may not be on disk.
+    unsynced_since: Option<Instant>,
 }
 
 impl Journal {
-    /// Continues a journal after its last complete batch.
+    /// Opens an existing journal for writing after its last complete batch.
     ///
     /// # Errors
-    /// The data after that batch cannot be truncated.
-    pub(super) fn resume(file: Box<dyn JournalFile>, found: &Scan) -> io::Result<Self> {
-        if !found.is_whole {
-            file.set_len(found.end)?;
+    /// The incomplete batch after it cannot be cut off.
+    pub(super) fn resume(file: Box<dyn JournalFile>, scan: &Scan) -> io::Result<Self> {
+        if !scan.is_complete {
+            file.set_len(scan.end)?;
         }
-        let limit = found.base.saturating_mul(2).saturating_add(SLACK);
-        Ok(Self { file, len: found.end, version: found.version, before: None, limit, unsynced: None })
+        let (len, version) = (scan.end, scan.version);
+        Ok(Self {
+            file,
+            len,
+            version,
+            previous: None,
+            max_len: max_len(scan.initial_end),
+            unsynced_since: None,
+        })
     }
 
     /// Writes a new journal with the contents of the database.
     ///
     /// # Errors
     /// The database is damaged, or the disk is full. The existing journal is left unchanged.
-    pub(super) fn rewrite(files: &dyn Files, db: &Database) -> Result<Self, Broken> {
+    pub(super) fn rewrite(files: &dyn Files, db: &Database) -> Result<Self, Failure> {
         let txn = db.begin_read()?;
         let meta = txn.open_table(super::tables::META)?;
         let counts = Counts::read(&meta)?;
-        let counts = counts.ok_or_else(|| Broken("nothing says how much there is".to_owned()))?;
+        let counts =
+            counts.ok_or_else(|| Failure("the numbers of contexts and bindings are missing".to_owned()))?;
         let version = Version::read(&meta)?;
         let mut file = files.new_journal()?;
         let mut len = MAGIC.len() as u64;
         file.write_all(MAGIC)?;
         let mut effects = Vec::new();
-        let mut flush = |effects: &mut Vec<u8>, last: bool| -> io::Result<()> {
-            let mut out = Vec::with_capacity(HEAD + FIXED + effects.len());
-            frame(&mut out, last, version, &counts, effects);
+        let mut flush = |effects: &mut Vec<u8>, is_last: bool| -> io::Result<()> {
+            let mut out = Vec::with_capacity(HEAD_BYTES + FIELD_BYTES + effects.len());
+            write_frame(&mut out, is_last, version, &counts, effects);
             effects.clear();
             len += out.len() as u64;
             file.write_all(&out)
         };
         for entry in txn.open_table(CONTEXTS)?.iter()? {
             let (id, sum) = entry?;
-            if seal(id.value()) != sum.value() {
-                return Err(Broken(format!("the context {} is not what was written", id.value())));
+            if context_checksum(id.value()) != sum.value() {
+                return Err(Failure(format!("the context {} is damaged", id.value())));
             }
-            Effect::Context(ContextId(id.value())).write(&mut effects);
-            if effects.len() >= FRAME {
+            Effect::AddContext(ContextId(id.value())).write(&mut effects);
+            if effects.len() >= FRAME_EFFECT_BYTES {
                 flush(&mut effects, false)?;
             }
         }
         for entry in txn.open_table(BINDINGS)?.iter()? {
-            let (place, record) = entry?;
-            let (context, text) = place.value();
-            let broken = || Broken(format!("a binding of context {context} is not what was written"));
-            let key = Key::from_text(text).ok_or_else(broken)?;
-            let target = open_record(context, text, record.value()).ok_or_else(broken)?;
+            let (id, record) = entry?;
+            let (context, text) = id.value();
+            let damaged = || Failure(format!("a binding of context {context} is damaged"));
+            let key = Key::from_text(text).ok_or_else(damaged)?;
+            let target = decode_record(context, text, record.value()).ok_or_else(damaged)?;
             Effect::Bind(ContextId(context), key, target).write(&mut effects);
-            if effects.len() >= FRAME {
+            if effects.len() >= FRAME_EFFECT_BYTES {
                 flush(&mut effects, false)?;
             }
         }
         flush(&mut effects, true)?;
         file.sync()?;
-        files.adopt_journal()?;
-        let limit = len.saturating_mul(2).saturating_add(SLACK);
-        Ok(Self { file, len, version, before: None, limit, unsynced: None })
+        files.replace_journal()?;
+        Ok(Self { file, len, version, previous: None, max_len: max_len(len), unsynced_since: None })
     }
 
-    /// Appends a batch. After an error nothing is appended, or, with `Err((_, true))`, the journal is
-    /// unusable.
+    /// Appends a batch.
+    ///
+    /// # Errors
+    /// The error, and whether the journal is unusable. Otherwise the journal is unchanged.
     pub(super) fn append(&mut self, batch: &Batch) -> Result<(), (io::Error, bool)> {
         let written =
             self.file.seek(SeekFrom::Start(self.len)).and_then(|_| self.file.write_all(&batch.frames));
         if let Err(error) = written {
             return Err((error, self.file.set_len(self.len).is_err()));
         }
-        self.before = Some((self.version, self.len));
+        self.previous = Some((self.version, self.len));
         self.version = batch.version;
         self.len += batch.frames.len() as u64;
-        self.unsynced.get_or_insert_with(Instant::now);
+        self.unsynced_since.get_or_insert_with(Instant::now);
         Ok(())
     }
 
-    /// Adapts it to a store of that version, by removing the last batch if the store does not have it.
-    /// Returns whether it matches now.
-    pub(super) fn agree_with(&mut self, version: Version) -> bool {
+    /// Removes the last batch if the store has the version before it. Returns whether the journal now has the
+    /// version of the store.
+    pub(super) fn roll_back_to(&mut self, version: Version) -> bool {
         if self.version == version {
             return true;
         }
-        let Some((before, len)) = self.before.filter(|(before, _)| *before == version) else { return false };
+        let Some((previous, len)) = self.previous.filter(|(previous, _)| *previous == version) else {
+            return false;
+        };
         if self.file.set_len(len).is_err() {
             return false;
         }
-        (self.version, self.len, self.before) = (before, len, None);
+        (self.version, self.len, self.previous) = (previous, len, None);
         true
     }
 
-    /// Returns whether it is much longer than its initial part.
-    pub(super) fn is_long(&self) -> bool {
-        self.len > self.limit
+    /// Returns whether the journal is so long that it must be rewritten.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.len > self.max_len
     }
 
-    /// Postpones the next rewrite after a failed one until the journal has grown further.
-    pub(super) fn postpone(&mut self) {
-        self.limit = self.len.saturating_add(SLACK);
+    /// After a failed rewrite, postpones the next one until the journal has grown further.
+    pub(super) fn postpone_rewrite(&mut self) {
+        self.max_len = self.len.saturating_add(MAX_EXCESS_BYTES);
     }
 
-    /// Returns the time at which it must be synchronized. `None` if all of it is on disk.
-    pub(super) fn sync_at(&self) -> Option<Instant> {
-        self.unsynced.map(|since| since + SYNC)
+    /// Returns the time at which the journal must be synchronized, or `None` if all of it is on disk.
+    pub(super) fn sync_time(&self) -> Option<Instant> {
+        self.unsynced_since.map(|since| since + SYNC_DELAY)
     }
 
-    /// Waits until all of it is on disk.
+    /// Waits until all of the journal is on disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.file.sync()?;
-        self.unsynced = None;
+        self.unsynced_since = None;
         Ok(())
     }
 }
 
-/// A summary of a journal, obtained without keeping its contents.
+/// A summary of a journal, obtained without storing its contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// The version of the store after the last complete batch, or the default if there is none.
+    /// The version of the store after the last complete batch, or the default without one.
     pub(super) version: Version,
-    /// The offset of the end of that batch.
+    /// The offset of the end of the last complete batch.
     pub(super) end: u64,
     /// The offset of the end of the initial part.
-    pub(super) base: u64,
-    /// The offset of the end of the batch that made the requested version.
+    pub(super) initial_end: u64,
+    /// The offset of the end of the batch that results in the version that was searched.
     pub(super) found: Option<u64>,
-    /// The number of batches after that one.
-    pub(super) behind_found: u64,
-    /// True if nothing follows the last complete batch.
-    pub(super) is_whole: bool,
+    /// The number of complete batches after `found`.
+    pub(super) batches_after_found: u64,
+    /// True if the file is not empty and ends with a complete batch.
+    pub(super) is_complete: bool,
 }
 
 impl Scan {
-    /// Reads a journal and looks for a version.
-    pub(super) fn of(file: &mut dyn JournalFile, looked_for: Version) -> io::Result<Self> {
-        let (mut scan, mut pending) = (Self::default(), 0_u64);
-        let to_end = read(file, |head, _, end| {
-            pending += 1;
-            if head.last {
-                pending = 0;
+    /// Reads a journal and searches a version of the store.
+    pub(super) fn read(file: &mut dyn JournalFile, searched: Version) -> io::Result<Self> {
+        let (mut scan, mut ends_with_batch) = (Self::default(), false);
+        let reached_end = read_frames(file, |head, _, end| {
+            ends_with_batch = head.is_last;
+            if head.is_last {
                 if scan.end == 0 {
-                    scan.base = end;
+                    scan.initial_end = end;
                 }
                 (scan.version, scan.end) = (head.version, end);
-                scan.behind_found += 1;
-                if head.version == looked_for {
-                    (scan.found, scan.behind_found) = (Some(end), 0);
+                scan.batches_after_found += 1;
+                if head.version == searched {
+                    (scan.found, scan.batches_after_found) = (Some(end), 0);
                 }
             }
             true
         })?;
-        scan.is_whole = to_end && pending == 0 && scan.end > 0;
+        scan.is_complete = reached_end && ends_with_batch;
         Ok(scan)
     }
 }
 
-/// The contents of a journal.
+/// The contexts and bindings in a journal.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) contexts: BTreeSet<u64>,
     pub(super) bindings: BTreeMap<(u64, String), Target>,
     pub(super) counts: Option<Counts>,
     pub(super) version: Version,
-    /// True if it can be read to its end, and has as many entries as it states.
-    pub(super) is_whole: bool,
+    /// True if the journal was read to its end, and has as many entries as its counts.
+    pub(super) is_complete: bool,
 }
 
 impl Contents {
     /// Reads a journal up to the first damage.
-    pub(super) fn of(file: &mut dyn JournalFile) -> io::Result<Self> {
+    pub(super) fn read(file: &mut dyn JournalFile) -> io::Result<Self> {
         let mut contents = Self::default();
         // Effects of an incomplete batch.
         let mut pending = Vec::new();
-        let mut begun = false;
-        let to_end = read(file, |head, effects, _| {
-            let Some(mut effects) = effects_of(effects) else { return false };
+        let mut has_complete_batch = false;
+        let reached_end = read_frames(file, |head, effects, _| {
+            let Some(mut effects) = decode_effects(effects) else { return false };
             pending.append(&mut effects);
-            if head.last {
+            if head.is_last {
                 pending.drain(..).for_each(|effect| contents.apply(effect));
                 (contents.counts, contents.version) = (Some(head.counts), head.version);
-                begun = true;
+                has_complete_batch = true;
             }
             true
         })?;
-        contents.is_whole = to_end
+        contents.is_complete = reached_end
             && pending.is_empty()
             && contents.counts.is_some_and(|counts| {
                 counts.contexts == contents.contexts.len() as u64
                     && counts.bindings == contents.bindings.len() as u64
             });
-        if !begun {
-            // Even the initial part is incomplete. It is of one version, so each part of it is usable.
+        if !has_complete_batch {
+            // The initial part is incomplete. All of its entries are of one version, so they can be used.
             pending.into_iter().for_each(|effect| contents.apply(effect));
         }
         Ok(contents)
@@ -384,10 +410,10 @@ impl Contents {
 
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Context(ContextId(id)) => {
+            Effect::AddContext(ContextId(id)) => {
                 self.contexts.insert(id);
             }
-            Effect::NoContext(ContextId(id)) => {
+            Effect::RemoveContext(ContextId(id)) => {
                 self.contexts.remove(&id);
             }
             Effect::Bind(ContextId(id), key, target) => {
@@ -400,28 +426,28 @@ impl Contents {
     }
 }
 
-/// Returns the effects of the last batch, which starts at `begin`, with the counts and the version of the
-/// store after it.
+/// Returns the effects of the last batch, which starts at `start`, with the counts and the version of the
+/// store after this batch.
 pub(super) fn last_batch(
     file: &mut dyn JournalFile,
-    begin: u64,
+    start: u64,
 ) -> io::Result<Option<(Vec<Effect>, Counts, Version)>> {
-    let (mut all, mut done) = (Vec::new(), None);
-    read(file, |head, effects, at| {
-        if at <= begin {
+    let (mut all, mut complete) = (Vec::new(), None);
+    read_frames(file, |head, effects, end| {
+        if end <= start {
             return true;
         }
-        let Some(mut effects) = effects_of(effects) else { return false };
+        let Some(mut effects) = decode_effects(effects) else { return false };
         all.append(&mut effects);
-        if head.last {
-            done = Some((head.counts, head.version));
+        if head.is_last {
+            complete = Some((head.counts, head.version));
         }
-        !head.last
+        !head.is_last
     })?;
-    Ok(done.map(|(counts, version)| (all, counts, version)))
+    Ok(complete.map(|(counts, version)| (all, counts, version)))
 }
 
-fn effects_of(mut bytes: &[u8]) -> Option<Vec<Effect>> {
+fn decode_effects(mut bytes: &[u8]) -> Option<Vec<Effect>> {
     let mut effects = Vec::new();
     while !bytes.is_empty() {
         effects.push(Effect::read(&mut bytes)?);
@@ -430,54 +456,59 @@ fn effects_of(mut bytes: &[u8]) -> Option<Vec<Effect>> {
 }
 
 /// The fields of a frame before its effects.
-struct Head {
-    last: bool,
+struct FrameHead {
+    /// True in the last frame of a batch.
+    is_last: bool,
     version: Version,
     counts: Counts,
 }
 
-/// Reads frames until one is damaged or `each` returns false. `each` receives the head, the effects and the
-/// offset of the frame's end. Returns whether all of the file was read.
-fn read(file: &mut dyn JournalFile, mut each: impl FnMut(Head, &[u8], u64) -> bool) -> io::Result<bool> {
+/// Reads frames until one is damaged or `on_frame` returns false. `on_frame` receives the head, the effects
+/// and the offset of the end of a frame. Returns whether the whole file was read.
+fn read_frames(
+    file: &mut dyn JournalFile,
+    mut on_frame: impl FnMut(FrameHead, &[u8], u64) -> bool,
+) -> io::Result<bool> {
     let len = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(0))?;
     let mut file = BufReader::with_capacity(256 * 1024, file);
     let mut magic = [0; MAGIC.len()];
-    let mut at = MAGIC.len() as u64;
-    if len < at {
+    let mut position = MAGIC.len() as u64;
+    if len < position {
         return Ok(false);
     }
     file.read_exact(&mut magic)?;
     if magic != *MAGIC {
         return Ok(false);
     }
-    let mut rest = Vec::new();
-    while len - at >= HEAD as u64 {
-        let mut head = [0; HEAD];
+    let mut content = Vec::new();
+    while len - position >= HEAD_BYTES as u64 {
+        let mut head = [0; HEAD_BYTES];
         file.read_exact(&mut head)?;
         let mut fields = &head[..];
-        let (size, sum) = (fields.get_u32(), fields.get_u32());
-        if u64::from(size) > len - at - HEAD as u64 || (size as usize) < FIXED {
+        let (content_len, sum) = (fields.get_u32(), fields.get_u32());
+        if u64::from(content_len) > len - position - HEAD_BYTES as u64 || (content_len as usize) < FIELD_BYTES
+        {
             return Ok(false);
         }
-        rest.resize(size as usize, 0);
-        file.read_exact(&mut rest)?;
-        let mut found = crc32fast::Hasher::new();
-        found.update(&size.to_be_bytes());
-        found.update(&rest);
-        if found.finalize() != sum {
+        content.resize(content_len as usize, 0);
+        file.read_exact(&mut content)?;
+        let mut actual_sum = crc32fast::Hasher::new();
+        actual_sum.update(&content_len.to_be_bytes());
+        actual_sum.update(&content);
+        if actual_sum.finalize() != sum {
             return Ok(false);
         }
-        let mut fields = &rest[..];
-        let last = fields.get_u8() == 1;
+        let mut fields = &content[..];
+        let is_last = fields.get_u8() == 1;
         let version = Version { number: fields.get_u64(), chain: fields.get_u64() };
-        let (contexts, bindings, next) = (fields.get_u64(), fields.get_u64(), fields.get_u64());
-        let counts = Counts { format: super::tables::FORMAT, contexts, bindings, next };
-        let end = at + HEAD as u64 + u64::from(size);
-        if !each(Head { last, version, counts }, fields, end) {
+        let (contexts, bindings, next_context) = (fields.get_u64(), fields.get_u64(), fields.get_u64());
+        let counts = Counts { format: super::tables::FORMAT, contexts, bindings, next_context };
+        let end = position + HEAD_BYTES as u64 + u64::from(content_len);
+        if !on_frame(FrameHead { is_last, version, counts }, fields, end) {
             return Ok(false);
         }
-        at = end;
+        position = end;
     }
-    Ok(at == len)
+    Ok(position == len)
 }

@@ -1,4 +1,4 @@
-//! The store in a file: a `redb` database, with all data in memory for lookups.
+//! The store in a file: a `redb` database, with an index of all data in memory for lookups.
 
 mod changes;
 mod files;
@@ -21,63 +21,62 @@ use std::thread::JoinHandle;
 use redb::{Database, DatabaseError, ReadableTable, StorageError as DbError, TableHandle};
 use tokio::sync::oneshot;
 
-use self::files::{Disk, Files, open_database, open_overlay};
+use self::files::{DiskFiles, Files, open_database, open_overlay};
 use self::journal::{Journal, Scan};
 use self::outage::Health;
-use self::tables::{BINDINGS, CONTEXTS, Counts, META, Version, kind_of, open_record};
+use self::tables::{BINDINGS, CONTEXTS, Counts, META, Version, binding_type_of, decode_record};
 use self::writer::{Job, Writer};
 use super::index::Index;
-use super::{Bound, Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit, Store, StoreError};
+use super::{Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit, Store, StoreError, StoredBinding};
 
-pub use self::repair::{RepairError, Repaired};
+pub use self::repair::{RepairError, RepairSummary};
 
-/// A store of contexts and bindings in a file. No acknowledged change is lost by a kill at any moment. None
-/// is lost by a loss of power either, if the disk keeps synchronized data.
+/// A store of contexts and bindings in a file. If the process is killed, no acknowledged change is lost. The
+/// same is true for a loss of power if the disk keeps synchronized data.
 ///
-/// Changes are made by a thread of their own. All pending changes are made in one transaction with one disk
-/// synchronization, and acknowledged after it. Lookups are answered from memory, which holds every binding
-/// (about 200 bytes each, in addition to its reference), and never wait for changes. [`page`](Store::page)
-/// reads a snapshot of the file. Only one process at a time can open the file.
+/// A separate thread makes the changes. It makes all pending changes in one transaction with one disk
+/// synchronization, and then acknowledges them. Lookups never wait for changes: they use an index in memory,
+/// which takes about 200 bytes for each binding in addition to its reference. [`page`](Store::page) reads a
+/// snapshot of the file. Only one process at a time can open the file.
 ///
-/// Beside the file is a journal, `FILE.journal`: a second copy of all data, from which
-/// [`repair`](Self::repair) restores the names if the file is damaged. The journal is at most about twice as
-/// long as the contents of the store.
+/// The journal `FILE.journal` is a second copy of all data. [`repair`](Self::repair) restores the names from
+/// it if the file is damaged. The journal is at most about twice as long as the contents of the store.
 ///
-/// If the disk rejects writes, for example because it is full, changes fail with [`StoreError::NotWritten`].
-/// The disk is retried until it accepts writes. Meanwhile [`problem`](Store::problem) describes the failure,
-/// and lookups continue.
+/// If the disk rejects writes, for example because it is full, changes fail with [`StoreError::NotWritten`],
+/// and lookups continue. The store tries to write until the disk accepts writes again. Meanwhile
+/// [`problem`](Store::problem) describes the failure.
 ///
 /// Dropping the store waits for changes in progress.
 pub struct DiskStore {
     shared: Arc<Shared>,
-    /// `None` while it is being dropped.
+    /// `None` while the store is being dropped.
     jobs: Option<std::sync::mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// The reason why a file of names cannot be opened.
+/// The reason why a [`DiskStore`] cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has opened it, or another store of this process.
-    #[error("{} is in use: one naming service at a time has it", path.display())]
+    /// Another process, or another store of this process, has opened the file.
+    #[error("{} is in use by another naming service", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// Its contents are not what was written. Nothing was changed.
+    /// The file is damaged. It was not changed.
     #[error(
-        "{} is damaged: {what}. It is left as it is; put a copy from a backup in its place, or have DiskStore::repair (`zorb names repair`) make it anew from its journal",
+        "{} is damaged and was not changed: {reason}. Replace it by a copy from a backup, or recreate it from its journal with DiskStore::repair (`zorb names repair`)",
         path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The damage.
-        what: String,
+        reason: String,
     },
-    /// It was written by another version of the service.
-    #[error("{} has format {found}; this naming service knows format {}", path.display(), tables::FORMAT)]
+    /// The file was written by another version of the service.
+    #[error("{} has format {found}, but this naming service supports only format {}", path.display(), tables::FORMAT)]
     Format {
         /// The file.
         path: PathBuf,
@@ -89,22 +88,22 @@ pub enum OpenError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// The state that the store shares with its writer.
+/// The state that the store and its writer thread share.
 struct Shared {
-    slot: Slot,
+    database: DatabaseSlot,
     index: Index,
     health: Health,
 }
 
-/// The database, which is closed for a moment after a disk failure.
-struct Slot(RwLock<Option<Database>>);
+/// The database, or `None` while it is closed after a disk failure.
+struct DatabaseSlot(RwLock<Option<Database>>);
 
-impl Slot {
+impl DatabaseSlot {
     fn read(&self) -> RwLockReadGuard<'_, Option<Database>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,18 +118,22 @@ impl Slot {
 }
 
 impl DiskStore {
-    /// Opens a file, or creates it. Reads all of it.
+    /// Opens a file and reads it completely, or creates it.
     ///
     /// # Errors
-    /// [`OpenError::Damaged`] describes the damage of a file, which is left unchanged.
+    /// [`OpenError`]. A damaged file is not changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        Self::open_files(Arc::new(Disk::new(path.as_ref())))
+        Self::open_files(Arc::new(DiskFiles::new(path.as_ref())))
     }
 
     fn open_files(files: Arc<dyn Files>) -> Result<Self, OpenError> {
         let (Opened { db, index, version }, journal) = open(&*files)?;
         let path = files.path().to_owned();
-        let shared = Arc::new(Shared { slot: Slot(RwLock::new(Some(db))), index, health: Health::default() });
+        let shared = Arc::new(Shared {
+            database: DatabaseSlot(RwLock::new(Some(db))),
+            index,
+            health: Health::default(),
+        });
         let (jobs, queue) = std::sync::mpsc::channel();
         let writer = Writer::new(files, Arc::clone(&shared), journal, version);
         let thread = std::thread::Builder::new().name("names-store".to_owned());
@@ -139,17 +142,17 @@ impl DiskStore {
         Ok(Self { shared, jobs: Some(jobs), writer: Some(thread) })
     }
 
-    /// Recreates a damaged file from its journal, and from the readable parts of the file itself if the
-    /// journal is damaged too. The damaged file is kept beside it, as `FILE.damaged`.
+    /// Recreates a damaged file from its journal. If the journal is damaged too, also uses the readable parts
+    /// of the file. The damaged file is kept as `FILE.damaged`.
     ///
     /// # Errors
-    /// [`RepairError`]. The file is then still in its place.
-    pub fn repair(path: impl AsRef<Path>) -> Result<Repaired, RepairError> {
+    /// [`RepairError`]. The file is then unchanged.
+    pub fn repair(path: impl AsRef<Path>) -> Result<RepairSummary, RepairError> {
         repair::repair(path.as_ref())
     }
 }
 
-/// An opened database with its contents.
+/// An open database, with its contents.
 struct Opened {
     db: Database,
     index: Index,
@@ -164,13 +167,13 @@ fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
         create(files)?;
     }
     let mut opened = open_existing(files)?;
-    let journal = match agree(files, &mut opened)? {
+    let journal = match reconcile_journal(files, &mut opened)? {
         Some(journal) => Some(journal),
         None => match guarded(|| Journal::rewrite(files, &opened.db)) {
             Ok(Ok(journal)) => Some(journal),
-            Ok(Err(Broken(error))) | Err(error) => {
-                // The first change tries it again, and is refused if it fails again.
-                tracing::error!(%error, path = %path.display(), "the names have no journal: where their file is damaged, they are lost");
+            Ok(Err(Failure(error))) | Err(error) => {
+                // The first change writes the journal again, and fails if this fails.
+                tracing::error!(%error, path = %path.display(), "cannot write the journal of the names: if their file is damaged, they are lost");
                 None
             }
         },
@@ -183,48 +186,52 @@ fn create(files: &dyn Files) -> Result<(), OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     if let Some(mut journal) = files.journal().map_err(io)? {
-        let found = Scan::of(&mut *journal, Version::default()).map_err(io)?;
-        if found.version != Version::default() {
+        let scan = Scan::read(&mut *journal, Version::default()).map_err(io)?;
+        if scan.version != Version::default() {
             return Err(OpenError::Damaged {
                 path: path.to_owned(),
-                what: "it is missing or empty, but it has a journal with names".to_owned(),
+                reason: "the file is missing or empty, but its journal contains names".to_owned(),
             });
         }
     }
-    let failed = |error| open_failed(path, error);
+    let failed = |error| open_error(path, error);
     let file = files.database().map_err(failed)?;
     let db = open_database(file).map_err(failed)?;
-    let made = guarded(|| tables::create(&db)).unwrap_or_else(|what| Err(Broken(what)));
-    made.map_err(|Broken(what)| OpenError::Io { path: path.to_owned(), source: io::Error::other(what) })?;
-    // The name of a new file is stored in its directory.
+    let created = guarded(|| tables::create(&db)).unwrap_or_else(|reason| Err(Failure(reason)));
+    created.map_err(|Failure(reason)| OpenError::Io {
+        path: path.to_owned(),
+        source: io::Error::other(reason),
+    })?;
+    // Otherwise a loss of power could remove the new file from its directory.
     files::sync_directory(path).map_err(io)
 }
 
-fn open_failed(path: &Path, error: DatabaseError) -> OpenError {
+fn open_error(path: &Path, error: DatabaseError) -> OpenError {
     let path = path.to_owned();
     match error {
         DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path },
-        DatabaseError::Storage(DbError::Io(source)) if is_io(&source) => OpenError::Io { path, source },
-        other => OpenError::Damaged { path, what: other.to_string() },
+        DatabaseError::Storage(DbError::Io(source)) if is_system_error(&source) => {
+            OpenError::Io { path, source }
+        }
+        other => OpenError::Damaged { path, reason: other.to_string() },
     }
 }
 
-/// Opens an existing file. It is first read without writing, so that a damaged file stays unchanged.
+/// Opens an existing file. Reads it first without writing, so that a damaged file is not changed.
 fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     let path = files.path();
-    let failed = |error| open_failed(path, error);
-    let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
+    let failed = |error| open_error(path, error);
+    let damaged = |reason: String| OpenError::Damaged { path: path.to_owned(), reason };
     let file = files.database().map_err(failed)?;
     let checked = guarded(|| {
         let mut db = open_overlay(Arc::clone(&file), None).map_err(failed)?;
-        // Pages have checksums. Unless they are verified, damaged pages may refer to any page, even in a
-        // circle.
+        // Verifies the checksums of all pages. A damaged page could refer to any page, even in a cycle.
         if !db.check_integrity().map_err(failed)? {
-            return Err(damaged("its pages are not what was written".to_owned()));
+            return Err(damaged("its pages are damaged".to_owned()));
         }
         load(&db).map_err(|error| match error {
-            Unread::Format(found) => OpenError::Format { path: path.to_owned(), found },
-            Unread::Damaged(what) => damaged(what),
+            LoadError::Format(found) => OpenError::Format { path: path.to_owned(), found },
+            LoadError::Damaged(reason) => damaged(reason),
         })
     });
     let (index, version) = checked.map_err(damaged)??;
@@ -232,130 +239,132 @@ fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     Ok(Opened { db, index, version })
 }
 
-/// Returns the journal if it matches the database. A batch that is only in the journal is applied to the
-/// database: either the process was killed between the two writes, or the database went back by one batch
-/// because its last page was incomplete.
-fn agree(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, OpenError> {
+/// Returns the journal if it matches the database, and `None` if a new journal must be written. One batch
+/// that is only in the journal is applied to the database. This happens if the process is killed between the
+/// two writes, or if the database discards an incomplete commit.
+fn reconcile_journal(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
-    let damaged = |what: String| OpenError::Damaged { path: path.to_owned(), what };
+    let damaged = |reason: String| OpenError::Damaged { path: path.to_owned(), reason };
     let Some(mut file) = files.journal().map_err(io)? else { return Ok(None) };
-    let found = Scan::of(&mut *file, opened.version).map_err(io)?;
-    match (found.found, found.behind_found) {
-        (Some(_), 0) => Ok(Journal::resume(file, &found).ok()),
-        (Some(at), 1) => {
-            let Some((effects, counts, version)) = journal::last_batch(&mut *file, at).map_err(io)? else {
+    let scan = Scan::read(&mut *file, opened.version).map_err(io)?;
+    match (scan.found, scan.batches_after_found) {
+        (Some(_), 0) => Ok(Journal::resume(file, &scan).ok()),
+        (Some(start), 1) => {
+            let Some((effects, counts, version)) = journal::last_batch(&mut *file, start).map_err(io)? else {
                 return Ok(None);
             };
             let replayed = guarded(|| changes::replay(&opened.db, &effects, &counts, version));
-            replayed.unwrap_or_else(|what| Err(Broken(what))).map_err(|Broken(what)| damaged(what))?;
-            effects.into_iter().for_each(|effect| effect.tell(&opened.index));
+            replayed
+                .unwrap_or_else(|reason| Err(Failure(reason)))
+                .map_err(|Failure(reason)| damaged(reason))?;
+            effects.into_iter().for_each(|effect| effect.apply_to(&opened.index));
             opened.version = version;
-            Ok(Journal::resume(file, &found).ok())
+            Ok(Journal::resume(file, &scan).ok())
         }
-        _ if found.version.number > opened.version.number => Err(damaged(format!(
-            "it is older than its journal, which has {} batches of changes more; a repair takes the newer names, and with the journal moved away the older ones are taken",
-            found.version.number - opened.version.number
+        _ if scan.version.number > opened.version.number => Err(damaged(format!(
+            "it is older than its journal, which has {} more batches of changes; repair the file to get the newer names, or move the journal away to keep the older ones",
+            scan.version.number - opened.version.number
         ))),
         _ => {
-            if found.version.number == opened.version.number || !found.is_whole {
-                tracing::warn!(path = %path.display(), "the journal of the names was damaged, or of other names; it is made anew");
+            if scan.version.number == opened.version.number || !scan.is_complete {
+                tracing::warn!(path = %path.display(), "the journal of the names is damaged, or belongs to another file; writing it again");
             }
             Ok(None)
         }
     }
 }
 
-/// Returns whether the system reported the error, as opposed to invalid contents of the file.
-fn is_io(error: &io::Error) -> bool {
+/// Returns whether the operating system reported the error. Otherwise the contents of the file are invalid.
+fn is_system_error(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 thread_local! {
-    /// True if panics of this thread are caught and converted to errors.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// True while [`guarded`] runs on this thread.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code that uses a possibly damaged file. The database panics for some kinds of damage. Such a panic is
-/// treated as an error of the file, so the panic message is not printed.
+/// Runs code that reads a possibly damaged file, and returns a panic as an error, without printing it. The
+/// database panics for some kinds of damage.
 fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let others = std::panic::take_hook();
+        let previous_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !GUARDED.get() {
-                others(info);
+            if !IS_GUARDED.get() {
+                previous_hook(info);
             }
         }));
     });
-    let outer = GUARDED.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(f));
-    GUARDED.set(outer);
-    done.map_err(|panic| {
+    let was_guarded = IS_GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(f));
+    IS_GUARDED.set(was_guarded);
+    result.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-            .unwrap_or_else(|| "its pages make no sense".to_owned())
+            .unwrap_or_else(|| "the database panicked because of damaged pages".to_owned())
     })
 }
 
-/// The description of a database error. The database's own errors are large, and of many types.
-struct Broken(String);
+/// The description of an error of a file. It replaces the many large error types of the database.
+struct Failure(String);
 
-impl<E: std::error::Error> From<E> for Broken {
+impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
         Self(error.to_string())
     }
 }
 
-/// The reason why a file cannot be read.
-enum Unread {
+/// The reason why the contents of a file cannot be read.
+enum LoadError {
+    /// The file has this unsupported format.
     Format(u64),
     Damaged(String),
 }
 
-impl<E: std::error::Error> From<E> for Unread {
+impl<E: std::error::Error> From<E> for LoadError {
     fn from(error: E) -> Self {
         Self::Damaged(error.to_string())
     }
 }
 
-/// Reads the contents of a file.
-fn load(db: &Database) -> Result<(Index, Version), Unread> {
+/// Reads the contents of a file, and verifies them.
+fn load(db: &Database) -> Result<(Index, Version), LoadError> {
     let txn = db.begin_read()?;
     let meta = txn.open_table(META)?;
     let version = Version::read(&meta)?;
     let counts = Counts::read(&meta)?.ok_or_else(|| {
-        Unread::Damaged(format!("the table `{}` does not say how much there is", META.name()))
+        LoadError::Damaged(format!("the table `{}` lacks the numbers of contexts and bindings", META.name()))
     })?;
     if !matches!(counts.format, tables::FORMAT | tables::UNVERSIONED) {
-        return Err(Unread::Format(counts.format));
+        return Err(LoadError::Format(counts.format));
     }
     let index = Index::default();
     let (mut contexts, mut bindings) = (0, 0);
     for entry in txn.open_table(CONTEXTS)?.iter()? {
         let (id, sum) = entry?;
         let id = id.value();
-        if tables::seal(id) != sum.value() || id >= counts.next {
-            return Err(Unread::Damaged(format!("the context {id}")));
+        if tables::context_checksum(id) != sum.value() || id >= counts.next_context {
+            return Err(LoadError::Damaged(format!("the entry of context {id}")));
         }
         index.add_context(ContextId(id));
         contexts += 1;
     }
     for entry in txn.open_table(BINDINGS)?.iter()? {
-        let (place, record) = entry?;
-        let (context, text) = place.value();
-        let broken =
-            || Unread::Damaged(format!("the binding `{}` of context {context}", text.escape_debug()));
-        let key = Key::from_text(text).ok_or_else(broken)?;
-        let target = open_record(context, text, record.value()).ok_or_else(broken)?;
-        index.bind(ContextId(context), key, Bound::new(target));
+        let (id, record) = entry?;
+        let (context, text) = id.value();
+        let damaged =
+            || LoadError::Damaged(format!("the binding `{}` of context {context}", text.escape_debug()));
+        let key = Key::from_text(text).ok_or_else(damaged)?;
+        let target = decode_record(context, text, record.value()).ok_or_else(damaged)?;
+        index.bind(ContextId(context), key, StoredBinding::new(target));
         bindings += 1;
     }
     if (contexts, bindings) != (counts.contexts, counts.bindings) {
         let Counts { contexts: c, bindings: b, .. } = counts;
-        let what =
-            format!("{contexts} contexts and {bindings} bindings can be read, {c} and {b} were written");
-        return Err(Unread::Damaged(what));
+        let reason = format!("{contexts} of {c} contexts and {bindings} of {b} bindings can be read");
+        return Err(LoadError::Damaged(reason));
     }
     Ok((index, version))
 }
@@ -378,28 +387,29 @@ impl Store for DiskStore {
         if !self.shared.index.has(context) {
             return Ok(None);
         }
-        let read = || -> Result<Page, Broken> {
-            let slot = self.shared.slot.read();
-            let db = slot.as_ref().ok_or_else(|| Broken("its file can not be opened again".to_owned()))?;
+        let read = || -> Result<Page, Failure> {
+            let slot = self.shared.database.read();
+            let db =
+                slot.as_ref().ok_or_else(|| Failure("the file is closed after a disk failure".to_owned()))?;
             let table = db.begin_read()?.open_table(BINDINGS)?;
-            let range = table.range(tables::behind(context, after.map(Key::text)))?;
+            let range = table.range(tables::bindings_after(context, after.map(Key::text)))?;
             let bindings = range.filter_map(|entry| match entry {
-                Ok((place, record)) => {
-                    Key::from_text(place.value().1).map(|key| Ok((key, kind_of(record.value()))))
+                Ok((id, record)) => {
+                    Key::from_text(id.value().1).map(|key| Ok((key, binding_type_of(record.value()))))
                 }
-                Err(error) => Some(Err(Broken::from(error))),
+                Err(error) => Some(Err(Failure::from(error))),
             });
-            Page::of(bindings, limit)
+            Page::from_bindings(bindings, limit)
         };
-        read().map(Some).map_err(|Broken(what)| StoreError::new(what))
+        read().map(Some).map_err(|Failure(reason)| StoreError::new(reason))
     }
 
     async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
-        let (reply, replied) = oneshot::channel();
-        let ended = || StoreError::new("it does not write any more: its log says why");
+        let (reply, result) = oneshot::channel();
+        let ended = || StoreError::new("the writer thread has ended; see the log for the reason");
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         jobs.send(Job { change, reply }).map_err(|_| ended())?;
-        replied.await.map_err(|_| ended())?
+        result.await.map_err(|_| ended())?
     }
 
     fn problem(&self) -> Option<String> {

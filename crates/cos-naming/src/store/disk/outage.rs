@@ -1,66 +1,66 @@
-//! A period in which the disk accepts no writes.
+//! Periods in which the disk accepts no writes.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time after the first failure until the disk is tried again. It doubles with each further failure.
+/// The time from the first failure to the next attempt. It doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The maximum time until the next attempt, unless the attempts themselves take long.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The maximum time to the next attempt, unless attempts take so long that [`MIN_PAUSE_RATIO`] applies.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// The reciprocal of the share of time that attempts may take. Each attempt may read the whole file.
-const SHARE: u32 = 10;
+/// The minimum ratio of a pause to the duration of the attempt before it. An attempt may read the whole file.
+const MIN_PAUSE_RATIO: u32 = 10;
 
 /// A period in which changes are refused because the disk failed.
 #[derive(Debug)]
 pub(super) struct Outage {
-    what: String,
-    began: Instant,
-    next: Instant,
+    last_error: String,
+    start: Instant,
+    next_attempt: Instant,
     pause: Duration,
 }
 
 impl Outage {
-    pub(super) fn new(what: String) -> Self {
+    pub(super) fn new(error: String) -> Self {
         let now = Instant::now();
-        Self { what, began: now, next: now + FIRST_PAUSE, pause: FIRST_PAUSE }
+        Self { last_error: error, start: now, next_attempt: now + FIRST_PAUSE, pause: FIRST_PAUSE }
     }
 
-    /// Continues the outage after another failed attempt, which took `took`.
-    pub(super) fn again(self, what: String, took: Duration) -> Self {
-        let pause = (self.pause * 2).min(LONGEST_PAUSE).max(took * SHARE);
-        Self { what, next: Instant::now() + pause, pause, ..self }
+    /// Continues the outage after another failed attempt.
+    pub(super) fn after_failed_attempt(self, error: String, attempt_time: Duration) -> Self {
+        let pause = (self.pause * 2).min(MAX_PAUSE).max(attempt_time * MIN_PAUSE_RATIO);
+        Self { last_error: error, next_attempt: Instant::now() + pause, pause, ..self }
     }
 
-    /// Returns the result of the last attempt.
-    pub(super) fn what(&self) -> &str {
-        &self.what
+    /// Returns the error of the last attempt.
+    pub(super) fn last_error(&self) -> &str {
+        &self.last_error
     }
 
-    pub(super) fn began(&self) -> Instant {
-        self.began
+    pub(super) fn start(&self) -> Instant {
+        self.start
     }
 
-    /// Returns the time at which the disk is tried again.
-    pub(super) fn next(&self) -> Instant {
-        self.next
+    /// Returns the time of the next attempt.
+    pub(super) fn next_attempt(&self) -> Instant {
+        self.next_attempt
     }
 
     pub(super) fn is_due(&self) -> bool {
-        self.next <= Instant::now()
+        self.next_attempt <= Instant::now()
     }
 }
 
-/// A description of the problem of a store, for administrators.
+/// The description of the current problem of a store, for administrators.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Option<String>>);
 
 impl Health {
     /// Returns the description of a failure.
-    pub(super) fn of(path: &Path, what: &str) -> String {
-        format!("names are not stored in {}: {what}", path.display())
+    pub(super) fn describe(path: &Path, reason: &str) -> String {
+        format!("names cannot be stored in {}: {reason}", path.display())
     }
 
     pub(super) fn set(&self, problem: Option<String>) {

@@ -10,194 +10,203 @@ use redb::backends::FileBackend;
 use redb::{DatabaseError, ReadableTable, StorageBackend};
 
 use super::super::{ContextId, Key, Target};
-use super::files::{Disk, Files, beside, open_database, open_overlay, sync_directory};
+use super::files::{DiskFiles, Files, open_database, open_overlay, sync_directory, with_suffix};
 use super::journal::Contents;
-use super::tables::{self, BINDINGS, CONTEXTS, Counts, META, Version, open_record, record, seal};
-use super::{Broken, guarded, load};
+use super::tables::{
+    self, BINDINGS, CONTEXTS, Counts, META, Version, context_checksum, decode_record, encode_record,
+};
+use super::{Failure, guarded, load};
 
 /// The stack size of the thread that reads a damaged file. The database reads nested pages by recursion.
-const STACK: usize = 64 * 1024 * 1024;
+const STACK_BYTES: usize = 64 * 1024 * 1024;
 
-/// The maximum number of reads of a damaged file: a fixed number, and a number for each page.
-const BUDGET: (u64, u64) = (10_000, 16);
+/// The maximum number of reads of a damaged file is `BASE_READS`, plus `READS_PER_PAGE` for each page.
+const BASE_READS: u64 = 10_000;
+const READS_PER_PAGE: u64 = 16;
 
 /// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Repaired {
-    /// Contexts in the new file.
+pub struct RepairSummary {
+    /// The number of contexts in the new file.
     pub contexts: u64,
-    /// Bindings in the new file.
+    /// The number of bindings in the new file.
     pub bindings: u64,
-    /// The number of bindings that are missing in the new file, if it is known. 0 if all come from the
-    /// journal.
-    pub lost: Option<u64>,
-    /// True if the names come from the journal, or if the old file was undamaged.
+    /// The number of bindings of the old file that are not in the new one. `None` if it is unknown.
+    pub lost_bindings: Option<u64>,
+    /// True if all names come from the journal, false if some or all come from the old file.
     pub from_journal: bool,
-    /// The path of the old file.
-    pub damaged: PathBuf,
+    /// The path of the copy of the old file.
+    pub damaged_file: PathBuf,
 }
 
 /// The reason why a file cannot be repaired.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// Another process has opened it, or a store of this process.
-    #[error("{} is in use: end the naming service that has it first", path.display())]
+    /// Another process, or a store of this process, has opened the file.
+    #[error("{} is in use: stop the naming service that uses it first", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// Neither it nor its journal can be read.
-    #[error("nothing can be read of {}, nor of its journal: {what}", path.display())]
+    /// Neither the file nor its journal can be read.
+    #[error("neither {} nor its journal can be read: {reason}", path.display())]
     Nothing {
         /// The file.
         path: PathBuf,
         /// The damage.
-        what: String,
+        reason: String,
     },
-    /// The new file cannot be written, or the old one not copied.
+    /// The operating system reported an error.
     #[error("cannot repair {}: {source}", path.display())]
     Io {
         /// The file that is read or written.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The new file cannot be written.
-    #[error("cannot repair {}: {what}", path.display())]
+    /// The database reported an error while the new file was written.
+    #[error("cannot write {}: {reason}", path.display())]
     New {
         /// The new file.
         path: PathBuf,
         /// The error.
-        what: String,
+        reason: String,
     },
 }
 
-/// The data that was read.
+/// The data that was read from a file or journal.
 #[derive(Default)]
-struct Saved {
+struct RecoveredData {
     contexts: BTreeSet<u64>,
     bindings: BTreeMap<(u64, String), Target>,
     counts: Option<Counts>,
     version: Version,
-    /// True if none of it is damaged.
-    is_whole: bool,
+    /// True if nothing was damaged.
+    is_complete: bool,
 }
 
-pub(super) fn repair(path: &Path) -> Result<Repaired, RepairError> {
-    let at = |path: &Path| {
+pub(super) fn repair(path: &Path) -> Result<RepairSummary, RepairError> {
+    let io_error = |path: &Path| {
         let path = path.to_owned();
         move |source| RepairError::Io { path, source }
     };
-    let files = Disk::new(path);
-    // A store that has opened the file would continue with the old one.
+    let files = DiskFiles::new(path);
+    // Locks the file, because a running store would continue to use the old file.
     let file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => Some(FileBackend::new(file).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => RepairError::InUse { path: path.to_owned() },
             other => RepairError::Io { path: path.to_owned(), source: io::Error::other(other) },
         })?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(at(path)(error)),
+        Err(error) => return Err(io_error(path)(error)),
     };
-    let journal = match files.journal().map_err(at(path))? {
-        Some(mut file) => Contents::of(&mut *file).map_err(at(path))?,
+    let journal = match files.journal().map_err(io_error(path))? {
+        Some(mut file) => Contents::read(&mut *file).map_err(io_error(path))?,
         None => Contents::default(),
     };
     let file = file.map(|file| Arc::new(file) as Arc<dyn StorageBackend>);
     let read = match &file {
-        Some(file) => read_apart(file).map_err(at(path))?,
-        None => Err("there is no such file".to_owned()),
+        Some(file) => read_in_thread(file).map_err(io_error(path))?,
+        None => Err("the file does not exist".to_owned()),
     };
-    let (saved, from_journal) = choose(path, read, journal)?;
-    let fresh = beside(path, ".repaired");
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&fresh)(error)),
+    let (data, from_journal) = choose_source(path, read, journal)?;
+    let new_file = with_suffix(path, ".repaired");
+    match fs::remove_file(&new_file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(&new_file)(error)),
         _ => {}
     }
-    let written = write(&fresh, &saved);
-    let counts = written.map_err(|Broken(what)| RepairError::New { path: fresh.clone(), what })?;
-    let damaged = beside(path, ".damaged");
+    let written = write(&new_file, &data);
+    let counts = written.map_err(|Failure(reason)| RepairError::New { path: new_file.clone(), reason })?;
+    let damaged_file = with_suffix(path, ".damaged");
     if file.is_some() {
-        keep(path, &damaged).map_err(at(&damaged))?;
+        link_or_copy(path, &damaged_file).map_err(io_error(&damaged_file))?;
     }
-    // At every moment a file of that name must exist: otherwise a store could create a new one without names.
-    fs::rename(&fresh, path).map_err(at(path))?;
-    sync_directory(path).map_err(at(path))?;
-    let lost = match saved.is_whole {
+    // The file must exist at every moment. Otherwise a store that starts now would create an empty one.
+    fs::rename(&new_file, path).map_err(io_error(path))?;
+    sync_directory(path).map_err(io_error(path))?;
+    let lost_bindings = match data.is_complete {
         true => Some(0),
-        false => saved.counts.map(|before| before.bindings.saturating_sub(counts.bindings)),
+        false => data.counts.map(|before| before.bindings.saturating_sub(counts.bindings)),
     };
-    Ok(Repaired { contexts: counts.contexts, bindings: counts.bindings, lost, from_journal, damaged })
+    let Counts { contexts, bindings, .. } = counts;
+    Ok(RepairSummary { contexts, bindings, lost_bindings, from_journal, damaged_file })
 }
 
-/// Gives a file a second name.
-fn keep(path: &Path, other: &Path) -> io::Result<()> {
-    match fs::remove_file(other) {
+/// Gives a file a second name, or copies it to that name.
+fn link_or_copy(path: &Path, second: &Path) -> io::Result<()> {
+    match fs::remove_file(second) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     // Some file systems do not support hard links.
-    fs::hard_link(path, other).or_else(|_| fs::copy(path, other).map(drop))
+    fs::hard_link(path, second).or_else(|_| fs::copy(path, second).map(drop))
 }
 
-/// Selects the names to keep. Also returns whether all of them come from the journal.
-fn choose(path: &Path, read: Result<Saved, String>, journal: Contents) -> Result<(Saved, bool), RepairError> {
-    let has_journal = journal.is_whole || !journal.contexts.is_empty();
-    let Contents { contexts, bindings, counts, version, is_whole } = journal;
-    let journal = Saved { contexts, bindings, counts, version, is_whole };
-    let (mut saved, from_journal) = match read {
-        Err(what) if !has_journal => return Err(RepairError::Nothing { path: path.to_owned(), what }),
+/// Selects the data of the file, the data of the journal, or a combination. Also returns whether all data
+/// comes from the journal.
+fn choose_source(
+    path: &Path,
+    read: Result<RecoveredData, String>,
+    journal: Contents,
+) -> Result<(RecoveredData, bool), RepairError> {
+    let has_journal = journal.is_complete || !journal.contexts.is_empty();
+    let Contents { contexts, bindings, counts, version, is_complete } = journal;
+    let journal = RecoveredData { contexts, bindings, counts, version, is_complete };
+    let (mut data, from_journal) = match read {
+        Err(reason) if !has_journal => return Err(RepairError::Nothing { path: path.to_owned(), reason }),
         Err(_) => (journal, true),
-        Ok(file) if file.is_whole && file.version.number >= journal.version.number => (file, false),
-        // If the version of the file is unknown, the journal has all acknowledged changes.
-        Ok(file) if journal.is_whole && file.version.number <= journal.version.number => (journal, true),
+        Ok(file) if file.is_complete && file.version.number >= journal.version.number => (file, false),
+        // If the version of the file cannot be read, it counts as 0. The journal has all acknowledged
+        // changes.
+        Ok(file) if journal.is_complete && file.version.number <= journal.version.number => (journal, true),
         Ok(file) if !has_journal => (file, false),
-        Ok(file) => (both(file, journal), false),
+        Ok(file) => (merge(file, journal), false),
     };
-    saved.complete();
-    Ok((saved, from_journal))
+    data.add_missing_contexts();
+    Ok((data, from_journal))
 }
 
-/// Merges both. If both have an entry, the newer one is used.
-fn both(file: Saved, journal: Saved) -> Saved {
+/// Merges the data of both files. If an entry is in both, that of the newer version is used.
+fn merge(file: RecoveredData, journal: RecoveredData) -> RecoveredData {
     let (newer, older) =
         if file.version.number >= journal.version.number { (file, journal) } else { (journal, file) };
-    let Saved { mut contexts, mut bindings, .. } = older;
+    let RecoveredData { mut contexts, mut bindings, .. } = older;
     contexts.extend(newer.contexts);
     bindings.extend(newer.bindings);
-    // The result equals neither of the two, so the journal does not match the new file.
+    // The new version matches neither file, so the next start of a store replaces the journal.
     let Version { number, chain } = newer.version;
     let version = Version { number: number.saturating_add(1), chain: !chain };
-    Saved { contexts, bindings, counts: newer.counts, version, is_whole: false }
+    RecoveredData { contexts, bindings, counts: newer.counts, version, is_complete: false }
 }
 
-/// Reads a file in a thread of its own with a sufficient stack.
-fn read_apart(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Saved, String>> {
+/// Reads a damaged file in a separate thread with a large stack.
+fn read_in_thread(file: &Arc<dyn StorageBackend>) -> io::Result<Result<RecoveredData, String>> {
     let file = Arc::clone(file);
-    let thread = std::thread::Builder::new().name("names-repair".to_owned()).stack_size(STACK);
+    let thread = std::thread::Builder::new().name("names-repair".to_owned()).stack_size(STACK_BYTES);
     let thread = thread.spawn(move || guarded(|| read(&file)).and_then(|read| read))?;
-    Ok(thread.join().unwrap_or_else(|_| Err("its pages make no sense".to_owned())))
+    Ok(thread.join().unwrap_or_else(|_| Err("the database panicked because of damaged pages".to_owned())))
 }
 
-/// Reads all of a file, or each table from both ends up to the damage. The file is not written to.
-fn read(file: &Arc<dyn StorageBackend>) -> Result<Saved, String> {
-    let mut saved = Saved::default();
+/// Reads a file, each table from both ends up to the damage. The file is not changed.
+fn read(file: &Arc<dyn StorageBackend>) -> Result<RecoveredData, String> {
+    let mut data = RecoveredData::default();
     let pages = file.len().map_err(|error| error.to_string())? / 4096;
-    let budget = BUDGET.0 + BUDGET.1 * pages;
-    saved.is_whole = guarded(|| {
-        let mut db = open_overlay(Arc::clone(file), Some(budget)).map_err(drop)?;
-        let sound = db.check_integrity().map_err(drop)? && load(&db).is_ok();
-        Ok::<_, ()>(sound)
+    let max_reads = BASE_READS + READS_PER_PAGE * pages;
+    data.is_complete = guarded(|| {
+        let mut db = open_overlay(Arc::clone(file), Some(max_reads)).map_err(drop)?;
+        let is_valid = db.check_integrity().map_err(drop)? && load(&db).is_ok();
+        Ok::<_, ()>(is_valid)
     })
-    .is_ok_and(|sound| sound == Ok(true));
-    let db = open_overlay(Arc::clone(file), Some(budget)).map_err(|error| error.to_string())?;
+    .is_ok_and(|is_valid| is_valid == Ok(true));
+    let db = open_overlay(Arc::clone(file), Some(max_reads)).map_err(|error| error.to_string())?;
     let txn = db.begin_read().map_err(|error| error.to_string())?;
-    // Data that one table or one end does not yield may be available from another one.
+    // After a failure, the other tables and the other end of the table may still be readable.
     let _ = guarded(|| {
         if let Ok(table) = txn.open_table(META) {
-            saved.version = Version::read(&table).unwrap_or_default();
-            saved.counts = Counts::read(&table).ok().flatten();
+            data.version = Version::read(&table).unwrap_or_default();
+            data.counts = Counts::read(&table).ok().flatten();
         }
     });
     for backwards in [false, true] {
@@ -206,36 +215,36 @@ fn read(file: &Arc<dyn StorageBackend>) -> Result<Saved, String> {
             let Ok(mut range) = table.iter() else { return };
             while let Some(Ok(entry)) = if backwards { range.next_back() } else { range.next() } {
                 let id = entry.0.value();
-                if seal(id) == entry.1.value() {
-                    saved.contexts.insert(id);
+                if context_checksum(id) == entry.1.value() {
+                    data.contexts.insert(id);
                 }
             }
         });
         let _ = guarded(|| {
             let Ok(table) = txn.open_table(BINDINGS) else { return };
             let Ok(mut range) = table.iter() else { return };
-            while let Some(Ok((place, record))) = if backwards { range.next_back() } else { range.next() } {
-                let (context, key) = place.value();
-                let target = open_record(context, key, record.value());
+            while let Some(Ok((id, record))) = if backwards { range.next_back() } else { range.next() } {
+                let (context, key) = id.value();
+                let target = decode_record(context, key, record.value());
                 if let (Some(target), Some(_)) = (target, Key::from_text(key)) {
-                    saved.bindings.insert((context, key.to_owned()), target);
+                    data.bindings.insert((context, key.to_owned()), target);
                 }
             }
         });
     }
-    Ok(saved)
+    Ok(data)
 }
 
-impl Saved {
-    /// Adds missing contexts: those that have bindings, and, if the number of contexts is too small, those
-    /// that bindings lead to.
-    fn complete(&mut self) {
-        let whole = self.counts.is_some_and(|counts| counts.contexts == self.contexts.len() as u64);
+impl RecoveredData {
+    /// Adds the root context and all contexts that have bindings. If the number of contexts is not as
+    /// expected, also adds all contexts that are bound to a name.
+    fn add_missing_contexts(&mut self) {
+        let has_all = self.counts.is_some_and(|counts| counts.contexts == self.contexts.len() as u64);
         self.contexts.insert(ContextId::ROOT.0);
         for ((context, _), target) in &self.bindings {
             self.contexts.insert(*context);
             match target {
-                Target::Context(ContextId(id)) if !whole => {
+                Target::Context(ContextId(id)) if !has_all => {
                     self.contexts.insert(*id);
                 }
                 _ => {}
@@ -244,27 +253,28 @@ impl Saved {
     }
 }
 
-fn write(path: &Path, saved: &Saved) -> Result<Counts, Broken> {
-    let db = open_database(Disk::new(path).database()?)?;
-    let last = saved.contexts.last().copied().unwrap_or_default();
+/// Writes the data to a new file.
+fn write(path: &Path, data: &RecoveredData) -> Result<Counts, Failure> {
+    let db = open_database(DiskFiles::new(path).database()?)?;
+    let last_context = data.contexts.last().copied().unwrap_or_default();
     let counts = Counts {
         format: tables::FORMAT,
-        contexts: saved.contexts.len() as u64,
-        bindings: saved.bindings.len() as u64,
-        next: saved.counts.map_or(0, |counts| counts.next).max(last + 1),
+        contexts: data.contexts.len() as u64,
+        bindings: data.bindings.len() as u64,
+        next_context: data.counts.map_or(0, |counts| counts.next_context).max(last_context + 1),
     };
     let txn = db.begin_write()?;
     {
         let mut meta = txn.open_table(META)?;
         counts.write(&mut meta)?;
-        saved.version.write(&mut meta)?;
+        data.version.write(&mut meta)?;
         let mut contexts = txn.open_table(CONTEXTS)?;
-        for id in &saved.contexts {
-            contexts.insert(*id, seal(*id))?;
+        for id in &data.contexts {
+            contexts.insert(*id, context_checksum(*id))?;
         }
         let mut bindings = txn.open_table(BINDINGS)?;
-        for ((context, key), target) in &saved.bindings {
-            bindings.insert((*context, key.as_str()), record(*context, key, target).as_slice())?;
+        for ((context, key), target) in &data.bindings {
+            bindings.insert((*context, key.as_str()), encode_record(*context, key, target).as_slice())?;
         }
     }
     txn.commit()?;

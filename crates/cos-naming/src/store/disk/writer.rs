@@ -1,4 +1,4 @@
-//! The thread that makes changes, with all pending changes in one transaction.
+//! The thread that makes changes, all pending ones in one transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::super::{Change, ChangeError, ContextId, Refused, StoreError};
-use super::changes::{self, Stage};
+use super::super::{Change, ChangeError, ContextId, Refusal, StoreError};
+use super::changes::{self, FailedStage};
 use super::files::Files;
 use super::journal::{Effect, Journal};
 use super::outage::{Health, Outage};
 use super::tables::Version;
-use super::{Broken, Opened, Shared, guarded};
+use super::{Failure, Opened, Shared, guarded};
 
-/// The maximum number of changes in one transaction, which limits the wait of the first of them.
-const MOST: usize = 10_000;
+/// The maximum number of changes in one transaction. It limits how long the first of them waits.
+const MAX_BATCH_CHANGES: usize = 10_000;
 
 /// The maximum number of bytes of names and references in one transaction, unless it is a single change.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BATCH_BYTES: usize = 64 * 1024 * 1024;
 
-/// The wait for more changes is the duration of the last transaction divided by this number.
-const GATHER: u32 = 4;
+/// The writer waits for more changes for the duration of the last transaction divided by this number.
+const GATHER_DIVISOR: u32 = 4;
 
 /// A change whose outcome is awaited.
 pub(super) struct Job {
@@ -29,27 +29,29 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<Option<ContextId>, ChangeError>>,
 }
 
-/// The results of a transaction, and its effects.
-pub(super) type Made = (Vec<Result<Option<ContextId>, Refused>>, Vec<Effect>);
+/// The results of a batch of changes, and their effects.
+pub(super) type BatchResults = (Vec<Result<Option<ContextId>, Refusal>>, Vec<Effect>);
 
-/// The failure of a transaction.
-struct Failed {
-    what: String,
-    /// True if it is unknown whether the changes are on disk.
-    is_open: bool,
+/// The failure of a batch of changes.
+struct BatchFailure {
+    reason: String,
+    /// True if the changes may be on disk all the same.
+    may_be_made: bool,
 }
 
-impl Failed {
-    fn not_made(Broken(what): Broken) -> Self {
-        Self { what, is_open: false }
+impl BatchFailure {
+    fn not_made(Failure(reason): Failure) -> Self {
+        Self { reason, may_be_made: false }
     }
 }
 
-/// Makes changes, and reopens the files after a disk failure.
+/// The state of the writer thread, which makes changes and reopens the files after a disk failure.
 pub(super) struct Writer {
     files: Arc<dyn Files>,
     shared: Arc<Shared>,
+    /// `None` if the journal must be written again.
     journal: Option<Journal>,
+    /// The version of the store after the last batch.
     version: Version,
     outage: Option<Outage>,
 }
@@ -64,11 +66,10 @@ impl Writer {
         Self { files, shared, journal, version, outage: None }
     }
 
-    /// Makes changes until no handle is left that could request one.
+    /// Makes changes until the store is dropped.
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
-        // The number of changes expected together: those of the last transaction, and those received
-        // meanwhile.
-        let (mut expected, mut took) = (1, Duration::ZERO);
+        // The expected number of changes is that of the last batch, plus those received while it was written.
+        let (mut expected, mut last_duration) = (1, Duration::ZERO);
         let mut batch: Vec<Job> = Vec::new();
         loop {
             if batch.is_empty() {
@@ -78,37 +79,37 @@ impl Writer {
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
                 }
             }
-            // A caller that was just answered may be about to send the next change. Without this short wait,
-            // callers split into two groups that wait for each other's transactions, and each change waits
+            // A caller whose change was just made may be about to send the next one. Without this short wait,
+            // callers would split into two groups whose transactions alternate, and each change would wait
             // for two disk synchronizations.
-            let until = Instant::now() + took / GATHER;
-            let mut bytes: usize = batch.iter().map(|job| job.change.size()).sum();
-            while batch.len() < MOST && bytes < MOST_BYTES {
-                let more = match queue.try_recv() {
+            let deadline = Instant::now() + last_duration / GATHER_DIVISOR;
+            let mut bytes: usize = batch.iter().map(|job| job.change.byte_size()).sum();
+            while batch.len() < MAX_BATCH_CHANGES && bytes < MAX_BATCH_BYTES {
+                let job = match queue.try_recv() {
                     Err(_) if batch.len() >= expected => break,
-                    Err(_) => queue.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
+                    Err(_) => queue.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
                     Ok(job) => Some(job),
                 };
-                let Some(more) = more else { break };
-                bytes += more.change.size();
-                batch.push(more);
+                let Some(job) = job else { break };
+                bytes += job.change.byte_size();
+                batch.push(job);
             }
             let (changes, replies): (Vec<_>, Vec<_>) =
                 batch.drain(..).map(|job| (job.change, job.reply)).unzip();
-            let begin = Instant::now();
-            let made = self.make(changes);
-            took = begin.elapsed();
-            let mut more = 0;
-            while more < MOST_BYTES && batch.len() < MOST {
+            let start = Instant::now();
+            let result = self.make(changes);
+            last_duration = start.elapsed();
+            let mut received_bytes = 0;
+            while received_bytes < MAX_BATCH_BYTES && batch.len() < MAX_BATCH_CHANGES {
                 let Ok(job) = queue.try_recv() else { break };
-                more += job.change.size();
+                received_bytes += job.change.byte_size();
                 batch.push(job);
             }
             expected = replies.len() + batch.len();
-            match made {
+            match result {
                 Ok((results, _)) => {
                     for (reply, result) in replies.into_iter().zip(results) {
-                        // A caller that was dropped needs no answer.
+                        // Fails if the future of the caller was dropped.
                         let _ = reply.send(result.map_err(ChangeError::Refused));
                     }
                 }
@@ -121,16 +122,17 @@ impl Writer {
             self.sync_if_due();
         }
         if let Some(journal) = &mut self.journal
-            && journal.sync_at().is_some()
+            && journal.sync_time().is_some()
         {
             let _ = journal.sync();
         }
     }
 
-    /// Waits for a change, and meanwhile does what is due without one.
+    /// Waits for a change. If the next attempt of an outage or the synchronization of the journal is due
+    /// first, does this and returns `None`.
     fn wait(&mut self, queue: &Receiver<Job>) -> Result<Option<Job>, RecvTimeoutError> {
-        let sync = self.journal.as_ref().and_then(Journal::sync_at);
-        let due = match (self.outage.as_ref().map(Outage::next), sync) {
+        let sync_time = self.journal.as_ref().and_then(Journal::sync_time);
+        let due = match (self.outage.as_ref().map(Outage::next_attempt), sync_time) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
@@ -141,7 +143,7 @@ impl Writer {
             Ok(job) => Ok(Some(job)),
             Err(RecvTimeoutError::Timeout) => {
                 if self.outage.as_ref().is_some_and(Outage::is_due) {
-                    // The outcome is in the log and in the health.
+                    // The result is logged and visible in the health.
                     let _ = self.attempt(Vec::new());
                 }
                 self.sync_if_due();
@@ -154,143 +156,143 @@ impl Writer {
     /// Synchronizes the journal if it is due.
     fn sync_if_due(&mut self) {
         let Some(journal) = &mut self.journal else { return };
-        if journal.sync_at().is_some_and(|due| due <= Instant::now())
+        if journal.sync_time().is_some_and(|due| due <= Instant::now())
             && let Err(error) = journal.sync()
         {
-            tracing::error!(%error, path = %self.files.path().display(), "the journal of the names is not written; it is made anew");
-            // It is unknown how much of it is on disk.
+            tracing::error!(%error, path = %self.files.path().display(), "cannot synchronize the journal of the names; writing it again");
+            // It is unknown which part of the journal is on disk.
             self.journal = None;
         }
     }
 
-    /// Makes changes; in an outage only when the next attempt is due.
-    fn make(&mut self, changes: Vec<Change>) -> Result<Made, StoreError> {
+    /// Makes changes. During an outage, fails unless the next attempt is due.
+    fn make(&mut self, changes: Vec<Change>) -> Result<BatchResults, StoreError> {
         match &self.outage {
-            Some(outage) if !outage.is_due() => Err(StoreError::NotWritten { what: outage.what().into() }),
+            Some(outage) if !outage.is_due() => {
+                Err(StoreError::NotWritten { reason: outage.last_error().into() })
+            }
             _ => self.attempt(changes),
         }
     }
 
-    /// Makes changes. Without changes, tests whether the disk accepts writes.
-    fn attempt(&mut self, changes: Vec<Change>) -> Result<Made, StoreError> {
-        let begin = Instant::now();
-        // Guarded, because a damaged page may make the database panic.
-        let made = guarded(|| self.write(changes));
-        let made = made.unwrap_or_else(|what| {
+    /// Makes changes, and starts or ends an outage. Without changes, tests whether the disk accepts writes.
+    fn attempt(&mut self, changes: Vec<Change>) -> Result<BatchResults, StoreError> {
+        let start = Instant::now();
+        // A damaged page may make the database panic.
+        let result = guarded(|| self.write(changes));
+        let result = result.unwrap_or_else(|reason| {
             self.close();
-            Err(Failed { what, is_open: true })
+            Err(BatchFailure { reason, may_be_made: true })
         });
         let path = self.files.path();
-        match made {
-            Ok(made) => {
+        match result {
+            Ok(results) => {
                 if let Some(outage) = self.outage.take() {
                     self.shared.health.set(None);
-                    let seconds = outage.began().elapsed().as_secs();
-                    tracing::warn!(path = %path.display(), seconds, "names are stored again");
+                    let seconds = outage.start().elapsed().as_secs();
+                    tracing::warn!(path = %path.display(), seconds, "the disk accepts writes again");
                 }
-                self.compact();
-                Ok(made)
+                self.rewrite_long_journal();
+                Ok(results)
             }
-            Err(Failed { what, is_open }) => {
+            Err(BatchFailure { reason, may_be_made }) => {
                 let outage = match self.outage.take() {
                     None => {
                         tracing::error!(
-                            error = %what,
+                            error = %reason,
                             path = %path.display(),
-                            "names are not stored: changes are refused until the disk takes them, which is tried again and again"
+                            "names cannot be stored: changes are refused until the disk accepts writes again"
                         );
-                        Outage::new(what.clone())
+                        Outage::new(reason.clone())
                     }
-                    Some(outage) => outage.again(what.clone(), begin.elapsed()),
+                    Some(outage) => outage.after_failed_attempt(reason.clone(), start.elapsed()),
                 };
-                self.shared.health.set(Some(Health::of(path, &what)));
+                self.shared.health.set(Some(Health::describe(path, &reason)));
                 self.outage = Some(outage);
-                let what = what.into();
-                Err(if is_open { StoreError::Broken(what) } else { StoreError::NotWritten { what } })
+                let reason = reason.into();
+                Err(if may_be_made { StoreError::Broken(reason) } else { StoreError::NotWritten { reason } })
             }
         }
     }
 
-    /// Makes changes. Afterwards both files and the index have them, or none has.
-    fn write(&mut self, changes: Vec<Change>) -> Result<Made, Failed> {
-        if self.shared.slot.is_empty() {
-            self.reopen().map_err(Failed::not_made)?;
+    /// Makes changes in both files and in the index.
+    fn write(&mut self, changes: Vec<Change>) -> Result<BatchResults, BatchFailure> {
+        if self.shared.database.is_empty() {
+            self.reopen().map_err(BatchFailure::not_made)?;
         }
-        let probes = self.outage.is_some();
+        let always_writes = self.outage.is_some();
         let shared = Arc::clone(&self.shared);
-        let slot = shared.slot.read();
-        let Some(db) = slot.as_ref() else {
-            return Err(Failed { what: "the database is not open".to_owned(), is_open: false });
+        let database = shared.database.read();
+        let Some(db) = database.as_ref() else {
+            return Err(BatchFailure { reason: "the database is not open".to_owned(), may_be_made: false });
         };
         let journal = match &mut self.journal {
             Some(journal) => journal,
-            None => self.journal.insert(Journal::rewrite(&*self.files, db).map_err(Failed::not_made)?),
+            None => self.journal.insert(Journal::rewrite(&*self.files, db).map_err(BatchFailure::not_made)?),
         };
-        let committed = changes::commit(db, journal, self.version, changes, probes);
-        drop(slot);
-        let (stage, what) = match committed {
-            Ok((made, version)) => {
+        let committed = changes::commit(db, journal, self.version, changes, always_writes);
+        drop(database);
+        let (stage, reason) = match committed {
+            Ok(((results, effects), version)) => {
                 self.version = version;
-                let (results, effects) = made;
-                effects.into_iter().for_each(|effect| effect.tell(&self.shared.index));
+                effects.into_iter().for_each(|effect| effect.apply_to(&self.shared.index));
                 return Ok((results, Vec::new()));
             }
-            Err(failed) => failed,
+            Err(failure) => failure,
         };
-        if let Stage::Journal { is_lost } = stage {
+        if let FailedStage::Journal { is_lost } = stage {
             if is_lost {
                 self.journal = None;
             }
-            return Err(Failed { what, is_open: false });
+            return Err(BatchFailure { reason, may_be_made: false });
         }
-        // The database stops working after a disk error, and only the file shows whether it has the changes.
+        // After a disk error the database must be reopened. Only the file shows whether it has the changes.
         self.close();
         let reopened = self.reopen();
         match (stage, reopened) {
-            (Stage::Commit(made, version), Ok(())) if self.version == version => Ok(made),
-            (_, Ok(())) => Err(Failed { what, is_open: false }),
-            (Stage::Commit(..), Err(_)) => Err(Failed { what, is_open: true }),
-            (_, Err(_)) => Err(Failed { what, is_open: false }),
+            (FailedStage::Commit(results, version), Ok(())) if self.version == version => Ok(results),
+            (FailedStage::Commit(..), Err(_)) => Err(BatchFailure { reason, may_be_made: true }),
+            _ => Err(BatchFailure { reason, may_be_made: false }),
         }
     }
 
     /// Closes the database.
     fn close(&self) {
-        let db = self.shared.slot.write().take();
-        // Closing the database may write.
+        let db = self.shared.database.write().take();
+        // Closing may write to the file, and therefore panic.
         let _ = guarded(|| drop(db));
     }
 
-    /// Reopens the files, and updates the index from their contents.
-    fn reopen(&mut self) -> Result<(), Broken> {
+    /// Reopens the database, and updates the index from its contents.
+    fn reopen(&mut self) -> Result<(), Failure> {
         self.close();
-        let opened = super::open_existing(&*self.files).map_err(|error| Broken(error.to_string()))?;
+        let opened = super::open_existing(&*self.files).map_err(|error| Failure(error.to_string()))?;
         let Opened { db, index, version } = opened;
-        let differences = self.shared.index.assign(&index);
+        let differences = self.shared.index.replace_contents(&index);
         if differences > 0 {
-            // Changes that were not acknowledged, because it was unknown whether they are on disk.
-            tracing::warn!(path = %self.files.path().display(), differences, "the file has names that were not acknowledged");
+            // Changes with an unknown outcome, which were reported as failed, are on disk.
+            tracing::warn!(path = %self.files.path().display(), differences, "the file contains changes that were not acknowledged");
         }
         self.version = version;
         if let Some(journal) = &mut self.journal
-            && !journal.agree_with(version)
+            && !journal.roll_back_to(version)
         {
             self.journal = None;
         }
-        *self.shared.slot.write() = Some(db);
+        *self.shared.database.write() = Some(db);
         Ok(())
     }
 
-    /// Rewrites the journal if it has become long.
-    fn compact(&mut self) {
-        let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_long()) else { return };
-        let slot = self.shared.slot.read();
-        let Some(db) = slot.as_ref() else { return };
+    /// Rewrites the journal if it has become too long.
+    fn rewrite_long_journal(&mut self) {
+        let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_too_long()) else { return };
+        let database = self.shared.database.read();
+        let Some(db) = database.as_ref() else { return };
         match guarded(|| Journal::rewrite(&*self.files, db)) {
             Ok(Ok(rewritten)) => *journal = rewritten,
-            Ok(Err(Broken(error))) | Err(error) => {
-                tracing::warn!(%error, path = %self.files.path().display(), "the journal of the names is not made shorter");
-                journal.postpone();
+            Ok(Err(Failure(error))) | Err(error) => {
+                tracing::warn!(%error, path = %self.files.path().display(), "cannot shorten the journal of the names");
+                journal.postpone_rewrite();
             }
         }
     }

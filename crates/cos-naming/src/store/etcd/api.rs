@@ -1,58 +1,58 @@
-//! The messages of etcd's JSON gateway (etcd 3.4 and later): keys and values in Base64, 64-bit numbers as
-//! text, and zero fields omitted.
+//! The messages of etcd's JSON gateway (etcd 3.4 and later). Keys and values are in Base64, and 64-bit
+//! numbers are texts. Fields that are zero or empty are omitted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, Error, Unexpected};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A byte string.
+/// A byte string, in Base64.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Octets(pub(super) Vec<u8>);
+pub(super) struct Base64Bytes(pub(super) Vec<u8>);
 
-impl Octets {
+impl Base64Bytes {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl From<String> for Octets {
+impl From<String> for Base64Bytes {
     fn from(text: String) -> Self {
         Self(text.into_bytes())
     }
 }
 
-impl Serialize for Octets {
+impl Serialize for Base64Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&STANDARD.encode(&self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Octets {
+impl<'de> Deserialize<'de> for Base64Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
-        let octets = STANDARD.decode(text.as_bytes());
-        octets.map(Self).map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"Base64"))
+        let bytes = STANDARD.decode(text.as_bytes());
+        bytes.map(Self).map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"Base64"))
     }
 }
 
-/// A number of 64 bits.
+/// A 64-bit integer, as text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Long(pub(super) i64);
+pub(super) struct TextI64(pub(super) i64);
 
-impl Long {
+impl TextI64 {
     fn is_zero(&self) -> bool {
         self.0 == 0
     }
 }
 
-impl Serialize for Long {
+impl Serialize for TextI64 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Long {
+impl<'de> Deserialize<'de> for TextI64 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
         text.parse().map(Self).map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"a number"))
@@ -61,28 +61,28 @@ impl<'de> Deserialize<'de> for Long {
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct RangeRequest {
-    pub(super) key: Octets,
-    #[serde(skip_serializing_if = "Octets::is_empty")]
-    pub(super) range_end: Octets,
-    #[serde(skip_serializing_if = "Long::is_zero")]
-    pub(super) limit: Long,
-    #[serde(skip_serializing_if = "Long::is_zero")]
-    pub(super) revision: Long,
+    pub(super) key: Base64Bytes,
+    #[serde(skip_serializing_if = "Base64Bytes::is_empty")]
+    pub(super) range_end: Base64Bytes,
+    #[serde(skip_serializing_if = "TextI64::is_zero")]
+    pub(super) limit: TextI64,
+    #[serde(skip_serializing_if = "TextI64::is_zero")]
+    pub(super) revision: TextI64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) keys_only: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct PutRequest {
-    pub(super) key: Octets,
-    pub(super) value: Octets,
-    #[serde(skip_serializing_if = "Long::is_zero")]
-    pub(super) lease: Long,
+    pub(super) key: Base64Bytes,
+    pub(super) value: Base64Bytes,
+    #[serde(skip_serializing_if = "TextI64::is_zero")]
+    pub(super) lease: TextI64,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct DeleteRequest {
-    pub(super) key: Octets,
+    pub(super) key: Base64Bytes,
 }
 
 /// A condition of a transaction.
@@ -90,49 +90,49 @@ pub(super) struct DeleteRequest {
 pub(super) struct Compare {
     result: &'static str,
     target: &'static str,
-    key: Octets,
-    #[serde(skip_serializing_if = "Octets::is_empty")]
-    range_end: Octets,
+    key: Base64Bytes,
+    #[serde(skip_serializing_if = "Base64Bytes::is_empty")]
+    range_end: Base64Bytes,
     #[serde(skip_serializing_if = "Option::is_none")]
-    create_revision: Option<Long>,
+    create_revision: Option<TextI64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mod_revision: Option<Long>,
+    mod_revision: Option<TextI64>,
 }
 
 impl Compare {
     fn new(result: &'static str, target: &'static str, key: String) -> Self {
-        let (key, range_end) = (key.into(), Octets::default());
+        let (key, range_end) = (key.into(), Base64Bytes::default());
         Self { result, target, key, range_end, create_revision: None, mod_revision: None }
     }
 
-    /// Such a key exists.
-    pub(super) fn there(key: String) -> Self {
-        Self { create_revision: Some(Long(0)), ..Self::new("GREATER", "CREATE", key) }
+    /// The key exists.
+    pub(super) fn exists(key: String) -> Self {
+        Self { create_revision: Some(TextI64(0)), ..Self::new("GREATER", "CREATE", key) }
     }
 
-    /// No such key exists.
+    /// The key does not exist.
     pub(super) fn missing(key: String) -> Self {
-        Self { create_revision: Some(Long(0)), ..Self::new("EQUAL", "CREATE", key) }
+        Self { create_revision: Some(TextI64(0)), ..Self::new("EQUAL", "CREATE", key) }
     }
 
-    /// No key with that prefix exists.
+    /// No key with the prefix exists.
     pub(super) fn none_below(prefix: &str) -> Self {
-        Self { range_end: behind(prefix), ..Self::missing(prefix.to_owned()) }
+        Self { range_end: end_of_prefix(prefix), ..Self::missing(prefix.to_owned()) }
     }
 
-    /// The key was last changed in that revision; `revision` 0 means that it does not exist.
-    pub(super) fn last_changed(key: String, revision: Long) -> Self {
+    /// The key was last changed in `revision`. Revision 0 means that the key does not exist.
+    pub(super) fn last_changed(key: String, revision: TextI64) -> Self {
         Self { mod_revision: Some(revision), ..Self::new("EQUAL", "MOD", key) }
     }
 }
 
-/// Returns the first key after all keys with that prefix. Prefixes end with a slash.
-pub(super) fn behind(prefix: &str) -> Octets {
-    let mut octets = prefix.as_bytes().to_vec();
-    if let Some(last) = octets.last_mut() {
+/// Returns the first key after all keys with a prefix that ends with a slash.
+pub(super) fn end_of_prefix(prefix: &str) -> Base64Bytes {
+    let mut bytes = prefix.as_bytes().to_vec();
+    if let Some(last) = bytes.last_mut() {
         *last += 1;
     }
-    Octets(octets)
+    Base64Bytes(bytes)
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -147,7 +147,7 @@ pub(super) enum Op {
 
 impl Op {
     pub(super) fn put(key: String, value: Vec<u8>) -> Self {
-        Self::Put(PutRequest { key: key.into(), value: Octets(value), lease: Long(0) })
+        Self::Put(PutRequest { key: key.into(), value: Base64Bytes(value), lease: TextI64(0) })
     }
 
     pub(super) fn get(key: String) -> Self {
@@ -169,16 +169,16 @@ pub(super) struct TxnRequest {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Header {
-    pub(super) revision: Long,
+    pub(super) revision: TextI64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct KeyValue {
-    pub(super) key: Octets,
-    pub(super) value: Octets,
-    pub(super) mod_revision: Long,
-    pub(super) lease: Long,
+    pub(super) key: Base64Bytes,
+    pub(super) value: Base64Bytes,
+    pub(super) mod_revision: TextI64,
+    pub(super) lease: TextI64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -210,12 +210,12 @@ pub(super) struct WatchRequest {
 
 #[derive(Debug, Serialize)]
 pub(super) struct WatchCreate {
-    pub(super) key: Octets,
-    pub(super) range_end: Octets,
-    pub(super) start_revision: Long,
+    pub(super) key: Base64Bytes,
+    pub(super) range_end: Base64Bytes,
+    pub(super) start_revision: TextI64,
 }
 
-/// A line of a watch.
+/// One line of the response to a watch request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WatchLine {
@@ -227,14 +227,14 @@ pub(super) struct WatchLine {
 #[serde(default)]
 pub(super) struct WatchResponse {
     pub(super) canceled: bool,
-    pub(super) compact_revision: Long,
+    pub(super) compact_revision: TextI64,
     pub(super) events: Vec<Event>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event {
-    /// `DELETE`, or empty.
+    /// `DELETE`, or empty for a put.
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) kv: KeyValue,
@@ -243,28 +243,29 @@ pub(super) struct Event {
 #[derive(Debug, Serialize)]
 pub(super) struct GrantRequest {
     #[serde(rename = "TTL")]
-    pub(super) ttl: Long,
+    pub(super) ttl: TextI64,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct KeepAliveRequest {
     #[serde(rename = "ID")]
-    pub(super) id: Long,
+    pub(super) id: TextI64,
 }
 
-/// The answer to both requests for a lease; without a time if it has ended.
+/// The response to [`GrantRequest`], and a part of the response to [`KeepAliveRequest`]. `ttl` is 0 if the
+/// lease has expired.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Lease {
     #[serde(rename = "ID")]
-    pub(super) id: Long,
+    pub(super) id: TextI64,
     #[serde(rename = "TTL")]
-    pub(super) ttl: Long,
+    pub(super) ttl: TextI64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct KeptAlive {
+pub(super) struct KeepAliveResponse {
     pub(super) result: Lease,
 }
 
@@ -282,7 +283,7 @@ pub(super) struct AuthResponse {
 /// An error response.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Refusal {
+pub(super) struct ErrorResponse {
     pub(super) error: String,
     pub(super) message: String,
     /// The gRPC status code.
@@ -294,9 +295,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transactions_are_written_as_etcd_reads_them() {
+    fn transactions_are_serialized_in_the_form_that_etcd_expects() {
         let txn = TxnRequest {
-            compare: vec![Compare::none_below("a/"), Compare::last_changed("b".to_owned(), Long(7))],
+            compare: vec![Compare::none_below("a/"), Compare::last_changed("b".to_owned(), TextI64(7))],
             success: vec![Op::put("k".to_owned(), b"v".to_vec()), Op::delete("d".to_owned())],
             failure: vec![Op::get("k".to_owned())],
         };
@@ -311,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_an_answer_is_zero() {
+    fn fields_that_are_missing_in_a_response_are_zero() {
         let text = r#"{"header":{"revision":"12","raft_term":"2"},"responses":[{"response_range":{"header":{},"kvs":[{"key":"YQ=="}]}}]}"#;
-        let answer: TxnResponse = serde_json::from_str(text).unwrap();
-        assert_eq!((answer.header.revision, answer.succeeded), (Long(12), false));
-        let kv = &answer.responses[0].response_range.as_ref().unwrap().kvs[0];
-        assert_eq!((&*kv.key.0, &*kv.value.0, kv.mod_revision), (&b"a"[..], &b""[..], Long(0)));
+        let response: TxnResponse = serde_json::from_str(text).unwrap();
+        assert_eq!((response.header.revision, response.succeeded), (TextI64(12), false));
+        let kv = &response.responses[0].response_range.as_ref().unwrap().kvs[0];
+        assert_eq!((&*kv.key.0, &*kv.value.0, kv.mod_revision), (&b"a"[..], &b""[..], TextI64(0)));
         assert!(serde_json::from_str::<TxnResponse>(r#"{"header":{"revision":"x"}}"#).is_err());
     }
 }

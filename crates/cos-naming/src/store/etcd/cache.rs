@@ -1,71 +1,71 @@
-//! A copy of the contents of etcd, maintained by the watch, from which lookups are answered.
+//! A copy of all names in etcd, updated by a watch, from which lookups are answered.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
-use std::ops::Bound as Edge;
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use bytes::Bytes;
 use zorb::cos_naming::BindingType;
 
-use super::api::{Event, KeyValue, Long};
-use super::keys::{Keys, Place, open};
-use super::{Bound, ContextId, Key, Lookup, Page, PageLimit, StoreError, Target};
+use super::api::{Event, KeyValue, TextI64};
+use super::keys::{KeyTarget, Keys, decode_value};
+use super::{ContextId, Key, Lookup, Page, PageLimit, StoreError, StoredBinding, Target};
 
-/// All entries below the prefix.
+/// All contexts and bindings below the prefix.
 #[derive(Default)]
 pub(super) struct Cache(RwLock<Content>);
 
 #[derive(Default)]
 pub(super) struct Content {
     contexts: HashSet<ContextId>,
-    /// In the order of their keys, for pages.
+    /// The bindings of each context, in the order of their keys. A context without bindings has no entry.
     bindings: HashMap<ContextId, BTreeMap<Key, Entry>>,
 }
 
-/// A binding.
+/// A binding in etcd.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// `None` if its value was not written by a naming service.
-    pub(super) bound: Option<Arc<Bound>>,
-    /// The revision of its last change.
-    pub(super) revision: Long,
-    /// The lease with which it ends, or 0.
-    pub(super) lease: Long,
-    /// The mark of the change that made it.
-    pub(super) mark: u128,
+    /// `None` if the value is damaged.
+    pub(super) binding: Option<Arc<StoredBinding>>,
+    /// The revision of the last change.
+    pub(super) revision: TextI64,
+    /// The lease on which the binding depends, or 0.
+    pub(super) lease: TextI64,
+    /// The id of the change that wrote the binding.
+    pub(super) change_id: u128,
 }
 
 impl Entry {
     /// Decodes a binding received from etcd.
-    pub(super) fn of(context: ContextId, key: &Key, kv: &KeyValue) -> Self {
-        let (bound, mark) = match open(context, key, &kv.value.0) {
-            Some((mark, target)) => (Some(Arc::new(Bound::new(target))), mark),
+    pub(super) fn decode(context: ContextId, key: &Key, kv: &KeyValue) -> Self {
+        let (binding, change_id) = match decode_value(context, key, &kv.value.0) {
+            Some((change_id, target)) => (Some(Arc::new(StoredBinding::new(target))), change_id),
             None => {
-                tracing::error!(%key, context = context.0, "a binding in etcd is not what was written");
+                tracing::error!(%key, context = context.0, "a binding in etcd is damaged");
                 (None, 0)
             }
         };
-        Self { bound, revision: kv.mod_revision, lease: kv.lease, mark }
+        Self { binding, revision: kv.mod_revision, lease: kv.lease, change_id }
     }
 
     /// Returns the target of the binding.
     pub(super) fn target(&self) -> Result<&Target, StoreError> {
-        self.bound.as_ref().map(|bound| &bound.target).ok_or_else(damaged)
+        self.binding.as_ref().map(|binding| &binding.target).ok_or_else(damaged_binding)
     }
 }
 
 #[cold]
-fn damaged() -> StoreError {
-    StoreError::new("the binding in etcd is not what was written; unbinding the name takes it away")
+fn damaged_binding() -> StoreError {
+    StoreError::new("the binding in etcd is damaged; unbind the name to remove it")
 }
 
 impl Content {
+    /// Adds or replaces a context or binding.
     pub(super) fn put(&mut self, keys: &Keys, kv: &KeyValue) {
-        match keys.place(&kv.key.0) {
-            Some(Place::Context(context)) => drop(self.contexts.insert(context)),
-            Some(Place::Binding(context, key)) => {
-                let entry = Entry::of(context, &key, kv);
+        match keys.decode(&kv.key.0) {
+            Some(KeyTarget::Context(context)) => drop(self.contexts.insert(context)),
+            Some(KeyTarget::Binding(context, key)) => {
+                let entry = Entry::decode(context, &key, kv);
                 self.bindings.entry(context).or_default().insert(key, entry);
             }
             None => {}
@@ -73,9 +73,9 @@ impl Content {
     }
 
     fn delete(&mut self, keys: &Keys, key: &[u8]) {
-        match keys.place(key) {
-            Some(Place::Context(context)) => drop(self.contexts.remove(&context)),
-            Some(Place::Binding(context, key)) => {
+        match keys.decode(key) {
+            Some(KeyTarget::Context(context)) => drop(self.contexts.remove(&context)),
+            Some(KeyTarget::Binding(context, key)) => {
                 if let Some(bindings) = self.bindings.get_mut(&context) {
                     bindings.remove(&key);
                     if bindings.is_empty() {
@@ -112,8 +112,8 @@ impl Cache {
     pub(super) fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
         let content = self.read();
         match content.bindings.get(&context).and_then(|bindings| bindings.get(key)) {
-            Some(entry) => entry.bound.clone().map(Lookup::Bound).ok_or_else(damaged),
-            None if content.contexts.contains(&context) => Ok(Lookup::Free),
+            Some(entry) => entry.binding.clone().map(Lookup::Bound).ok_or_else(damaged_binding),
+            None if content.contexts.contains(&context) => Ok(Lookup::NotBound),
             None => Ok(Lookup::NoContext),
         }
     }
@@ -136,21 +136,17 @@ impl Cache {
             return None;
         }
         let Some(bindings) = content.bindings.get(&context) else { return Some(Page::default()) };
-        let begin = after.map_or(Edge::Unbounded, Edge::Excluded);
-        let all = bindings.range((begin, Edge::Unbounded));
-        // A damaged binding is listed, too.
-        let kind = |entry: &Entry| entry.target().map_or(BindingType::Nobject, Target::binding_type);
-        let all = all.map(|(key, entry)| Ok::<_, Infallible>((key.clone(), kind(entry))));
-        let Ok(page) = Page::of(all, limit);
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let all = bindings.range((start, Bound::Unbounded));
+        // Damaged bindings are listed too, so that they can be found and unbound.
+        let binding_type = |entry: &Entry| entry.target().map_or(BindingType::Nobject, Target::binding_type);
+        let all = all.map(|(key, entry)| Ok::<_, Infallible>((key.clone(), binding_type(entry))));
+        let Ok(page) = Page::from_bindings(all, limit);
         Some(page)
     }
 }
 
-/// Returns whether `target` is the same object. A repeated timed bind renews its lease only in this case.
-pub(super) fn same_object(target: &Target, object: &Target) -> bool {
-    let octets = |target: &Target| match target {
-        Target::Object(octets) => Some(Bytes::clone(octets)),
-        _ => None,
-    };
-    octets(target).is_some_and(|of| octets(object).is_some_and(|other| of == other))
+/// Returns whether both targets are the same object. Only then does a repeated `bind_for` renew the lease.
+pub(super) fn is_same_object(one: &Target, other: &Target) -> bool {
+    matches!((one, other), (Target::Object(one), Target::Object(other)) if one == other)
 }

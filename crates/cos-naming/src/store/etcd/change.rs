@@ -1,201 +1,207 @@
-//! Changes: transactions that are repeated until they are made once.
+//! Changes as transactions of etcd. A transaction is retried until the change is made exactly once.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use zorb::CompletionStatus;
 
-use super::super::memory::{may_bind, may_destroy, regroup};
-use super::super::{Over, Refused};
+use super::super::memory::{changed_group, may_bind, may_destroy};
+use super::super::{MayReplace, Refusal};
 use super::api::{
-    Compare, GrantRequest, KeepAliveRequest, KeptAlive, Lease, Long, Octets, Op, OpResponse, RangeRequest,
-    RangeResponse, TxnRequest, TxnResponse, behind,
+    Base64Bytes, Compare, GrantRequest, KeepAliveRequest, KeepAliveResponse, Lease, Op, OpResponse,
+    RangeRequest, RangeResponse, TextI64, TxnRequest, TxnResponse, end_of_prefix,
 };
-use super::cache::{Entry, same_object};
+use super::cache::{Entry, is_same_object};
 use super::http::Failure;
-use super::keys::seal;
-use super::{Change, ChangeError, ContextId, Key, Shared, StoreError, Target, away};
+use super::keys::encode_value;
+use super::{Change, ChangeError, ContextId, Key, Shared, StoreError, Target, unavailable};
 
-/// The number of context numbers that a server reserves at a time. Unused ones are never used by another
-/// server.
-const BLOCK: u64 = 1000;
+/// The number of context numbers that a server reserves at a time. Numbers that it does not use are never
+/// used by another server.
+const RESERVED_IDS: u64 = 1000;
 
 impl Shared {
     pub(super) async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
-        if self.away_since().is_some() {
-            let failure = Failure::NotSent("no majority of etcd's members answers".to_owned());
-            return Err(away(&failure, CompletionStatus::No).into());
+        if self.unavailable_since().is_some() {
+            let failure = Failure::NotSent("no majority of the members of etcd answers".to_owned());
+            return Err(unavailable(&failure, CompletionStatus::No).into());
         }
-        let until = Instant::now() + self.timeout;
-        let mut making = Making {
+        let mut execution = ChangeExecution {
             shared: self,
             change,
-            until,
-            mark: self.mark(),
-            since: Long(*self.applied.borrow()),
-            made: None,
+            deadline: Instant::now() + self.timeout,
+            change_id: self.unique_change_id(),
+            initial_revision: TextI64(*self.applied.borrow()),
+            new_context: None,
             lease: None,
-            doubt: false,
+            may_be_made: false,
         };
-        making.make().await
+        execution.run().await
     }
 
-    /// Returns a number for a context that no context has had.
-    async fn fresh_id(&self, until: Instant) -> Result<ContextId, Failure> {
-        let mut ids = self.ids.lock().await;
+    /// Returns a context number that was never used. Reserves further numbers in etcd if necessary.
+    async fn unused_context_id(&self, deadline: Instant) -> Result<ContextId, Failure> {
+        let mut ids = self.reserved_ids.lock().await;
         loop {
             if let Some(id) = ids.next() {
                 return Ok(ContextId(id));
             }
-            let key = self.keys.next();
+            let key = self.keys.next_context();
             let get = RangeRequest { key: key.clone().into(), ..RangeRequest::default() };
-            let found: RangeResponse = self.cluster.ask_any("/v3/kv/range", &get, until).await?;
+            let found: RangeResponse = self.cluster.request_from_any("/v3/kv/range", &get, deadline).await?;
             let kv = found.kvs.into_iter().next().unwrap_or_default();
             let first: Option<u64> = std::str::from_utf8(&kv.value.0).ok().and_then(|text| text.parse().ok());
-            let first = first.ok_or_else(|| Failure::Refused(format!("{key} in etcd is no number")))?;
-            let take = TxnRequest {
+            let first = first
+                .ok_or_else(|| Failure::Refused(format!("the value of {key} in etcd is not a number")))?;
+            let reserve = TxnRequest {
                 compare: vec![Compare::last_changed(key.clone(), kv.mod_revision)],
-                success: vec![Op::put(key, (first + BLOCK).to_string().into_bytes())],
+                success: vec![Op::put(key, (first + RESERVED_IDS).to_string().into_bytes())],
                 failure: Vec::new(),
             };
-            // If it is unknown whether they were reserved, others are.
-            let taken: TxnResponse = self.cluster.ask_any("/v3/kv/txn", &take, until).await?;
-            if taken.succeeded {
-                *ids = first..first + BLOCK;
+            // If a request fails after etcd has executed it, these numbers stay unused, and the loop reserves
+            // others.
+            let reserved: TxnResponse =
+                self.cluster.request_from_any("/v3/kv/txn", &reserve, deadline).await?;
+            if reserved.succeeded {
+                *ids = first..first + RESERVED_IDS;
             }
         }
     }
 }
 
-/// A change that is being made.
-struct Making<'s> {
+/// A change in progress.
+struct ChangeExecution<'s> {
     shared: &'s Shared,
     change: Change,
-    until: Instant,
-    /// The mark that identifies the change in the value that it bound.
-    mark: u128,
-    /// The last known revision before the change.
-    since: Long,
-    /// The number of its new context.
-    made: Option<ContextId>,
-    lease: Option<Long>,
-    /// True if it was sent and the outcome is unknown.
-    doubt: bool,
+    deadline: Instant,
+    /// Written with the binding, so that a repeated request can recognize its own earlier effect.
+    change_id: u128,
+    /// The revision of the cache when the change was requested.
+    initial_revision: TextI64,
+    /// The number of the context that the change creates.
+    new_context: Option<ContextId>,
+    /// The lease of the new binding.
+    lease: Option<TextI64>,
+    /// True if a transaction was sent whose outcome is unknown.
+    may_be_made: bool,
 }
 
-/// The part of etcd's contents that concerns the change.
+/// The part of the stored data on which a change depends.
 struct View {
-    /// True if the context exists in which the change is made, or which it creates or destroys.
-    context: bool,
-    /// For the destruction of a context: true if it has bindings.
-    filled: bool,
-    /// The binding of the name.
-    found: Option<Entry>,
-    /// True if it was read from etcd, false if from the cache.
-    fresh: bool,
+    /// True if the context exists that the change modifies, creates or destroys.
+    context_exists: bool,
+    /// True if the change destroys a context, and the context has bindings.
+    has_bindings: bool,
+    /// The current binding of the name that the change modifies.
+    entry: Option<Entry>,
+    /// True if the data was read from etcd, false if from the cache.
+    is_from_etcd: bool,
 }
 
 /// The next step of a change.
 enum Step {
-    Ask(TxnRequest),
-    Nothing,
+    Send(TxnRequest),
+    /// Nothing remains to be done.
+    Done,
 }
 
-/// The reason why there is no step.
-enum Stop {
-    Refused(Refused),
+/// The reason why a change cannot be made.
+enum PlanError {
+    Refused(Refusal),
     Store(StoreError),
     Failure(Failure),
 }
 
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
+impl From<Refusal> for PlanError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }
 
-impl From<StoreError> for Stop {
+impl From<StoreError> for PlanError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for PlanError {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
     }
 }
 
-impl Making<'_> {
-    /// Makes the change. The cache determines what is tried. A change is refused only because of what etcd
-    /// returns.
-    async fn make(&mut self) -> Result<Option<ContextId>, ChangeError> {
-        let mut view = self.cached();
+impl ChangeExecution<'_> {
+    /// Makes the change. The first attempt is based on the cache. A change is refused only because of data
+    /// that was read from etcd.
+    async fn run(&mut self) -> Result<Option<ContextId>, ChangeError> {
+        let mut view = self.cached_view();
         loop {
-            // A lease can be renewed only if etcd still has it.
-            if !view.fresh && matches!(self.change, Change::BindFor { .. }) {
-                view = self.look().await?;
+            // The cache does not show whether the lease of a binding still exists.
+            if !view.is_from_etcd && matches!(self.change, Change::BindFor { .. }) {
+                view = self.read_view().await?;
             }
-            if self.doubt && view.fresh && self.is_made(&view) {
-                return Ok(self.made);
+            if self.may_be_made && view.is_from_etcd && self.is_made(&view) {
+                return Ok(self.new_context);
             }
             let txn = match self.plan(&view).await {
-                Ok(Step::Ask(txn)) => txn,
-                Ok(Step::Nothing) => return Ok(None),
-                Err(Stop::Failure(failure)) => return Err(self.failed(&failure)),
-                Err(_) if !view.fresh => {
-                    view = self.look().await?;
+                Ok(Step::Send(txn)) => txn,
+                Ok(Step::Done) => return Ok(None),
+                Err(PlanError::Failure(failure)) => return Err(self.change_error(&failure)),
+                Err(_) if !view.is_from_etcd => {
+                    view = self.read_view().await?;
                     continue;
                 }
-                Err(Stop::Refused(_)) if self.is_open(&view) => {
-                    let failure = Failure::Unknown("etcd did not say whether it was done".to_owned());
-                    return Err(self.failed(&failure));
+                Err(PlanError::Refused(_)) if self.may_conflict_with_itself(&view) => {
+                    let failure =
+                        Failure::Unknown("etcd did not report whether the change was made".to_owned());
+                    return Err(self.change_error(&failure));
                 }
-                Err(Stop::Refused(refused)) => return Err(refused.into()),
-                Err(Stop::Store(error)) => return Err(error.into()),
+                Err(PlanError::Refused(refusal)) => return Err(refusal.into()),
+                Err(PlanError::Store(error)) => return Err(error.into()),
             };
-            match self.shared.cluster.ask::<_, TxnResponse>("/v3/kv/txn", &txn).await {
-                Ok(answer) if answer.succeeded => {
-                    // It must not be acknowledged before this server shows it. The change is made in any
-                    // case, even if that fails.
-                    if let Err(error) = self.shared.reached(answer.header.revision.0, self.until).await {
-                        self.shared.set_away(&error);
+            match self.shared.cluster.request::<_, TxnResponse>("/v3/kv/txn", &txn).await {
+                Ok(response) if response.succeeded => {
+                    // The change must be in the cache before it is acknowledged. If waiting for this fails,
+                    // the change is still made.
+                    let revision = response.header.revision.0;
+                    if let Err(error) = self.shared.wait_for_revision(revision, self.deadline).await {
+                        self.shared.set_unavailable(&error);
                     }
-                    return Ok(self.made);
+                    return Ok(self.new_context);
                 }
-                Ok(answer) => {
-                    if Instant::now() > self.until {
-                        return Err(
-                            self.failed(&Failure::NotSent("others change it all the time".to_owned()))
-                        );
+                Ok(response) => {
+                    if Instant::now() > self.deadline {
+                        let reason = "other clients change the same name all the time";
+                        return Err(self.change_error(&Failure::NotSent(reason.to_owned())));
                     }
-                    view = self.view(answer.responses);
+                    view = self.decode_view(response.responses);
                 }
                 Err(failure) => {
-                    self.doubt |= matches!(failure, Failure::Unknown(_));
-                    if !self.shared.cluster.goes_on(&failure, self.until).await {
-                        return Err(self.failed(&failure));
+                    self.may_be_made |= matches!(failure, Failure::Unknown(_));
+                    if !self.shared.cluster.prepare_retry(&failure, self.deadline).await {
+                        return Err(self.change_error(&failure));
                     }
                 }
             }
         }
     }
 
-    fn failed(&self, failure: &Failure) -> ChangeError {
-        let unknown = self.doubt || matches!(failure, Failure::Unknown(_));
-        if let Failure::Refused(what) = failure
-            && !unknown
+    fn change_error(&self, failure: &Failure) -> ChangeError {
+        let is_unknown = self.may_be_made || matches!(failure, Failure::Unknown(_));
+        if let Failure::Refused(reason) = failure
+            && !is_unknown
         {
-            return StoreError::new(what).into();
+            return StoreError::new(reason).into();
         }
-        if matches!(failure, Failure::NotSent(_) | Failure::Unknown(_)) && Instant::now() > self.until {
-            self.shared.set_away(failure);
+        if matches!(failure, Failure::NotSent(_) | Failure::Unknown(_)) && Instant::now() > self.deadline {
+            self.shared.set_unavailable(failure);
         }
-        away(failure, if unknown { CompletionStatus::Maybe } else { CompletionStatus::No }).into()
+        unavailable(failure, if is_unknown { CompletionStatus::Maybe } else { CompletionStatus::No }).into()
     }
 
-    /// Returns the context and the name of the change.
-    fn place(&self) -> Option<(ContextId, Option<&Key>)> {
+    /// Returns the context and the name that the change modifies. There is none for a new context without a
+    /// name, and no name if a context is destroyed.
+    fn modified_name(&self) -> Option<(ContextId, Option<&Key>)> {
         match &self.change {
             Change::NewContext => None,
             Change::Destroy { context } => Some((*context, None)),
@@ -208,181 +214,187 @@ impl Making<'_> {
         }
     }
 
-    fn cached(&self) -> View {
+    /// Returns the view from the cache.
+    fn cached_view(&self) -> View {
         let cache = &self.shared.cache;
-        let Some((context, key)) = self.place() else {
-            return View { context: false, filled: false, found: None, fresh: true };
+        let Some((context, key)) = self.modified_name() else {
+            return View { context_exists: false, has_bindings: false, entry: None, is_from_etcd: true };
         };
         View {
-            context: cache.has(context),
-            filled: key.is_none() && cache.has_bindings(context),
-            found: key.and_then(|key| cache.entry(context, key)),
-            fresh: false,
+            context_exists: cache.has(context),
+            has_bindings: key.is_none() && cache.has_bindings(context),
+            entry: key.and_then(|key| cache.entry(context, key)),
+            is_from_etcd: false,
         }
     }
 
-    /// Returns the reads on which the change depends.
-    fn reads(&self) -> Vec<Op> {
+    /// Returns the requests that read the view from etcd.
+    fn view_reads(&self) -> Vec<Op> {
         let keys = &self.shared.keys;
-        match self.place() {
-            // Its own context, in case it was created.
-            None => self.made.map(|made| Op::get(keys.context(made))).into_iter().collect(),
+        match self.modified_name() {
+            // A previous attempt may have created the context.
+            None => self.new_context.map(|id| Op::get(keys.context(id))).into_iter().collect(),
             Some((context, Some(key))) => {
                 vec![Op::get(keys.context(context)), Op::get(keys.binding(context, key))]
             }
             Some((context, None)) => {
                 let prefix = keys.bindings(context);
-                let range_end = behind(&prefix);
-                let any = RangeRequest {
+                let range_end = end_of_prefix(&prefix);
+                let first = RangeRequest {
                     key: prefix.into(),
                     range_end,
-                    limit: Long(1),
+                    limit: TextI64(1),
                     keys_only: true,
                     ..RangeRequest::default()
                 };
-                vec![Op::get(keys.context(context)), Op::Range(any)]
+                vec![Op::get(keys.context(context)), Op::Range(first)]
             }
         }
     }
 
-    async fn look(&self) -> Result<View, ChangeError> {
-        let txn = TxnRequest { success: self.reads(), ..TxnRequest::default() };
-        let answer: TxnResponse = self
+    /// Reads the view from etcd.
+    async fn read_view(&self) -> Result<View, ChangeError> {
+        let txn = TxnRequest { success: self.view_reads(), ..TxnRequest::default() };
+        let response: TxnResponse = self
             .shared
             .cluster
-            .ask_any("/v3/kv/txn", &txn, self.until)
+            .request_from_any("/v3/kv/txn", &txn, self.deadline)
             .await
-            .map_err(|failure| self.failed(&failure))?;
-        Ok(self.view(answer.responses))
+            .map_err(|failure| self.change_error(&failure))?;
+        Ok(self.decode_view(response.responses))
     }
 
-    /// Decodes the answers to `reads`.
-    fn view(&self, responses: Vec<OpResponse>) -> View {
-        let mut ranges = responses.into_iter().map(|one| one.response_range.unwrap_or_default().kvs);
-        let context = ranges.next().is_some_and(|kvs| !kvs.is_empty());
+    /// Decodes the responses to [`view_reads`](Self::view_reads).
+    fn decode_view(&self, responses: Vec<OpResponse>) -> View {
+        let mut ranges =
+            responses.into_iter().map(|response| response.response_range.unwrap_or_default().kvs);
+        let context_exists = ranges.next().is_some_and(|kvs| !kvs.is_empty());
         let second = ranges.next().and_then(|kvs| kvs.into_iter().next());
-        match self.place() {
-            Some((at, Some(key))) => {
-                let found = second.map(|kv| Entry::of(at, key, &kv));
-                View { context, filled: false, found, fresh: true }
+        match self.modified_name() {
+            Some((context, Some(key))) => {
+                let entry = second.map(|kv| Entry::decode(context, key, &kv));
+                View { context_exists, has_bindings: false, entry, is_from_etcd: true }
             }
-            _ => View { context, filled: second.is_some(), found: None, fresh: true },
+            _ => View { context_exists, has_bindings: second.is_some(), entry: None, is_from_etcd: true },
         }
     }
 
-    /// Returns whether a change that was sent has been made, from what is found.
+    /// Returns whether the view shows that an earlier attempt has made the change.
     fn is_made(&self, view: &View) -> bool {
         match self.change {
-            Change::NewContext => view.context,
-            _ => view.found.as_ref().is_some_and(|found| found.mark == self.mark),
+            Change::NewContext => view.context_exists,
+            _ => view.entry.as_ref().is_some_and(|entry| entry.change_id == self.change_id),
         }
     }
 
-    /// Returns whether the outcome of a refused change is unknown: it was sent, and the conflict may be its
-    /// own result.
-    fn is_open(&self, view: &View) -> bool {
-        self.doubt
-            && match (&self.change, &view.found) {
+    /// Returns whether an earlier attempt may have made the change and thereby caused the conflict that the
+    /// view shows.
+    fn may_conflict_with_itself(&self, view: &View) -> bool {
+        self.may_be_made
+            && match (&self.change, &view.entry) {
                 (Change::Unbind { .. } | Change::Destroy { .. }, _) => true,
-                (_, Some(found)) => found.revision > self.since,
+                (_, Some(entry)) => entry.revision > self.initial_revision,
                 (_, None) => true,
             }
     }
 
-    /// Returns the transaction that makes the change, provided that etcd has the contents of the view.
-    async fn plan(&mut self, view: &View) -> Result<Step, Stop> {
+    /// Returns the transaction that makes the change. Its conditions are that etcd has the data of the view.
+    async fn plan(&mut self, view: &View) -> Result<Step, PlanError> {
         let shared = self.shared;
         let keys = &shared.keys;
-        let Some((context, key)) = self.place().map(|(context, key)| (context, key.cloned())) else {
-            let made = self.number().await?;
-            let success = vec![Op::put(keys.context(made), Vec::new())];
-            return Ok(self.transaction(vec![Compare::missing(keys.context(made))], success));
+        let Some((context, key)) = self.modified_name().map(|(context, key)| (context, key.cloned())) else {
+            let id = self.new_context_id().await?;
+            let success = vec![Op::put(keys.context(id), Vec::new())];
+            return Ok(self.transaction(vec![Compare::missing(keys.context(id))], success));
         };
-        let there = Compare::there(keys.context(context));
+        let context_exists = Compare::exists(keys.context(context));
         let Some(key) = key else {
-            may_destroy(context, view.context.then_some(view.filled))?;
-            let compare = vec![there, Compare::none_below(&keys.bindings(context))];
+            may_destroy(context, view.context_exists.then_some(view.has_bindings))?;
+            let compare = vec![context_exists, Compare::none_below(&keys.bindings(context))];
             return Ok(self.transaction(compare, vec![Op::delete(keys.context(context))]));
         };
-        if !view.context {
-            return Err(Refused::NoContext.into());
+        if !view.context_exists {
+            return Err(Refusal::NoContext.into());
         }
-        let at = keys.binding(context, &key);
+        let binding_key = keys.binding(context, &key);
         if let Change::Unbind { .. } = self.change {
-            view.found.as_ref().ok_or(Refused::Free)?;
-            return Ok(self.transaction(vec![there, Compare::there(at.clone())], vec![Op::delete(at)]));
+            view.entry.as_ref().ok_or(Refusal::NotBound)?;
+            let compare = vec![context_exists, Compare::exists(binding_key.clone())];
+            return Ok(self.transaction(compare, vec![Op::delete(binding_key)]));
         }
-        let found = view.found.as_ref().map(Entry::target).transpose()?;
-        let revision = view.found.as_ref().map_or(Long(0), |found| found.revision);
-        let mut compare = vec![there, Compare::last_changed(at.clone(), revision)];
+        let found = view.entry.as_ref().map(Entry::target).transpose()?;
+        let revision = view.entry.as_ref().map_or(TextI64(0), |entry| entry.revision);
+        let mut compare = vec![context_exists, Compare::last_changed(binding_key.clone(), revision)];
         let mut success = Vec::new();
-        let mut lease = Long(0);
+        let mut lease = TextI64(0);
         let target = match &self.change {
-            Change::Bind { target, over, .. } => {
-                may_bind(found, *over)?;
+            Change::Bind { target, may_replace, .. } => {
+                may_bind(found, *may_replace)?;
                 target.clone()
             }
             Change::BindFor { target, time, .. } => {
                 let (target, time) = (target.clone(), *time);
-                let kept = view.found.as_ref().map_or(Long(0), |found| found.lease);
+                let current_lease = view.entry.as_ref().map_or(TextI64(0), |entry| entry.lease);
                 if let Some(found) = found {
-                    if kept == Long(0) || !same_object(found, &target) {
-                        return Err(Refused::AlreadyBound.into());
+                    if current_lease == TextI64(0) || !is_same_object(found, &target) {
+                        return Err(Refusal::AlreadyBound.into());
                     }
-                    if self.keep_alive(kept, time).await? {
-                        return Ok(Step::Nothing);
+                    if self.keep_alive(current_lease, time).await? {
+                        return Ok(Step::Done);
                     }
                 }
-                lease = self.grant(time).await?;
+                lease = self.new_lease(time).await?;
                 target
             }
             Change::BindNewContext { .. } => {
-                may_bind(found, Over::Nothing)?;
-                let made = self.number().await?;
-                compare.push(Compare::missing(keys.context(made)));
-                success.push(Op::put(keys.context(made), Vec::new()));
-                Target::Context(made)
+                may_bind(found, MayReplace::Nothing)?;
+                let id = self.new_context_id().await?;
+                compare.push(Compare::missing(keys.context(id)));
+                success.push(Op::put(keys.context(id), Vec::new()));
+                Target::Context(id)
             }
-            change => Target::Group(regroup(found, change)?),
+            change => Target::Group(changed_group(found, change)?),
         };
-        let value = Octets(seal(context, &key, self.mark, &target));
-        success.push(Op::Put(super::api::PutRequest { key: at.into(), value, lease }));
+        let value = Base64Bytes(encode_value(context, &key, self.change_id, &target));
+        success.push(Op::Put(super::api::PutRequest { key: binding_key.into(), value, lease }));
         Ok(self.transaction(compare, success))
     }
 
-    /// Returns a transaction that also writes the stamp, as every change does.
+    /// Returns a transaction. Like every change it also writes the key `stamp`.
     fn transaction(&self, compare: Vec<Compare>, mut success: Vec<Op>) -> Step {
-        success.push(Op::put(self.shared.keys.stamp(), Vec::new()));
-        Step::Ask(TxnRequest { compare, success, failure: self.reads() })
+        success.push(Op::put(self.shared.keys.last_change(), Vec::new()));
+        Step::Send(TxnRequest { compare, success, failure: self.view_reads() })
     }
 
-    /// Returns the number of its new context.
-    async fn number(&mut self) -> Result<ContextId, Failure> {
-        match self.made {
-            Some(made) => Ok(made),
-            None => Ok(*self.made.insert(self.shared.fresh_id(self.until).await?)),
+    /// Returns the number of the context that the change creates. All attempts use the same number.
+    async fn new_context_id(&mut self) -> Result<ContextId, Failure> {
+        match self.new_context {
+            Some(id) => Ok(id),
+            None => Ok(*self.new_context.insert(self.shared.unused_context_id(self.deadline).await?)),
         }
     }
 
-    /// Returns its new lease.
-    async fn grant(&mut self, time: Duration) -> Result<Long, Failure> {
+    /// Returns the lease of the new binding. All attempts use the same lease.
+    async fn new_lease(&mut self, time: Duration) -> Result<TextI64, Failure> {
         if let Some(lease) = self.lease {
             return Ok(lease);
         }
         let grant = GrantRequest { ttl: seconds(time) };
-        // An unknown lease ends by itself.
-        let lease: Lease = self.shared.cluster.ask_any("/v3/lease/grant", &grant, self.until).await?;
+        // If the response is lost, the unused lease expires by itself.
+        let lease: Lease =
+            self.shared.cluster.request_from_any("/v3/lease/grant", &grant, self.deadline).await?;
         Ok(*self.lease.insert(lease.id))
     }
 
-    /// Renews a lease if it exists and lasts at least as long.
-    async fn keep_alive(&self, id: Long, time: Duration) -> Result<bool, Failure> {
-        let keep = KeepAliveRequest { id };
-        let kept: KeptAlive = self.shared.cluster.ask_any("/v3/lease/keepalive", &keep, self.until).await?;
-        Ok(kept.result.ttl >= seconds(time))
+    /// Renews a lease. Returns whether it existed and now lasts at least for `time`.
+    async fn keep_alive(&self, id: TextI64, time: Duration) -> Result<bool, Failure> {
+        let request = KeepAliveRequest { id };
+        let response: KeepAliveResponse =
+            self.shared.cluster.request_from_any("/v3/lease/keepalive", &request, self.deadline).await?;
+        Ok(response.result.ttl >= seconds(time))
     }
 }
 
-fn seconds(time: Duration) -> Long {
-    Long(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
+fn seconds(time: Duration) -> TextI64 {
+    TextI64(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }

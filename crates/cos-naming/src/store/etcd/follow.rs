@@ -1,4 +1,4 @@
-//! Reading all names, following their changes, and detecting whether etcd answers.
+//! Reading all names, following their changes by a watch, and detecting whether etcd answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,66 +8,68 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use zorb::OneLine;
 
 use super::api::{
-    Compare, Long, Octets, Op, RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreate, WatchLine,
-    WatchRequest, behind,
+    Base64Bytes, Compare, Op, RangeRequest, RangeResponse, TextI64, TxnRequest, TxnResponse, WatchCreate,
+    WatchLine, WatchRequest, end_of_prefix,
 };
 use super::cache::Content;
 use super::http::Failure;
 use super::{ConnectError, ContextId, FORMAT, Shared};
 
-/// The number of bindings that are requested at a time.
-const PAGE: i64 = 1000;
+/// The maximum number of keys in one response while all names are read.
+const MAX_PAGE_KEYS: i64 = 1000;
 
-/// The interval at which etcd is probed without client requests.
-const PROBE: Duration = Duration::from_secs(1);
+/// The interval at which the store checks whether etcd answers.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The pause before a failed watch or read is started again.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 impl Shared {
-    /// Creates the initial keys of a service if they do not exist, and reads everything.
-    pub(super) async fn begin(&self) -> Result<(), ConnectError> {
-        let gone = |failure: Failure| ConnectError::Away(failure.to_string());
-        let until = Instant::now() + self.timeout;
+    /// Creates the initial keys of a service if they do not exist, and reads all names.
+    pub(super) async fn initialize(&self) -> Result<(), ConnectError> {
+        let unavailable = |failure: Failure| ConnectError::Unavailable(failure.to_string());
+        let deadline = Instant::now() + self.timeout;
         while let Err(failure) = self.cluster.log_in().await {
-            if !self.cluster.goes_on(&failure, until).await {
-                return Err(gone(failure));
+            if !self.cluster.prepare_retry(&failure, deadline).await {
+                return Err(unavailable(failure));
             }
         }
         let keys = &self.keys;
-        let begin = TxnRequest {
+        let create = TxnRequest {
             compare: vec![Compare::missing(keys.format())],
             success: vec![
                 Op::put(keys.format(), FORMAT.into()),
-                Op::put(keys.next(), b"1".to_vec()),
+                Op::put(keys.next_context(), b"1".to_vec()),
                 Op::put(keys.context(ContextId::ROOT), Vec::new()),
-                Op::put(keys.stamp(), Vec::new()),
+                Op::put(keys.last_change(), Vec::new()),
             ],
             failure: vec![Op::get(keys.format())],
         };
-        // The transaction is idempotent.
-        let answer: TxnResponse = self.cluster.ask_any("/v3/kv/txn", &begin, until).await.map_err(gone)?;
-        if !answer.succeeded {
-            let format = answer.responses.into_iter().filter_map(|one| one.response_range);
+        // It may be repeated: it has an effect only if the format key is missing.
+        let created: TxnResponse =
+            self.cluster.request_from_any("/v3/kv/txn", &create, deadline).await.map_err(unavailable)?;
+        if !created.succeeded {
+            let format = created.responses.into_iter().filter_map(|response| response.response_range);
             let found = format.flat_map(|range| range.kvs).next().map(|kv| kv.value.0).unwrap_or_default();
             if found != FORMAT.as_bytes() {
                 let found = String::from_utf8_lossy(&found).escape_debug().to_string();
                 return Err(ConnectError::Format { prefix: keys.prefix.clone(), found });
             }
         }
-        self.load().await.map_err(gone)
+        self.load().await.map_err(unavailable)
     }
 
-    /// Reads everything, as of one revision.
+    /// Reads all names, as of one revision.
     async fn load(&self) -> Result<(), Failure> {
         let mut content = Content::default();
-        let (mut key, mut revision) = (Octets::from(self.keys.prefix.clone()), Long(0));
+        let (mut key, mut revision) = (Base64Bytes::from(self.keys.prefix.clone()), TextI64(0));
         loop {
-            let range_end = behind(&self.keys.prefix);
-            let range = RangeRequest { key, range_end, limit: Long(PAGE), revision, keys_only: false };
-            let until = Instant::now() + self.timeout;
-            let page: RangeResponse = self.cluster.ask_any("/v3/kv/range", &range, until).await?;
-            if revision == Long(0) {
+            let range_end = end_of_prefix(&self.keys.prefix);
+            let range =
+                RangeRequest { key, range_end, limit: TextI64(MAX_PAGE_KEYS), revision, keys_only: false };
+            let deadline = Instant::now() + self.timeout;
+            let page: RangeResponse = self.cluster.request_from_any("/v3/kv/range", &range, deadline).await?;
+            if revision == TextI64(0) {
                 revision = page.header.revision;
             }
             page.kvs.iter().for_each(|kv| content.put(&self.keys, kv));
@@ -84,86 +86,90 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the cache has all changes acknowledged before the call. Concurrent callers share one
-    /// request.
+    /// Waits until the cache has all changes that were acknowledged before the call. Concurrent callers share
+    /// one request.
     pub(super) async fn barrier(&self) -> Result<(), Failure> {
-        // A request that has already started may not include the latest acknowledged changes.
-        let needed = self.barriers.load(Ordering::Acquire) + 1;
-        let mut through = self.barrier.lock().await;
-        if *through >= needed {
+        // A barrier that has already started may miss the latest acknowledged changes.
+        let needed_number = self.started_barriers.load(Ordering::Acquire) + 1;
+        let mut last_finished = self.last_finished_barrier.lock().await;
+        if *last_finished >= needed_number {
             return Ok(());
         }
-        let number = self.barriers.fetch_add(1, Ordering::AcqRel) + 1;
-        let until = Instant::now() + self.timeout;
-        let stamp =
-            RangeRequest { key: self.keys.stamp().into(), keys_only: true, ..RangeRequest::default() };
-        let reached = match self.cluster.ask_any::<_, RangeResponse>("/v3/kv/range", &stamp, until).await {
+        let own_number = self.started_barriers.fetch_add(1, Ordering::AcqRel) + 1;
+        let deadline = Instant::now() + self.timeout;
+        // Every change writes this key, so its revision is that of the last change.
+        let key = self.keys.last_change().into();
+        let range = RangeRequest { key, keys_only: true, ..RangeRequest::default() };
+        let found = self.cluster.request_from_any::<_, RangeResponse>("/v3/kv/range", &range, deadline).await;
+        let result = match found {
             Ok(found) => {
-                let last = found.kvs.first().map_or(0, |kv| kv.mod_revision.0);
-                self.reached(last, until).await
+                let revision = found.kvs.first().map_or(0, |kv| kv.mod_revision.0);
+                self.wait_for_revision(revision, deadline).await
             }
             Err(failure) => Err(failure),
         };
-        match &reached {
+        match &result {
             Ok(()) => {
-                *through = number;
-                self.set_current();
+                *last_finished = own_number;
+                self.set_available();
             }
-            Err(failure) => self.set_away(failure),
+            Err(failure) => self.set_unavailable(failure),
         }
-        reached
+        result
     }
 
     /// Waits until the watch has reported the changes up to a revision.
-    pub(super) async fn reached(&self, revision: i64, until: Instant) -> Result<(), Failure> {
+    pub(super) async fn wait_for_revision(&self, revision: i64, deadline: Instant) -> Result<(), Failure> {
         let mut applied = self.applied.subscribe();
         loop {
-            let reached = applied.wait_for(|applied| *applied >= revision);
-            match timeout(self.patience, reached).await {
+            let has_revision = applied.wait_for(|applied| *applied >= revision);
+            match timeout(self.member_timeout, has_revision).await {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(closed)) => return Err(Failure::NotSent(closed.to_string())),
-                Err(_) if Instant::now() < until => self.restart.notify_one(),
-                Err(_) => return Err(Failure::NotSent("etcd does not tell what happens".to_owned())),
+                Err(_) if Instant::now() < deadline => self.restart_watch.notify_one(),
+                Err(_) => return Err(Failure::NotSent("etcd does not report changes".to_owned())),
             }
         }
     }
 }
 
-/// Makes the cache follow etcd, forever.
+/// Updates the cache with all changes in etcd, forever.
 pub(super) async fn follow(shared: Arc<Shared>) {
     loop {
         match watch(&shared).await {
             Ok(()) => {}
             Err(Failure::Compacted) => {
-                tracing::info!("etcd has forgotten what happened since: all names are read anew");
+                tracing::info!(
+                    "etcd has compacted the changes since the last revision read; reading all names again"
+                );
                 while let Err(error) = shared.load().await {
-                    tracing::debug!(%error, "names are not read");
-                    sleep(PAUSE).await;
+                    tracing::debug!(%error, "cannot read the names");
+                    sleep(RETRY_PAUSE).await;
                 }
                 continue;
             }
             Err(Failure::LoggedOut(error)) => {
-                tracing::debug!(error = %OneLine::new(&error), "etcd wants to know who this is");
+                tracing::debug!(error = %OneLine::new(&error), "etcd requires a new login");
                 let _ = shared.cluster.log_in().await;
             }
-            Err(error) => tracing::debug!(%error, "a watch ended"),
+            Err(error) => tracing::debug!(%error, "the watch of etcd failed"),
         }
-        sleep(PAUSE).await;
+        sleep(RETRY_PAUSE).await;
     }
 }
 
-/// Follows the watch of one member.
+/// Applies the changes that one member reports, until it fails.
 async fn watch(shared: &Shared) -> Result<(), Failure> {
-    let (key, range_end) = (shared.keys.prefix.clone().into(), behind(&shared.keys.prefix));
-    let start_revision = Long(*shared.applied.borrow() + 1);
+    let (key, range_end) = (shared.keys.prefix.clone().into(), end_of_prefix(&shared.keys.prefix));
+    let start_revision = TextI64(*shared.applied.borrow() + 1);
     let create_request = WatchCreate { key, range_end, start_revision };
     let mut lines = shared.cluster.stream("/v3/watch", &WatchRequest { create_request }).await?;
     loop {
         let line = tokio::select! {
             line = lines.next() => line,
-            () = shared.restart.notified() => Ok(None),
+            () = shared.restart_watch.notified() => Ok(None),
         };
-        let unusable = match line {
+        let reason = match line {
             Ok(Some(line)) => match serde_json::from_slice::<WatchLine>(&line) {
                 Ok(WatchLine { result: Some(response), .. }) if response.canceled => {
                     if response.compact_revision.0 > 0 {
@@ -181,17 +187,17 @@ async fn watch(shared: &Shared) -> Result<(), Failure> {
                 Ok(WatchLine { error, .. }) => error.map_or_else(String::new, |error| error.to_string()),
                 Err(error) => error.to_string(),
             },
-            Ok(None) => "no more comes".to_owned(),
+            Ok(None) => "the watch ended, or was restarted because it lagged".to_owned(),
             Err(error) => error.to_string(),
         };
-        shared.cluster.leave(lines.from);
-        return Err(Failure::Unknown(format!("etcd at {}: {unusable}", lines.address)));
+        shared.cluster.prefer_next(lines.member_index);
+        return Err(Failure::Unknown(format!("etcd at {}: {reason}", lines.address)));
     }
 }
 
-/// Detects in time that etcd does not answer, or that it answers again.
+/// Detects, also without requests of clients, that etcd stops or starts to answer.
 pub(super) async fn probe(shared: Arc<Shared>) {
-    let mut ticks = interval(PROBE);
+    let mut ticks = interval(PROBE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

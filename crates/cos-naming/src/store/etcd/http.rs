@@ -1,4 +1,4 @@
-//! Calls of etcd over HTTP/1.1, to any member that answers.
+//! Requests to etcd over HTTP/1.1, to any member that answers.
 
 use std::fmt;
 use std::io;
@@ -21,21 +21,22 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use zorb::OneLine;
 
-use super::api::{AuthRequest, AuthResponse, Refusal};
+use super::api::{AuthRequest, AuthResponse, ErrorResponse};
 use super::tls::Tls;
 use super::{ConnectError, EtcdConfig};
 
-/// The maximum number of concurrent requests to the cluster; further ones are queued. Each has a connection.
-const REQUESTS: usize = 64;
+/// The maximum number of concurrent requests to the cluster, each over its own connection. Further requests
+/// are queued.
+const MAX_REQUESTS: usize = 64;
 
 /// The members of a cluster.
 pub(super) struct Cluster {
     members: Vec<Member>,
     /// The index of the member that is asked first.
     preferred: AtomicUsize,
-    turns: Semaphore,
-    /// The timeout for one member.
-    patience: Duration,
+    request_slots: Semaphore,
+    /// The timeout of a request to one member.
+    member_timeout: Duration,
     login: Option<(String, String)>,
     /// The token of the last login.
     token: RwLock<Option<String>>,
@@ -46,33 +47,35 @@ struct Member {
     /// `host:port`.
     address: String,
     tls: Option<Tls>,
-    idle: Mutex<Vec<Sender>>,
+    /// Connections without a request in progress.
+    idle: Mutex<Vec<Connection>>,
 }
 
-type Sender = SendRequest<Full<Bytes>>;
+type Connection = SendRequest<Full<Bytes>>;
 
-/// The reason why there is no answer.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The request was not sent.
     NotSent(String),
     /// The request may have been executed or not.
     Unknown(String),
-    /// The history of the requested revision has been compacted.
+    /// etcd has deleted the history since the requested revision.
     Compacted,
-    /// The login has expired; the request was not executed.
+    /// The request was not executed because the login has expired.
     LoggedOut(String),
-    /// The request was not executed, and repeating it does not help.
+    /// The request was not executed, and it will fail again if it is repeated.
     Refused(String),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotSent(what) | Self::Unknown(what) | Self::LoggedOut(what) | Self::Refused(what) => {
-                OneLine::new(what).fmt(f)
-            }
-            Self::Compacted => f.write_str("the history was compacted"),
+            Self::NotSent(reason)
+            | Self::Unknown(reason)
+            | Self::LoggedOut(reason)
+            | Self::Refused(reason) => OneLine::new(reason).fmt(f),
+            Self::Compacted => f.write_str("etcd has deleted the requested history"),
         }
     }
 }
@@ -84,14 +87,14 @@ impl Cluster {
         for endpoint in &config.endpoints {
             let (scheme, address) = endpoint.split_once("://").unwrap_or(("http", endpoint));
             let address = address.trim_end_matches('/').to_owned();
-            let bad = |why| ConnectError::Config(format!("{endpoint} {why}"));
+            let config_error = |why| ConnectError::Config(format!("{endpoint} {why}"));
             if address.is_empty() || address.contains('/') {
-                return Err(bad("is no http://HOST:PORT"));
+                return Err(config_error("is not of the form http://HOST:PORT"));
             }
             let tls = match scheme {
                 "http" => None,
                 "https" => Some(tls.clone()),
-                _ => return Err(bad("is neither http:// nor https://")),
+                _ => return Err(config_error("is neither http:// nor https://")),
             };
             let address = if address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
                 address
@@ -101,25 +104,26 @@ impl Cluster {
             members.push(Member { address, tls, idle: Mutex::default() });
         }
         if members.is_empty() {
-            return Err(ConnectError::Config("no member of the cluster is named".to_owned()));
+            return Err(ConnectError::Config("no member of the cluster is given".to_owned()));
         }
         Ok(Self {
             members,
             preferred: AtomicUsize::new(0),
-            turns: Semaphore::new(REQUESTS),
-            patience: config.patience,
+            request_slots: Semaphore::new(MAX_REQUESTS),
+            member_timeout: config.member_timeout,
             login: config.login.clone(),
             token: RwLock::default(),
         })
     }
 
-    fn member(&self) -> (usize, &Member) {
+    /// Returns the preferred member and its index.
+    fn preferred_member(&self) -> (usize, &Member) {
         let index = self.preferred.load(Ordering::Relaxed) % self.members.len();
         (index, &self.members[index])
     }
 
-    /// Makes the next member the preferred one, unless another task has already done so.
-    pub(super) fn leave(&self, index: usize) {
+    /// Makes the member after `index` the preferred one, unless another task has already done so.
+    pub(super) fn prefer_next(&self, index: usize) {
         let next = (index + 1) % self.members.len();
         let _ = self.preferred.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
         if let Some(member) = self.members.get(index) {
@@ -127,131 +131,135 @@ impl Cluster {
         }
     }
 
-    /// Asks one member. If it does not answer, the next member becomes the preferred one.
-    pub(super) async fn ask<Q: Serialize, A: DeserializeOwned>(
+    /// Sends a request to the preferred member. If it does not answer, the next member becomes the preferred
+    /// one.
+    pub(super) async fn request<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
-        question: &Q,
+        request: &Q,
     ) -> Result<A, Failure> {
-        let _turn = self.turns.acquire().await.map_err(|closed| Failure::NotSent(closed.to_string()))?;
-        let (index, member) = self.member();
-        let answer = async {
-            let (head, body, sender) = self.post(member, path, question).await?;
-            let whole = body.collect().await.map_err(|error| member.unknown(&error))?.to_bytes();
+        let _slot =
+            self.request_slots.acquire().await.map_err(|closed| Failure::NotSent(closed.to_string()))?;
+        let (index, member) = self.preferred_member();
+        let response = async {
+            let (head, body, connection) = self.post(member, path, request).await?;
+            let body_bytes = body.collect().await.map_err(|error| member.unknown(&error))?.to_bytes();
             if !head.status.is_success() {
-                return Err(member.refusal(head.status.as_u16(), &whole));
+                return Err(member.refusal(head.status.as_u16(), &body_bytes));
             }
-            member.idle().push(sender);
-            serde_json::from_slice(&whole).map_err(|error| member.unknown(&error))
+            member.idle().push(connection);
+            serde_json::from_slice(&body_bytes).map_err(|error| member.unknown(&error))
         };
-        let answer = timeout(self.patience, answer).await;
-        let answer = answer.unwrap_or_else(|_| Err(member.unknown(&"no answer in time")));
-        if let Err(Failure::NotSent(_) | Failure::Unknown(_)) = answer {
-            self.leave(index);
+        let response = timeout(self.member_timeout, response).await;
+        let response = response.unwrap_or_else(|_| Err(member.unknown(&"timeout")));
+        if let Err(Failure::NotSent(_) | Failure::Unknown(_)) = response {
+            self.prefer_next(index);
         }
-        answer
+        response
     }
 
-    /// Sends an idempotent request to one member after the other, until one answers or the deadline passes.
-    pub(super) async fn ask_any<Q: Serialize, A: DeserializeOwned>(
+    /// Repeats an idempotent request, to one member after the other, until one answers or the deadline
+    /// passes.
+    pub(super) async fn request_from_any<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
-        question: &Q,
-        until: Instant,
+        request: &Q,
+        deadline: Instant,
     ) -> Result<A, Failure> {
         loop {
-            match self.ask(path, question).await {
-                Err(failure) if self.goes_on(&failure, until).await => {}
-                answer => return answer,
+            match self.request(path, request).await {
+                Err(failure) if self.prepare_retry(&failure, deadline).await => {}
+                response => return response,
             }
         }
     }
 
-    /// Prepares a repetition after a failure, by a short pause or a new login. Returns whether to repeat the
-    /// request.
-    pub(super) async fn goes_on(&self, failure: &Failure, until: Instant) -> bool {
+    /// Returns whether to repeat a request that failed. If so, pauses or logs in again first.
+    pub(super) async fn prepare_retry(&self, failure: &Failure, deadline: Instant) -> bool {
         match failure {
-            Failure::NotSent(_) | Failure::Unknown(_) if Instant::now() < until => {
-                // All members may be down, in which case each attempt fails immediately.
+            Failure::NotSent(_) | Failure::Unknown(_) if Instant::now() < deadline => {
+                // If all members are down, each attempt fails immediately.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 true
             }
-            Failure::LoggedOut(_) if Instant::now() < until => self.log_in().await.is_ok(),
+            Failure::LoggedOut(_) if Instant::now() < deadline => self.log_in().await.is_ok(),
             _ => false,
         }
     }
 
-    /// Gets a token, if a login is configured.
+    /// Requests a token if a login is configured.
     pub(super) async fn log_in(&self) -> Result<(), Failure> {
         let Some((name, password)) = &self.login else { return Ok(()) };
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = None;
-        let answer: AuthResponse = self.ask("/v3/auth/authenticate", &AuthRequest { name, password }).await?;
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(answer.token);
+        let response: AuthResponse =
+            self.request("/v3/auth/authenticate", &AuthRequest { name, password }).await?;
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(response.token);
         Ok(())
     }
 
-    /// Starts a response that consists of lines, until the result is dropped.
-    pub(super) async fn stream<Q: Serialize>(&self, path: &str, question: &Q) -> Result<Lines, Failure> {
-        let (index, member) = self.member();
-        let begun = timeout(self.patience, self.post(member, path, question)).await;
-        match begun.unwrap_or_else(|_| Err(member.unknown(&"no answer in time"))) {
-            Ok((head, body, sender)) if head.status.is_success() => Ok(Lines {
+    /// Sends a request whose response is a stream of lines. The stream ends when the result is dropped.
+    pub(super) async fn stream<Q: Serialize>(&self, path: &str, request: &Q) -> Result<Lines, Failure> {
+        let (index, member) = self.preferred_member();
+        let started = timeout(self.member_timeout, self.post(member, path, request)).await;
+        match started.unwrap_or_else(|_| Err(member.unknown(&"timeout"))) {
+            Ok((head, body, connection)) if head.status.is_success() => Ok(Lines {
                 body,
-                rest: Vec::new(),
-                from: index,
+                buffer: Vec::new(),
+                member_index: index,
                 address: member.address.clone(),
-                _sender: sender,
+                _connection: connection,
             }),
             Ok((head, body, _)) => {
-                let whole = body.collect().await.map_err(|error| member.unknown(&error))?.to_bytes();
-                self.leave(index);
-                Err(member.refusal(head.status.as_u16(), &whole))
+                let body_bytes = body.collect().await.map_err(|error| member.unknown(&error))?.to_bytes();
+                self.prefer_next(index);
+                Err(member.refusal(head.status.as_u16(), &body_bytes))
             }
             Err(failure) => {
-                self.leave(index);
+                self.prefer_next(index);
                 Err(failure)
             }
         }
     }
 
-    /// Sends a request. Returns the response and the connection, which can be reused when all of the response
+    /// Sends a request. Returns the response and the connection, which can be reused after the whole response
     /// was read.
     async fn post<Q: Serialize>(
         &self,
         member: &Member,
         path: &str,
-        question: &Q,
-    ) -> Result<(Parts, Incoming, Sender), Failure> {
-        let body = serde_json::to_vec(question).map_err(|error| Failure::Refused(error.to_string()))?;
+        request: &Q,
+    ) -> Result<(Parts, Incoming, Connection), Failure> {
+        let body = serde_json::to_vec(request).map_err(|error| Failure::Refused(error.to_string()))?;
         let body = Full::new(Bytes::from(body));
-        let mut request = Request::post(path).header("host", &member.address);
-        request = request.header("content-type", "application/json");
+        let mut http_request = Request::post(path).header("host", &member.address);
+        http_request = http_request.header("content-type", "application/json");
         if let Some(token) = &*self.token.read().unwrap_or_else(PoisonError::into_inner) {
-            request = request.header("authorization", token);
+            http_request = http_request.header("authorization", token);
         }
-        let mut request = request.body(body).map_err(|error| Failure::Refused(error.to_string()))?;
+        let mut http_request =
+            http_request.body(body).map_err(|error| Failure::Refused(error.to_string()))?;
         loop {
-            // In a statement of its own: the lock must not be held across an await.
-            let kept = member.idle().pop();
-            let fresh = kept.is_none();
-            let mut sender = match kept {
-                Some(sender) => sender,
+            // A separate statement, because the lock must not be held across an await.
+            let idle = member.idle().pop();
+            let is_new = idle.is_none();
+            let mut connection = match idle {
+                Some(connection) => connection,
                 None => member.connect().await.map_err(|error| member.not_sent(&error))?,
             };
-            if let Err(error) = sender.ready().await {
-                if fresh {
+            if let Err(error) = connection.ready().await {
+                if is_new {
                     return Err(member.not_sent(&error));
                 }
                 continue;
             }
-            match sender.try_send_request(request).await {
+            match connection.try_send_request(http_request).await {
                 Ok(response) => {
                     let (head, body) = Response::into_parts(response);
-                    return Ok((head, body, sender));
+                    return Ok((head, body, connection));
                 }
                 Err(mut error) => match error.take_message() {
-                    // The idle connection was closed.
-                    Some(again) if !fresh => request = again,
+                    // etcd closed the idle connection before it received the request.
+                    Some(unsent) if !is_new => http_request = unsent,
                     Some(_) => return Err(member.not_sent(&error.into_error())),
                     None => return Err(member.unknown(&error.into_error())),
                 },
@@ -261,11 +269,11 @@ impl Cluster {
 }
 
 impl Member {
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Sender>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn connect(&self) -> io::Result<Sender> {
+    async fn connect(&self) -> io::Result<Connection> {
         let stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
         match &self.tls {
@@ -289,56 +297,57 @@ impl Member {
 
     #[cold]
     fn refusal(&self, status: u16, body: &[u8]) -> Failure {
-        let refusal: Refusal = serde_json::from_slice(body).unwrap_or_default();
-        let said = [&refusal.message, &refusal.error].into_iter().find(|text| !text.is_empty());
-        let said = said.cloned().unwrap_or_else(|| format!("HTTP {status}"));
-        let what = format!("etcd at {}: {said}", self.address);
+        let refusal: ErrorResponse = serde_json::from_slice(body).unwrap_or_default();
+        let message = [&refusal.message, &refusal.error].into_iter().find(|text| !text.is_empty());
+        let message = message.cloned().unwrap_or_else(|| format!("HTTP {status}"));
+        let reason = format!("etcd at {}: {message}", self.address);
         match refusal.code {
             11 => Failure::Compacted,
-            16 => Failure::LoggedOut(what),
+            16 => Failure::LoggedOut(reason),
             // INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION,
             // UNIMPLEMENTED.
-            3 | 5 | 7..=9 | 12 => Failure::Refused(what),
-            // A cluster without a leader reports this in several ways.
-            _ => Failure::Unknown(what),
+            3 | 5 | 7..=9 | 12 => Failure::Refused(reason),
+            // Including the codes that a cluster without a leader returns.
+            _ => Failure::Unknown(reason),
         }
     }
 }
 
-async fn spawn(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Sender> {
+async fn spawn(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Connection> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // The connection ends when the sender is dropped.
+    // The task ends when the sender is dropped.
     tokio::spawn(connection);
     Ok(sender)
 }
 
-/// A streamed response.
+/// A response that is a stream of lines.
 pub(super) struct Lines {
     body: Incoming,
-    rest: Vec<u8>,
-    /// The index of the member.
-    pub(super) from: usize,
+    /// The bytes received after the last complete line.
+    buffer: Vec<u8>,
+    pub(super) member_index: usize,
     pub(super) address: String,
     /// Keeps the connection open.
-    _sender: Sender,
+    _connection: Connection,
 }
 
 impl Lines {
     /// Returns the next line, or `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, hyper::Error> {
-        let mut looked = 0;
+        let mut searched_len = 0;
         loop {
-            let end = self.rest.get(looked..).and_then(|new| new.iter().position(|octet| *octet == b'\n'));
+            let end =
+                self.buffer.get(searched_len..).and_then(|new| new.iter().position(|byte| *byte == b'\n'));
             if let Some(end) = end {
-                let behind = self.rest.split_off(looked + end + 1);
-                return Ok(Some(std::mem::replace(&mut self.rest, behind)));
+                let remaining = self.buffer.split_off(searched_len + end + 1);
+                return Ok(Some(std::mem::replace(&mut self.buffer, remaining)));
             }
-            looked = self.rest.len();
+            searched_len = self.buffer.len();
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(frame) => {
                     if let Ok(data) = frame?.into_data() {
-                        self.rest.extend_from_slice(&data);
+                        self.buffer.extend_from_slice(&data);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! The store in an etcd cluster: several servers of one service, none of which keeps state of its own.
+//! The store in an etcd cluster, for several servers of one naming service.
 
 mod api;
 mod cache;
@@ -25,35 +25,35 @@ use self::cache::Cache;
 use self::http::{Cluster, Failure};
 use self::keys::Keys;
 use super::{
-    Bound, Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit, Store, StoreError, StoreState,
-    Target,
+    Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit, Store, StoreError, StoreState,
+    StoredBinding, Target,
 };
 
 /// A store of contexts and bindings in an etcd cluster (3.4 or later), for several servers of one service.
 /// Each server serves all names, and any of them may fail.
 ///
 /// A change is a transaction of etcd: if two servers bind one name, one of them succeeds. A change is
-/// acknowledged when a majority of the members has it on disk and this server has read it. Lookups are
-/// answered from memory, which follows etcd by a watch. A name that is not in memory is looked up in etcd
-/// before a client gets a negative answer ([`Reads`]). If one member does not answer, the next one is asked.
+/// acknowledged when a majority of the members has it on disk and this server has read it. Lookups use a copy
+/// in memory, which an etcd watch keeps up to date. Before a client is told that a name does not exist, etcd
+/// is queried ([`ReadConsistency`]). If one member of the cluster does not answer, the next one is queried.
 ///
-/// While no majority answers, lookups are answered from memory, [`state`](Store::state) reports the outage,
-/// and changes fail with [`StoreError::Away`].
+/// While no majority of the cluster answers, lookups still use the copy in memory, [`state`](Store::state)
+/// reports the outage, and changes fail with [`StoreError::Unavailable`].
 ///
-/// The store runs in tasks of the runtime in which it was created. Dropping it ends them.
+/// The store runs in tasks of the runtime in which it was created. Dropping the store ends them.
 pub struct EtcdStore {
     shared: Arc<Shared>,
     tasks: [AbortHandle; 2],
 }
 
-/// The configuration of names in etcd.
+/// The configuration of an [`EtcdStore`].
 #[derive(Clone)]
-#[must_use = "it does nothing until `EtcdStore::connect`"]
+#[must_use = "the store is created by `EtcdStore::connect`"]
 pub struct EtcdConfig {
     endpoints: Vec<String>,
     prefix: String,
-    reads: Reads,
-    patience: Duration,
+    read_consistency: ReadConsistency,
+    member_timeout: Duration,
     timeout: Duration,
     ca: Option<PathBuf>,
     identity: Option<(PathBuf, PathBuf)>,
@@ -62,52 +62,52 @@ pub struct EtcdConfig {
 
 /// The consistency of lookups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reads {
-    /// A name that is known here is returned without asking etcd. For other names etcd is asked, so that each
-    /// acknowledged name is found by every server. A name that was unbound or rebound meanwhile may still
+pub enum ReadConsistency {
+    /// A name that is in memory is returned without querying etcd. For other names etcd is queried, so every
+    /// server finds each acknowledged name. After another server unbinds or rebinds a name, this server may
     /// return the old object for a moment.
     #[default]
     Cached,
-    /// Every lookup asks etcd: each acknowledged change is visible to every server. While etcd is
-    /// unavailable, lookups fail.
+    /// Every lookup queries etcd, so every server sees each acknowledged change. While etcd is unavailable,
+    /// lookups fail.
     Latest,
 }
 
-/// The reason why names in etcd cannot be served.
+/// The reason why an [`EtcdStore`] cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The configuration is invalid.
-    #[error("names can not be kept in etcd: {0}")]
+    #[error("the etcd configuration is invalid: {0}")]
     Config(String),
-    /// No member of the cluster executes requests.
+    /// The cluster does not answer, or rejects the requests.
     #[error("etcd does not answer: {}", OneLine::new(.0))]
-    Away(String),
-    /// The contents below the prefix were written by another version of the service, or by another program.
+    Unavailable(String),
+    /// The data below the prefix was written by another version of the service, or by another program.
     #[error(
-        "what etcd has below {prefix} has format {}; this naming service knows format {FORMAT}",
+        "the data below {prefix} in etcd has format {}, but this naming service supports only format {FORMAT}",
         Printable::new(found)
     )]
     Format {
         /// The prefix.
         prefix: String,
-        /// The format found.
+        /// The format of the data.
         found: String,
     },
 }
 
-/// The format of the contents. It changes with anything that this code would read incorrectly.
+/// The format of the data. It must be changed whenever the data changes in a way that this code cannot read.
 const FORMAT: &str = "1";
 
 impl EtcdConfig {
-    /// Creates a configuration for a cluster with these client URLs of its members: `http://HOST:PORT` or
+    /// Creates a configuration for a cluster whose members have these client URLs: `http://HOST:PORT` or
     /// `https://HOST:PORT`, port 2379 by default.
     pub fn new<I: IntoIterator<Item: Into<String>>>(endpoints: I) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
             prefix: "/zorb/names".to_owned(),
-            reads: Reads::Cached,
-            patience: Duration::from_secs(2),
+            read_consistency: ReadConsistency::Cached,
+            member_timeout: Duration::from_secs(2),
             timeout: Duration::from_secs(6),
             ca: None,
             identity: None,
@@ -115,39 +115,39 @@ impl EtcdConfig {
         }
     }
 
-    /// Sets the prefix of all keys, `/zorb/names` by default. Services with different prefixes share nothing.
+    /// Sets the prefix of all keys, `/zorb/names` by default. Services with different prefixes are
+    /// independent.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Sets the consistency of lookups, [`Reads::Cached`] by default.
-    pub fn reads(mut self, reads: Reads) -> Self {
-        self.reads = reads;
+    /// Sets the consistency of lookups, [`ReadConsistency::Cached`] by default.
+    pub fn read_consistency(mut self, consistency: ReadConsistency) -> Self {
+        self.read_consistency = consistency;
         self
     }
 
-    /// Sets the timeout for one member, two seconds by default. After it the next one is asked.
+    /// Sets the timeout of a request to one member, two seconds by default. Then the next member is queried.
     pub fn member_timeout(mut self, timeout: Duration) -> Self {
-        self.patience = timeout;
+        self.member_timeout = timeout;
         self
     }
 
-    /// Sets the timeout for all members together, six seconds by default. After it etcd counts as
-    /// unavailable.
+    /// Sets the timeout of a request to any member, six seconds by default. Then etcd counts as unavailable.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        // Limited to a value that can be added to the current time.
+        // Limited, so that adding it to the current time does not overflow.
         self.timeout = timeout.min(Duration::from_secs(365 * 86_400));
         self
     }
 
-    /// Sets the PEM file of the CA certificates for the members. Required for `https://`.
+    /// Sets the PEM file of the CA certificates that the members are verified with. Required for `https://`.
     pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.ca = Some(file.into());
         self
     }
 
-    /// Sets the PEM files of the certificates and the key of this side, for clusters that authenticate
+    /// Sets the PEM files of the client certificates and the private key, for clusters that authenticate
     /// clients.
     pub fn identity(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.identity = Some((certificates.into(), key.into()));
@@ -171,40 +171,40 @@ impl fmt::Debug for EtcdConfig {
     }
 }
 
-/// The state that the store shares with its tasks.
+/// The state that the store and its tasks share.
 struct Shared {
     cluster: Cluster,
     keys: Keys,
     cache: Cache,
-    reads: Reads,
-    patience: Duration,
+    read_consistency: ReadConsistency,
+    member_timeout: Duration,
     timeout: Duration,
     /// The revision up to which the cache is complete.
     applied: watch::Sender<i64>,
-    /// The time since when etcd does not answer.
-    away: Mutex<Option<Instant>>,
-    /// Notified when the watch lags and another member may be faster.
-    restart: Notify,
-    /// The number of completed barriers. Locked while one is requested.
-    barrier: tokio::sync::Mutex<u64>,
-    /// The number of started barriers.
-    barriers: AtomicU64,
-    /// Numbers for contexts that are reserved for this server.
-    ids: tokio::sync::Mutex<Range<u64>>,
+    /// The time since when etcd has not answered.
+    unavailable_since: Mutex<Option<Instant>>,
+    /// Notified when the watch lags and must be restarted at another member.
+    restart_watch: Notify,
+    /// The number of the last barrier that succeeded. A barrier reads the current revision of etcd and waits
+    /// until the cache has it. Locked while a barrier runs.
+    last_finished_barrier: tokio::sync::Mutex<u64>,
+    started_barriers: AtomicU64,
+    /// Context numbers that are reserved for this server and not yet used.
+    reserved_ids: tokio::sync::Mutex<Range<u64>>,
     /// A random number that distinguishes the changes of this server from those of others.
-    seed: u64,
-    marks: AtomicU64,
+    server_id: u64,
+    next_change: AtomicU64,
 }
 
 impl EtcdStore {
-    /// Reads all names below the prefix, and follows their changes from then on.
+    /// ReadConsistency all names below the prefix, and starts to follow their changes.
     ///
     /// # Errors
-    /// [`ConnectError::Away`] if no majority of the cluster answers in time. After the connection is
-    /// established, the store waits for an unavailable cluster to return.
+    /// [`ConnectError`]. After this function has succeeded, the store recovers from any outage of the
+    /// cluster.
     pub async fn connect(config: EtcdConfig) -> Result<Self, ConnectError> {
         let shared = Arc::new(Shared::new(&config)?);
-        shared.begin().await?;
+        shared.initialize().await?;
         let follow = tokio::spawn(follow::follow(Arc::clone(&shared)));
         let probe = tokio::spawn(follow::probe(Arc::clone(&shared)));
         Ok(Self { shared, tasks: [follow.abort_handle(), probe.abort_handle()] })
@@ -213,78 +213,78 @@ impl EtcdStore {
 
 impl Shared {
     fn new(config: &EtcdConfig) -> Result<Self, ConnectError> {
-        let seed = RandomState::new().hash_one(std::process::id());
+        let server_id = RandomState::new().hash_one(std::process::id());
         Ok(Self {
             cluster: Cluster::new(config)?,
             keys: Keys::new(&config.prefix),
             cache: Cache::default(),
-            reads: config.reads,
-            patience: config.patience,
+            read_consistency: config.read_consistency,
+            member_timeout: config.member_timeout,
             timeout: config.timeout,
             applied: watch::Sender::new(0),
-            away: Mutex::default(),
-            restart: Notify::new(),
-            barrier: tokio::sync::Mutex::default(),
-            barriers: AtomicU64::new(0),
-            ids: tokio::sync::Mutex::default(),
-            seed,
-            marks: AtomicU64::new(0),
+            unavailable_since: Mutex::default(),
+            restart_watch: Notify::new(),
+            last_finished_barrier: tokio::sync::Mutex::default(),
+            started_barriers: AtomicU64::new(0),
+            reserved_ids: tokio::sync::Mutex::default(),
+            server_id,
+            next_change: AtomicU64::new(0),
         })
     }
 
-    /// Returns a number that no other change has.
-    fn mark(&self) -> u128 {
-        u128::from(self.seed) << 64 | u128::from(self.marks.fetch_add(1, Ordering::Relaxed))
+    /// Returns an id that no other change of any server has.
+    fn unique_change_id(&self) -> u128 {
+        u128::from(self.server_id) << 64 | u128::from(self.next_change.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn away_since(&self) -> Option<Instant> {
-        *self.away.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unavailable_since(&self) -> Option<Instant> {
+        *self.unavailable_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cold]
-    fn set_away(&self, error: &Failure) {
-        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        if away.is_none() {
-            *away = Some(Instant::now());
+    fn set_unavailable(&self, error: &Failure) {
+        let mut since = self.unavailable_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if since.is_none() {
+            *since = Some(Instant::now());
             metrics::gauge!("zorb_names_store_away").set(1.0);
-            tracing::warn!(%error, "etcd is away: names are read from memory, and none can be changed");
+            tracing::warn!(%error, "etcd does not answer: names are read from memory and cannot be changed");
         }
     }
 
-    fn set_current(&self) {
-        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(since) = away.take() {
+    fn set_available(&self) {
+        let mut unavailable_since = self.unavailable_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(since) = unavailable_since.take() {
             metrics::gauge!("zorb_names_store_away").set(0.0);
-            tracing::info!(seconds = since.elapsed().as_secs(), "etcd is back");
+            tracing::info!(seconds = since.elapsed().as_secs(), "etcd answers again");
         }
     }
 
-    /// Waits until the cache has the contents of etcd. If etcd is unavailable, this is an error only with
-    /// [`Reads::Latest`].
+    /// Waits until the cache has the current contents of etcd. Fails if etcd is unavailable, but only with
+    /// [`ReadConsistency::Latest`].
     async fn catch_up(&self) -> Result<(), StoreError> {
-        let failed = match self.away_since() {
-            Some(_) => Failure::NotSent("no majority of etcd's members answers".to_owned()),
+        let failure = match self.unavailable_since() {
+            Some(_) => Failure::NotSent("no majority of the members of etcd answers".to_owned()),
             None => match self.barrier().await {
                 Ok(()) => return Ok(()),
-                Err(failed) => failed,
+                Err(failure) => failure,
             },
         };
-        match self.reads {
-            Reads::Cached => Ok(()),
-            Reads::Latest => Err(away(&failed, CompletionStatus::No)),
+        match self.read_consistency {
+            ReadConsistency::Cached => Ok(()),
+            ReadConsistency::Latest => Err(unavailable(&failure, CompletionStatus::No)),
         }
     }
 }
 
 #[cold]
-fn away(failure: &Failure, completion: CompletionStatus) -> StoreError {
-    StoreError::Away { what: failure.to_string().into(), completion }
+fn unavailable(failure: &Failure, completion: CompletionStatus) -> StoreError {
+    StoreError::Unavailable { reason: failure.to_string().into(), completion }
 }
 
 impl Store for EtcdStore {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
-        // A name that is missing or damaged here may be present in etcd.
-        if self.shared.reads == Reads::Cached
+        // A name that is missing or damaged in the cache may be correct in etcd.
+        if self.shared.read_consistency == ReadConsistency::Cached
             && let Ok(found @ Lookup::Bound(_)) = self.shared.cache.lookup(context, key)
         {
             return Ok(found);
@@ -294,7 +294,7 @@ impl Store for EtcdStore {
     }
 
     async fn has_context(&self, context: ContextId) -> Result<bool, StoreError> {
-        if self.shared.reads == Reads::Cached && self.shared.cache.has(context) {
+        if self.shared.read_consistency == ReadConsistency::Cached && self.shared.cache.has(context) {
             return Ok(true);
         }
         self.shared.catch_up().await?;
@@ -307,7 +307,7 @@ impl Store for EtcdStore {
         after: Option<&Key>,
         limit: PageLimit,
     ) -> Result<Option<Page>, StoreError> {
-        // Omitting an existing name would be a wrong negative answer.
+        // Queries etcd in both modes, because a page must not lack a name that exists.
         self.shared.catch_up().await?;
         Ok(self.shared.cache.page(context, after, limit))
     }
@@ -317,7 +317,7 @@ impl Store for EtcdStore {
     }
 
     fn state(&self) -> StoreState {
-        StoreState { away: self.shared.away_since().map(|since| since.elapsed()) }
+        StoreState { unavailable_for: self.shared.unavailable_since().map(|since| since.elapsed()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! TLS to etcd: the trusted certificates, and the identity of this side.
+//! TLS connections to etcd: the trusted certificates, and the client certificate.
 
 use std::io;
 use std::path::Path;
@@ -14,31 +14,38 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::{ConnectError, EtcdConfig};
 
-/// Establishes TLS connections.
+/// The configuration of TLS connections to the members.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
     pub(super) fn client(config: &EtcdConfig) -> Result<Self, ConnectError> {
-        let bad = |what: String| ConnectError::Config(what);
+        let config_error = |reason: String| ConnectError::Config(reason);
         let mut roots = RootCertStore::empty();
         if let Some(path) = &config.ca {
             for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|error| bad(format!("{}: {error}", path.display())))?;
+                roots
+                    .add(certificate)
+                    .map_err(|error| config_error(format!("{}: {error}", path.display())))?;
             }
         } else if config.endpoints.iter().any(|endpoint| endpoint.starts_with("https:")) {
-            return Err(bad("https:// needs the certificates of those who vouch for etcd".to_owned()));
+            return Err(config_error(
+                "https:// requires the certificates of the CAs that etcd's members use".to_owned(),
+            ));
         }
         let client = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| bad(error.to_string()))?
+            .map_err(|error| config_error(error.to_string()))?
             .with_root_certificates(roots);
         let client = match &config.identity {
             None => client.with_no_client_auth(),
             Some((chain, key)) => {
-                let of_key = |error: &dyn std::fmt::Display| bad(format!("{}: {error}", key.display()));
-                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| of_key(&error))?;
-                client.with_client_auth_cert(certificates(chain)?, secret).map_err(|error| of_key(&error))?
+                let key_error =
+                    |error: &dyn std::fmt::Display| config_error(format!("{}: {error}", key.display()));
+                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| key_error(&error))?;
+                client
+                    .with_client_auth_cert(certificates(chain)?, secret)
+                    .map_err(|error| key_error(&error))?
             }
         };
         Ok(Self(TlsConnector::from(Arc::new(client))))
@@ -52,11 +59,12 @@ impl Tls {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
-    let bad = |error: &dyn std::fmt::Display| ConnectError::Config(format!("{}: {error}", path.display()));
-    let all = CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))?;
-    let all: Vec<_> = all.collect::<Result<_, _>>().map_err(|error| bad(&error))?;
+    let config_error =
+        |error: &dyn std::fmt::Display| ConnectError::Config(format!("{}: {error}", path.display()));
+    let all = CertificateDer::pem_file_iter(path).map_err(|error| config_error(&error))?;
+    let all: Vec<_> = all.collect::<Result<_, _>>().map_err(|error| config_error(&error))?;
     if all.is_empty() {
-        return Err(bad(&"there is no certificate in it"));
+        return Err(config_error(&"it contains no certificate"));
     }
     Ok(all)
 }
