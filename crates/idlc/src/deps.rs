@@ -7,13 +7,13 @@ pub(crate) fn list(paths: &[&Path]) -> String {
     paths.iter().map(|path| format!("{}\n", path.display())).collect()
 }
 
-/// Formats a rule in the form that compilers write with `-MD`: the target depends on every file, and a
-/// removed file is not an error.
-pub(crate) fn make(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) -> String {
+/// Formats a rule for make in the form that C compilers write with `-MD -MP`: the target depends on every
+/// file. An empty rule for each file prevents an error if the file is removed.
+pub(crate) fn make_rule(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) -> String {
     let default = || first.map(|path| path.with_extension("rs").display().to_string()).unwrap_or_default();
     let target = target.map_or_else(default, str::to_owned);
-    let names: Vec<String> = paths.iter().map(|path| escaped(&path.display().to_string())).collect();
-    let mut text = format!("{}:", escaped(&target));
+    let names: Vec<String> = paths.iter().map(|path| escape(&path.display().to_string())).collect();
+    let mut text = format!("{}:", escape(&target));
     if !names.is_empty() {
         text.push_str(&format!(" {}", names.join(" \\\n  ")));
     }
@@ -24,7 +24,7 @@ pub(crate) fn make(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) 
     text
 }
 
-/// Escapes blanks, `#` and `$` for make.
-fn escaped(path: &str) -> String {
+/// Escapes spaces, `#` and `$` for make.
+fn escape(path: &str) -> String {
     path.replace('$', "$$").replace('#', "\\#").replace(' ', "\\ ")
 }

@@ -1,5 +1,5 @@
-//! `idlc`: checks and formats OMG IDL, and shows the resulting Rust, model and list of files. The library is
-//! for programs that include these commands.
+//! `idlc`: checks, formats and compares OMG IDL, and generates Rust code from it. The library is for programs
+//! that include these commands.
 
 mod args;
 mod breaking;
@@ -28,13 +28,13 @@ pub use skeleton::skeleton;
 
 /// Runs the command line. Results go to standard output, messages to standard error.
 ///
-/// The exit code is 0 on success, 1 if the IDL has errors or is not formatted, 2 if the options have errors,
-/// and 3 if input or output failed.
+/// The exit code is 0 on success, 1 if the IDL has errors, is not formatted or has breaking changes, 2 if the
+/// options are wrong, and 3 if input or output failed.
 pub fn run(args: &Args) -> ExitCode {
-    match perform(args) {
+    match run_command(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.show(&Messages::new(args.message_format, args.colour));
+            failure.print(&Messages::new(args.message_format, args.colour));
             ExitCode::from(failure.code())
         }
     }
@@ -42,31 +42,32 @@ pub fn run(args: &Args) -> ExitCode {
 
 /// The reason why a command failed.
 enum Failure {
-    /// The IDL has errors, or is not formatted; already reported.
+    /// The IDL has errors or is not formatted. Already reported.
     Idl,
-    /// A change breaks something; already reported.
-    Breaks,
-    /// A file cannot be read; already reported.
-    Unread,
-    /// Options that do not apply to the IDL.
+    /// There are breaking changes. Already reported.
+    Breaking,
+    /// A file cannot be read. Already reported.
+    UnreadableFile,
+    /// The options are wrong or do not apply to the IDL. One message for each problem.
     Options(Vec<String>),
     /// An error of input or output.
     Io(String),
 }
 
 impl Failure {
-    /// Returns the exit code. Higher codes mean that the cause is less related to the IDL.
+    /// Returns the exit code. Of several failures, the highest code is used.
     fn code(&self) -> u8 {
         match self {
-            Failure::Idl | Failure::Breaks => 1,
+            Failure::Idl | Failure::Breaking => 1,
             Failure::Options(_) => 2,
-            Failure::Unread | Failure::Io(_) => 3,
+            Failure::UnreadableFile | Failure::Io(_) => 3,
         }
     }
 
-    fn show(&self, messages: &Messages) {
+    /// Prints the messages that are not yet printed.
+    fn print(&self, messages: &Messages) {
         let (code, lines) = match self {
-            Failure::Idl | Failure::Breaks | Failure::Unread => return,
+            Failure::Idl | Failure::Breaking | Failure::UnreadableFile => return,
             Failure::Options(lines) => ("options", lines.as_slice()),
             Failure::Io(line) => ("io", std::slice::from_ref(line)),
         };
@@ -76,21 +77,21 @@ impl Failure {
     }
 }
 
-fn perform(args: &Args) -> Result<(), Failure> {
+fn run_command(args: &Args) -> Result<(), Failure> {
     let messages = &Messages::new(args.message_format, args.colour);
     match &args.command {
         Command::Check { input } => {
-            // Each file is checked by itself, and all of them even if one has errors.
+            // Each file is checked separately, even after errors in another one.
             let mut worst: Result<(), Failure> = Ok(());
             for file in &input.files {
                 let Err(failure) = compile(input, std::slice::from_ref(file), messages) else { continue };
                 worst = match worst {
                     Err(worse) if worse.code() >= failure.code() => {
-                        failure.show(messages);
+                        failure.print(messages);
                         Err(worse)
                     }
                     other => {
-                        let _ = other.inspect_err(|less| less.show(messages));
+                        let _ = other.inspect_err(|other| other.print(messages));
                         Err(failure)
                     }
                 };
@@ -99,22 +100,22 @@ fn perform(args: &Args) -> Result<(), Failure> {
         }
         Command::Rust { input, output, mapping } => {
             let model = compile(input, &input.files, messages)?;
-            let options = mapping.options().map_err(|wrong| Failure::Options(vec![wrong]))?;
-            let text = generated(&model, &options, messages, !input.no_warnings)?;
+            let options = mapping.options().map_err(|error| Failure::Options(vec![error]))?;
+            let text = generate_rust(&model, &options, messages, !input.no_warnings)?;
             write(output.as_deref(), &text)
         }
         Command::Skeleton { input, mapping, module, interfaces, output } => {
             let model = compile(input, &input.files, messages)?;
-            let wrong = |wrong| Failure::Options(vec![wrong]);
-            let options = mapping.options().map_err(wrong)?;
-            let module = module.as_deref().map(args::path).transpose().map_err(wrong)?;
-            let wanted = Skeleton { module, interfaces: interfaces.clone() };
+            let option_error = |error| Failure::Options(vec![error]);
+            let options = mapping.options().map_err(option_error)?;
+            let module = module.as_deref().map(args::parse_path).transpose().map_err(option_error)?;
+            let selection = Skeleton { module, interfaces: interfaces.clone() };
             check_options(&model, &options)?;
             if emit::served_interfaces(&model, interfaces).is_empty() {
-                return Err(wrong(skeleton::nothing(interfaces)));
+                return Err(option_error(skeleton::no_interface_message(interfaces)));
             }
             let names: Vec<String> = input.files.iter().map(|file| file.display().to_string()).collect();
-            let text = skeleton(&model, &options, &wanted, &names.join(", ")).map_err(|errors| {
+            let text = skeleton(&model, &options, &selection, &names.join(", ")).map_err(|errors| {
                 messages.show(&errors);
                 Failure::Idl
             })?;
@@ -134,29 +135,29 @@ fn perform(args: &Args) -> Result<(), Failure> {
         Command::Deps { input, output, make, target } => {
             let first = input.files.first().map(PathBuf::as_path);
             if *make && target.is_none() && first.is_some_and(is_standard_input) {
-                let wrong = "`--make` of standard input: say what the rule makes with --target".to_owned();
-                return Err(Failure::Options(vec![wrong]));
+                let error = "--make requires --target if the input is standard input".to_owned();
+                return Err(Failure::Options(vec![error]));
             }
-            // The list of files is known even if the IDL has errors. A build must run again when one of them
-            // changes.
-            let result = read(input, &input.files)?;
+            // The files are listed even if the IDL has errors, because the build must run again when one of
+            // them changes.
+            let result = compile_silently(input, &input.files)?;
             let sources = match &result {
                 Ok(model) => model.sources(),
                 Err(errors) => errors.sources(),
             };
             let paths = sources.paths();
             let text = match make {
-                true => deps::make(target.as_deref(), first, &paths),
+                true => deps::make_rule(target.as_deref(), first, &paths),
                 false => deps::list(&paths),
             };
             write(output.as_deref(), &text)?;
-            checked(input, result, messages).map(|_| ())
+            report(input, result, messages).map(|_| ())
         }
         Command::Breaking(args) => match breaking::run(args, messages) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Failure::Breaks),
-            // An exit code of 1 is reserved for breaking changes.
-            Err(Failure::Idl | Failure::Unread) => Err(Failure::Options(Vec::new())),
+            Ok(false) => Err(Failure::Breaking),
+            // Exit code 1 must only mean breaking changes.
+            Err(Failure::Idl | Failure::UnreadableFile) => Err(Failure::Options(Vec::new())),
             Err(Failure::Io(line)) => Err(Failure::Options(vec![line])),
             Err(other) => Err(other),
         },
@@ -168,13 +169,13 @@ fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Compiles files, or standard input, as one text. Messages go to standard error.
+/// Compiles files together, or standard input, and prints the messages.
 fn compile(input: &Input, files: &[PathBuf], messages: &Messages) -> Result<Model, Failure> {
-    checked(input, read(input, files)?, messages)
+    report(input, compile_silently(input, files)?, messages)
 }
 
-/// Compiles without printing messages.
-fn read(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, Failure> {
+/// Compiles files together, or standard input.
+fn compile_silently(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, Failure> {
     let mut compiler = Compiler::default().files(Disk::new()).strict_names(input.strict_names);
     for folder in &input.include {
         compiler = compiler.include(folder);
@@ -187,31 +188,31 @@ fn read(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, 
     }
     Ok(match files {
         [only] if is_standard_input(only) => {
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             let limit = 64 << 20;
             io::stdin()
                 .take(limit + 1)
-                .read_to_end(&mut octets)
+                .read_to_end(&mut bytes)
                 .map_err(|error| Failure::Io(format!("cannot read standard input: {error}")))?;
-            if octets.len() as u64 > limit {
+            if bytes.len() as u64 > limit {
                 return Err(Failure::Io("standard input is larger than 64 MiB".to_owned()));
             }
-            compiler.compile(Source::octets("<stdin>", octets))
+            compiler.compile(Source::octets("<stdin>", bytes))
         }
         files if files.iter().any(|file| is_standard_input(file)) => {
-            return Err(Failure::Options(vec!["`-` stands alone: standard input is one text".to_owned()]));
+            return Err(Failure::Options(vec!["`-` cannot be combined with other files".to_owned()]));
         }
         files => compiler.compile_files(files),
     })
 }
 
-/// Prints the messages of a compilation.
-fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Messages) -> Result<Model, Failure> {
+/// Prints the messages of a compilation, and returns the model.
+fn report(input: &Input, result: Result<Model, Diagnostics>, messages: &Messages) -> Result<Model, Failure> {
     let model = result.map_err(|errors| {
         let errors = if input.no_warnings { errors.without_warnings() } else { errors };
         messages.show(&errors);
-        let unread = errors.iter().any(|error| error.code == "cannot-read");
-        if unread { Failure::Unread } else { Failure::Idl }
+        let has_unreadable_file = errors.iter().any(|error| error.code == "cannot-read");
+        if has_unreadable_file { Failure::UnreadableFile } else { Failure::Idl }
     })?;
     if !input.no_warnings {
         messages.show(model.warnings());
@@ -219,18 +220,23 @@ fn checked(input: &Input, result: Result<Model, Diagnostics>, messages: &Message
     Ok(model)
 }
 
-/// Returns the Rust of a model, formatted.
-fn generated(model: &Model, options: &Options, messages: &Messages, warn: bool) -> Result<String, Failure> {
+/// Returns the formatted Rust code for a model.
+fn generate_rust(
+    model: &Model,
+    options: &Options,
+    messages: &Messages,
+    show_warnings: bool,
+) -> Result<String, Failure> {
     check_options(model, options)?;
     let emitted = emit::emit(model, options).map_err(|errors| {
         messages.show(&errors);
         Failure::Idl
     })?;
-    if warn {
+    if show_warnings {
         messages.show(&emitted.warnings);
     }
     let file = syn::parse2(emitted.tokens).map_err(|error| {
-        Failure::Io(format!("the generated code is no Rust, which is a mistake of idlc: {error}"))
+        Failure::Io(format!("the generated code is not valid Rust; this is a bug of idlc: {error}"))
     })?;
     Ok(prettyplease::unparse(&file))
 }
@@ -238,15 +244,18 @@ fn generated(model: &Model, options: &Options, messages: &Messages, warn: bool) 
 /// Checks that the options apply to the model.
 fn check_options(model: &Model, options: &Options) -> Result<(), Failure> {
     let problems: Vec<String> =
-        options.check(model).into_iter().map(|problem| explained(options, problem)).collect();
+        options.check(model).into_iter().map(|problem| problem_message(options, problem)).collect();
     if problems.is_empty() { Ok(()) } else { Err(Failure::Options(problems)) }
 }
 
-fn explained(options: &Options, problem: OptionProblem) -> String {
+fn problem_message(options: &Options, problem: OptionProblem) -> String {
     let rename = |index: usize| options.rename.get(index).cloned().unwrap_or_default();
     match problem {
         OptionProblem::UnknownName(index) => {
-            format!("--rename: `{}` names nothing in this IDL that has a Rust name", rename(index).0)
+            format!(
+                "--rename: `{}` is not the name of a definition, member, enumerator or parameter in this IDL",
+                rename(index).0
+            )
         }
         OptionProblem::NotAnIdentifier(index) => {
             format!("--rename: `{}` is not an identifier", rename(index).1)
@@ -257,35 +266,37 @@ fn explained(options: &Options, problem: OptionProblem) -> String {
         }
         OptionProblem::NothingDerives(index) => {
             let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
-            format!("--derive: `{idl}` names no struct, exception, union or enum")
+            format!("--derive: `{idl}` is not the name of a struct, exception, union or enum")
         }
         OptionProblem::NoBodies(index) => {
             let idl = options.default_bodies.get(index).map_or("", String::as_str);
-            format!("--default-bodies: `{idl}` names no interface, operation or attribute")
+            format!("--default-bodies: `{idl}` is not the name of an interface, operation or attribute")
         }
         OptionProblem::NoHandler(index) => {
             let idl = options.ami.get(index).map_or("", String::as_str);
-            format!("--ami: `{idl}` names no interface whose objects can be elsewhere")
+            format!("--ami: `{idl}` is not the name of an interface for remote objects")
         }
         OptionProblem::NothingInterpreted(index) => {
             let idl = options.interpretive.get(index).map_or("", String::as_str);
-            format!("--interpretive: `{idl}` names no struct, exception, union, enum or interface")
+            format!(
+                "--interpretive: `{idl}` is not the name of a struct, exception, union, enum or interface"
+            )
         }
         OptionProblem::NothingAdapts(index) => {
             let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
-            format!("--adaptive: `{idl}` names no struct, exception, union or enum")
+            format!("--adaptive: `{idl}` is not the name of a struct, exception, union or enum")
         }
-        OptionProblem::NoUses(_) => "--adaptive: the number of uses is 1 or more".to_owned(),
+        OptionProblem::NoUses(_) => "--adaptive: the number of uses must be at least 1".to_owned(),
         OptionProblem::UsesName => {
             format!("--uses: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
         }
         OptionProblem::RelativeRuntime => {
-            "--crate: the path of the crate starts with `::` or `crate`".to_owned()
+            "--crate: the path of the crate must start with `::` or `crate`".to_owned()
         }
     }
 }
 
-/// Writes to a file or to standard output. It is not an error if the reader closes standard output early.
+/// Writes to a file or to standard output. It is not an error if standard output is closed.
 fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     match path {
         Some(path) => idl_compiler::write_whole(path, text)
@@ -300,15 +311,15 @@ fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
 }
 
 impl Colour {
-    /// Returns whether messages are coloured: as configured, or in automatic mode if a terminal reads them
+    /// Returns whether messages are coloured. With `Auto`, they are coloured if standard error is a terminal
     /// and `NO_COLOR` is not set.
-    fn wanted(self) -> bool {
+    fn is_enabled(self) -> bool {
         match self {
             Colour::Always => true,
             Colour::Never => false,
             Colour::Auto => {
-                let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
-                io::stderr().is_terminal() && unset("NO_COLOR")
+                let is_unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
+                io::stderr().is_terminal() && is_unset("NO_COLOR")
             }
         }
     }

@@ -1,7 +1,4 @@
-//! The program. See the library.
-//!
-//! The exit code is 0 on success, 1 if the IDL has errors or is not formatted, 2 if the command line has
-//! errors, and 3 if input or output failed.
+//! The program `idlc`. [`idlc::run`] describes the exit codes.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,4 @@
-//! Messages on standard error: excerpts of the source or single lines for people, or one JSON object per line
-//! for programs.
+//! Messages on standard error: with excerpts of the source, as single lines, or as one JSON object per line.
 
 use std::io::{self, Write};
 
@@ -8,61 +7,65 @@ use serde_json::{Value, json};
 
 use crate::options::{Colour, MessageFormat};
 
-/// Maximum number of macros that are named as the origin of a token.
+/// The maximum number of nested macro expansions in a message.
 const MAX_MACROS: usize = 64;
 
 /// The format of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
-    form: MessageFormat,
-    colour: bool,
+    format: MessageFormat,
+    is_coloured: bool,
 }
 
 impl Messages {
-    /// Creates the format that the command line requests.
-    pub(crate) fn new(form: MessageFormat, colour: Colour) -> Self {
-        Messages { form, colour: colour.wanted() }
+    /// Creates the format for options of the command line.
+    pub(crate) fn new(format: MessageFormat, colour: Colour) -> Self {
+        Messages { format, is_coloured: colour.is_enabled() }
     }
 
-    /// Prints the compiler's diagnostics.
-    pub(crate) fn show(&self, found: &Diagnostics) {
-        match self.form {
-            MessageFormat::Human => complain(&found.render(self.colour)),
+    /// Prints the diagnostics of the compiler.
+    pub(crate) fn show(&self, diagnostics: &Diagnostics) {
+        match self.format {
+            MessageFormat::Human => write_error(&diagnostics.render(self.is_coloured)),
             MessageFormat::Short => {
-                complain(&found.iter().map(|one| short(found.sources(), one)).collect::<String>());
+                let sources = diagnostics.sources();
+                let lines = diagnostics.iter().map(|diagnostic| short_line(sources, diagnostic));
+                write_error(&lines.collect::<String>());
             }
             MessageFormat::Json => {
-                let lines = found
-                    .iter()
-                    .map(|one| format!("{}\n", escaped_json(&diagnostic(found, one).to_string())));
-                complain(&lines.collect::<String>());
+                let lines = diagnostics.iter().map(|diagnostic| {
+                    format!("{}\n", escaped_json(&diagnostic_json(diagnostics, diagnostic).to_string()))
+                });
+                write_error(&lines.collect::<String>());
             }
         }
     }
 
-    /// Prints an error that is not in the IDL.
+    /// Prints an error that does not concern the IDL.
     pub(crate) fn error(&self, code: &str, message: &str) {
-        match self.form {
+        match self.format {
             MessageFormat::Human | MessageFormat::Short => {
-                let (start, end) = if self.colour { ("\x1b[1;91m", "\x1b[0m") } else { ("", "") };
-                complain(&format!("{start}error{end}: {}\n", printable(message)));
+                let (start, end) = if self.is_coloured { ("\x1b[1;91m", "\x1b[0m") } else { ("", "") };
+                write_error(&format!("{start}error{end}: {}\n", printable(message)));
             }
-            MessageFormat::Json => complain(&format!("{}\n", escaped_json(&bare(code, message).to_string()))),
+            MessageFormat::Json => {
+                write_error(&format!("{}\n", escaped_json(&error_json(code, message).to_string())));
+            }
         }
     }
 }
 
-/// Writes to standard error. It is not an error if the reader closes it early.
-fn complain(text: &str) {
+/// Writes to standard error. It is not an error if it is closed.
+fn write_error(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Returns the JSON with characters that a terminal interprets or hides escaped, e.g. as `\u202e`.
+/// Returns JSON in which control and format characters are escaped like `\u202e`.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        // ASCII control characters are white space outside of strings. Inside strings they are escaped
-        // already, except DEL.
+        // ASCII control characters below DEL are white space here: JSON strings contain them only in escaped
+        // form.
         if c < '\u{7f}' || printable(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
             out.push(c);
         } else {
@@ -72,34 +75,44 @@ pub(crate) fn escaped_json(json: &str) -> String {
     out
 }
 
-/// Formats a diagnostic as one line, in the form of `grep -n`, which editors parse.
-fn short(sources: &Sources, one: &Diagnostic) -> String {
-    let place = one.span().map_or(String::new(), |span| format!("{}: ", sources.position(span)));
-    let message = printable(&one.message).replace('\n', " ");
-    format!("{}{}[{}]: {message}\n", printable(&place), severity(one.severity), one.code)
+/// Formats a diagnostic as one line in the form of `grep -n`, which editors can parse.
+fn short_line(sources: &Sources, diagnostic: &Diagnostic) -> String {
+    let location = diagnostic.span().map_or(String::new(), |span| format!("{}: ", sources.position(span)));
+    let message = printable(&diagnostic.message).replace('\n', " ");
+    format!(
+        "{}{}[{}]: {message}\n",
+        printable(&location),
+        severity_name(diagnostic.severity),
+        diagnostic.code
+    )
 }
 
-/// Converts a diagnostic to JSON. The keys are described in docs/IDL-MAPPING.md. New ones may be added, none
-/// is changed or removed.
-fn diagnostic(found: &Diagnostics, one: &Diagnostic) -> Value {
-    let sources = found.sources();
-    let spans: Vec<Value> =
-        one.labels.iter().enumerate().map(|(index, label)| span(sources, label, index == 0)).collect();
+/// Converts a diagnostic to JSON. docs/IDL-MAPPING.md describes the keys. Keys may be added, but not changed
+/// or removed.
+fn diagnostic_json(diagnostics: &Diagnostics, diagnostic: &Diagnostic) -> Value {
+    let sources = diagnostics.sources();
+    let spans: Vec<Value> = diagnostic
+        .labels
+        .iter()
+        .enumerate()
+        .map(|(index, label)| span_json(sources, label, index == 0))
+        .collect();
     json!({
-        "severity": severity(one.severity),
-        "code": one.code,
-        "message": one.message,
+        "severity": severity_name(diagnostic.severity),
+        "code": diagnostic.code,
+        "message": diagnostic.message,
         "spans": spans,
-        "notes": one.notes,
-        "helps": one.helps,
-        "rendered": found.rendered(one, false),
+        "notes": diagnostic.notes,
+        "helps": diagnostic.helps,
+        "rendered": diagnostics.rendered(diagnostic, false),
     })
 }
 
-fn bare(code: &str, message: &str) -> Value {
+/// Returns the JSON of an error without a location.
+fn error_json(code: &str, message: &str) -> Value {
     let none: [Value; 0] = [];
     json!({
-        "severity": severity(Severity::Error),
+        "severity": severity_name(Severity::Error),
         "code": code,
         "message": message,
         "spans": none,
@@ -109,23 +122,26 @@ fn bare(code: &str, message: &str) -> Value {
     })
 }
 
-fn severity(severity: Severity) -> &'static str {
+fn severity_name(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
     }
 }
 
-fn span(sources: &Sources, label: &Label, primary: bool) -> Value {
+fn span_json(sources: &Sources, label: &Label, is_primary: bool) -> Value {
     let (start, end) = (sources.position(label.span), sources.end(label.span));
-    let included: Vec<Value> =
-        sources.included_from(label.span).into_iter().map(|from| place(&sources.position(from))).collect();
-    // Macro expansions may nest thousands of levels deep, and each message would list all of them.
+    let included: Vec<Value> = sources
+        .included_from(label.span)
+        .into_iter()
+        .map(|from| position_json(&sources.position(from)))
+        .collect();
+    // Limited, because macro expansions may be nested thousands of levels deep.
     let expanded: Vec<Value> = sources
         .expanded_from(label.span)
         .into_iter()
         .take(MAX_MACROS)
-        .map(|(name, body)| json!({ "macro": name, "place": place(&sources.position(body)) }))
+        .map(|(name, body)| json!({ "macro": name, "place": position_json(&sources.position(body)) }))
         .collect();
     json!({
         "file": start.file,
@@ -133,13 +149,13 @@ fn span(sources: &Sources, label: &Label, primary: bool) -> Value {
         "column": start.column,
         "end_line": end.line,
         "end_column": end.column,
-        "primary": primary,
+        "primary": is_primary,
         "label": Some(&label.text).filter(|text| !text.is_empty()),
         "included_from": included,
         "expanded_from": expanded,
     })
 }
 
-fn place(position: &Position) -> Value {
+fn position_json(position: &Position) -> Value {
     json!({ "file": position.file, "line": position.line, "column": position.column })
 }

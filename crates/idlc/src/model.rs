@@ -1,5 +1,5 @@
-//! The model as JSON: a list with one object per definition. An object refers to other definitions by their
-//! scoped names.
+//! The model as JSON, with one object for each definition. Objects refer to other definitions by their scoped
+//! names.
 
 use idl_compiler::Model;
 use idl_compiler::model::{
@@ -8,7 +8,8 @@ use idl_compiler::model::{
 };
 use serde_json::{Map, Value, json};
 
-/// Returns the whole model. `format` is incremented with changes that break readers.
+/// Returns the whole model. `format` must be incremented with each change that breaks programs that read the
+/// JSON.
 pub(crate) fn json(model: &Model) -> Value {
     let writer = Writer { model };
     let pragmas = model.pragmas().iter();
@@ -17,7 +18,7 @@ pub(crate) fn json(model: &Model) -> Value {
         "files": model.sources().paths().iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "docs": model.docs().text(),
         "pragmas": pragmas
-            .map(|pragma| json!({ "text": pragma.text, "place": writer.place(pragma.span) }))
+            .map(|pragma| json!({ "text": pragma.text, "place": writer.location(pragma.span) }))
             .collect::<Vec<_>>(),
         "definitions": model.roots().iter().map(|id| writer.definition(*id)).collect::<Vec<_>>(),
     })
@@ -28,7 +29,7 @@ struct Writer<'m> {
 }
 
 impl Writer<'_> {
-    fn place(&self, span: idl_compiler::Span) -> Value {
+    fn location(&self, span: idl_compiler::Span) -> Value {
         let position = self.model.sources().position(span);
         json!({ "file": position.file, "line": position.line, "column": position.column })
     }
@@ -47,9 +48,9 @@ impl Writer<'_> {
         put("name", json!(def.name));
         put("scoped_name", json!(self.model.scoped_name(id)));
         put("repository_id", json!(def.repository_id));
-        put("place", self.place(def.span));
+        put("place", self.location(def.span));
         put("included", json!(self.model.is_included(id)));
-        self.head(&mut put, &def.docs, &def.annotations);
+        self.add_head(&mut put, &def.docs, &def.annotations);
         match &def.kind {
             DefKind::Module(module) => {
                 if let Some(template) = &module.template {
@@ -126,7 +127,7 @@ impl Writer<'_> {
     }
 
     /// Adds comments and annotations, if there are any.
-    fn head(&self, put: &mut impl FnMut(&str, Value), docs: &Docs, annotations: &Annotations) {
+    fn add_head(&self, put: &mut impl FnMut(&str, Value), docs: &Docs, annotations: &Annotations) {
         if !docs.is_empty() {
             put("docs", json!(docs.text()));
         }
@@ -145,7 +146,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds the comments and annotations of an item to its object.
+    /// Returns an object with these entries, and with comments and annotations, if there are any.
     fn with_head<const N: usize>(
         &self,
         entries: [(&str, Value); N],
@@ -156,7 +157,7 @@ impl Writer<'_> {
         let mut put = |key: &str, value: Value| {
             object.insert(key.to_owned(), value);
         };
-        self.head(&mut put, docs, annotations);
+        self.add_head(&mut put, docs, annotations);
         Value::Object(object)
     }
 
@@ -251,7 +252,7 @@ impl Writer<'_> {
         );
     }
 
-    /// Returns a type: basic ones as a string, others as an object with one key for the kind.
+    /// Returns a type: a basic type as a string, another type as an object with one key for the kind.
     fn ty(&self, id: TypeId) -> Value {
         match self.model.ty(id) {
             Type::Primitive(primitive) => json!(Primitive::idl_name(*primitive)),
@@ -277,7 +278,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns a value. Integers that JSON readers may not represent exactly are strings.
+    /// Returns a value. Integers beyond 32 bits are strings, because JSON readers may round them.
     fn value(&self, value: &ConstValue) -> Value {
         match value {
             ConstValue::Bool(value) => json!(value),

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// When something is coloured.
+/// When messages or other output are coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    /// Where a terminal reads it and `NO_COLOR` is not set.
+    /// If the output is a terminal and `NO_COLOR` is not set.
     #[value(help = None::<&str>)]
     Auto,
     /// Always.
@@ -23,27 +23,28 @@ pub enum Colour {
 pub enum MessageFormat {
     /// With excerpts of the source
     Human,
-    /// One line each: file, line, column, kind, what is wrong
+    /// One line for each message: file, line, column, severity, text
     Short,
-    /// One JSON object a line, for editors and build tools
+    /// One JSON object per line, for editors and build tools
     Json,
 }
 
+/// The IDL to compile, and options for the compilation.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Input {
-    /// IDL files; `-` is standard input
+    /// The IDL files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// A folder in which `#include` looks
+    /// A folder that is searched by `#include`; may be repeated
     #[arg(short = 'I', long, value_name = "FOLDER")]
     pub(crate) include: Vec<PathBuf>,
-    /// Define a macro; without a value it is 1
+    /// Define a macro, with the value 1 by default; may be repeated
     #[arg(short = 'D', long, value_name = "NAME[=VALUE]")]
     pub(crate) define: Vec<String>,
-    /// Take a macro away, after all -D
+    /// Undefine a macro, after all -D; may be repeated
     #[arg(short = 'U', long, value_name = "NAME")]
     pub(crate) undefine: Vec<String>,
-    /// Names that only the letter of the standard forbids are errors, not warnings
+    /// Report unambiguous names that the standard forbids as errors, not as warnings
     #[arg(long)]
     pub(crate) strict_names: bool,
     /// Print no warnings

@@ -1,50 +1,50 @@
-//! `idlc skeleton`: initial servants.
+//! `idlc skeleton`: servants whose methods are not implemented yet.
 
 use idl_compiler::emit::{self, Options, Skeleton};
 use idl_compiler::{Diagnostics, Model};
 
-/// Returns the text of a skeleton, formatted: a servant of each interface, in which every method raises
-/// `NO_IMPLEMENT`. `from` names the IDL in the first line.
+/// Returns the formatted code of a servant for each interface. All methods raise `NO_IMPLEMENT`. The first
+/// line contains `from`, the name of the IDL.
 ///
 /// # Errors
-/// Those of [`emit::skeleton`].
+/// The errors of [`emit::skeleton`].
 pub fn skeleton(
     model: &Model,
     options: &Options,
-    wanted: &Skeleton,
+    selection: &Skeleton,
     from: &str,
 ) -> Result<String, Diagnostics> {
-    let tokens = emit::skeleton(model, options, wanted)?;
+    let tokens = emit::skeleton(model, options, selection)?;
     let text = match syn::parse2::<syn::File>(tokens.clone()) {
-        Ok(file) => file.items.into_iter().map(item).collect::<Vec<_>>().join("\n"),
-        // Invalid Rust would be a bug of this program. It is printed, so that the bug becomes visible.
+        Ok(file) => file.items.into_iter().map(format_item).collect::<Vec<_>>().join("\n"),
+        // A bug of this program. The invalid code is printed, so that the bug is visible.
         Err(_) => tokens.to_string(),
     };
     let head = format!("// Servants of the interfaces in {from}, made by `idlc skeleton`.");
     Ok(format!("{head}\n// Each method answers NO_IMPLEMENT until it is written.\n\n{text}"))
 }
 
-/// Formats an item, with an empty line between its methods.
-fn item(item: syn::Item) -> String {
+/// Formats an item, with empty lines between its methods.
+fn format_item(item: syn::Item) -> String {
     let text = prettyplease::unparse(&syn::File { shebang: None, attrs: Vec::new(), items: vec![item] });
     let mut spaced = String::with_capacity(text.len());
-    let mut before = "";
+    let mut previous = "";
     for line in text.lines() {
-        if before == "    }" && line != "}" {
+        if previous == "    }" && line != "}" {
             spaced.push('\n');
         }
         spaced.push_str(line);
         spaced.push('\n');
-        before = line;
+        previous = line;
     }
     spaced
 }
 
 /// Returns the message for a skeleton without interfaces.
-pub(crate) fn nothing(interfaces: &[String]) -> String {
+pub(crate) fn no_interface_message(interfaces: &[String]) -> String {
     match interfaces {
-        [] => "no file given defines an interface of which there can be objects: name those of included files by --interface"
+        [] => "the given files do not define an interface for remote objects; use --interface for those of included files"
             .to_owned(),
-        names => format!("--interface: no interface of which there can be objects is named `{}`", names.join("`, `")),
+        names => format!("--interface: there is no interface for remote objects with the name `{}`", names.join("`, `")),
     }
 }

@@ -1,5 +1,5 @@
-//! The model as a human-readable tree: one line per definition, with the definitions inside it indented
-//! below.
+//! The model as a tree in text form: one line for each definition, followed by its contents, which are
+//! indented.
 
 use idl_compiler::Model;
 use idl_compiler::model::{
@@ -7,7 +7,7 @@ use idl_compiler::model::{
     TypeId, Union, Value, ValueModifier, Visibility,
 };
 
-/// Returns all definitions in the order of the IDL. Definitions of included files are marked.
+/// Returns all definitions in the order of the IDL. Definitions in included files are marked.
 pub(crate) fn tree(model: &Model) -> String {
     let mut tree = Tree { model, text: String::new() };
     for id in model.roots() {
@@ -30,9 +30,9 @@ impl Tree<'_> {
 
     fn definition(&mut self, id: DefId, level: usize) {
         let def = self.model.def(id);
-        // The mark of a module applies to its contents, unless an input file opens the module too.
-        let outer = def.parent.is_some_and(|parent| self.model.is_included(parent));
-        let included = if self.model.is_included(id) && !outer { "  (included)" } else { "" };
+        // The contents of an included module are not marked again.
+        let is_in_included = def.parent.is_some_and(|parent| self.model.is_included(parent));
+        let included = if self.model.is_included(id) && !is_in_included { "  (included)" } else { "" };
         let head = self.head(def);
         self.line(level, &format!("{head}{included}"));
         for part in self.parts(def) {
@@ -43,7 +43,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Returns the definition without its contents.
+    /// Returns the line of a definition, without its contents.
     fn head(&self, def: &Def) -> String {
         let (keyword, name) = (def.kind.keyword(), &def.name);
         match &def.kind {
@@ -53,11 +53,11 @@ impl Tree<'_> {
             DefKind::Interface(interface) => self.interface(keyword, name, interface),
             DefKind::Value(value) => self.value_type(keyword, name, value),
             DefKind::ValueBox(boxed) => format!("{keyword} {name} {}", self.ty(boxed.ty)),
-            DefKind::Bitset(bitset) => format!("{keyword} {name}{}", self.listed(" : ", bitset.base)),
+            DefKind::Bitset(bitset) => format!("{keyword} {name}{}", self.name_list(" : ", bitset.base)),
             DefKind::Operation(operation) => self.operation(name, operation),
             DefKind::Attribute(attribute) => self.attribute(name, attribute),
             DefKind::Struct(body) | DefKind::Exception(body) => {
-                format!("{keyword} {name}{}", self.listed(" : ", body.base))
+                format!("{keyword} {name}{}", self.name_list(" : ", body.base))
             }
             DefKind::Union(union) => format!("{keyword} {name} switch ({})", self.ty(union.discriminator)),
             DefKind::Typedef(alias) => format!("{keyword} {} {name}", self.ty(alias.ty)),
@@ -70,7 +70,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Returns the parts that are not definitions.
+    /// Returns the lines for the contents that are not definitions, such as members.
     fn parts(&self, def: &Def) -> Vec<String> {
         match &def.kind {
             DefKind::Struct(body) | DefKind::Exception(body) => {
@@ -109,7 +109,7 @@ impl Tree<'_> {
             Flavour::Local => "local ",
         };
         let declared = if interface.only_declared { "  (only declared)" } else { "" };
-        let bases = self.listed(" : ", interface.bases.iter().copied());
+        let bases = self.name_list(" : ", interface.bases.iter().copied());
         format!("{flavour}{keyword} {name}{bases}{declared}")
     }
 
@@ -120,8 +120,8 @@ impl Tree<'_> {
             ValueModifier::Custom => "custom ",
         };
         let bases = if value.truncatable { " : truncatable " } else { " : " };
-        let bases = self.listed(bases, value.bases.iter().copied());
-        let supports = self.listed(" supports ", value.supports.iter().copied());
+        let bases = self.name_list(bases, value.bases.iter().copied());
+        let supports = self.name_list(" supports ", value.supports.iter().copied());
         format!("{modifier}{keyword} {name}{bases}{supports}")
     }
 
@@ -168,17 +168,17 @@ impl Tree<'_> {
         params.iter().map(param).collect::<Vec<_>>().join(", ")
     }
 
-    fn raises(&self, word: &str, ids: &[DefId]) -> String {
-        match self.listed("", ids.iter().copied()) {
+    fn raises(&self, keyword: &str, ids: &[DefId]) -> String {
+        match self.name_list("", ids.iter().copied()) {
             names if names.is_empty() => names,
-            names => format!(" {word} ({names})"),
+            names => format!(" {keyword} ({names})"),
         }
     }
 
-    /// Lists scoped names, with a prefix if there are any.
-    fn listed(&self, before: &str, ids: impl IntoIterator<Item = DefId>) -> String {
+    /// Returns the scoped names after a prefix, or an empty text if there are none.
+    fn name_list(&self, prefix: &str, ids: impl IntoIterator<Item = DefId>) -> String {
         let names: Vec<String> = ids.into_iter().map(|id| self.model.scoped_name(id)).collect();
-        if names.is_empty() { String::new() } else { format!("{before}{}", names.join(", ")) }
+        if names.is_empty() { String::new() } else { format!("{prefix}{}", names.join(", ")) }
     }
 
     fn ty(&self, id: TypeId) -> String {

@@ -15,7 +15,7 @@ use super::types::{Difference, Pair};
 /// A breaking change.
 pub(super) struct Change {
     pub(super) rule: &'static Rule,
-    /// Scoped name of the changed item, as in the old IDL unless only the new one has it.
+    /// The scoped name of the changed item, from the old IDL if the item exists there.
     pub(super) name: String,
     pub(super) message: String,
     /// The location in the old IDL: `file`, `line` and `column`.
@@ -26,16 +26,16 @@ pub(super) struct Change {
 
 impl Change {
     /// Returns `file:line:column`, in the new IDL if the item exists there.
-    pub(super) fn place(&self) -> String {
-        let place = if self.new.is_null() { &self.old } else { &self.new };
-        let part = |name: &str| place.get(name).cloned().unwrap_or_default();
+    pub(super) fn location(&self) -> String {
+        let location = if self.new.is_null() { &self.old } else { &self.new };
+        let part = |name: &str| location.get(name).cloned().unwrap_or_default();
         format!("{}:{}:{}", part("file").as_str().unwrap_or("?"), part("line"), part("column"))
     }
 }
 
-/// The location of a change.
+/// The changed definition in the old model, the new model, or both.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'m> {
+pub(super) enum ChangedDef<'m> {
     Old(&'m Def),
     New(&'m Def),
     Both(&'m Def, &'m Def),
@@ -47,8 +47,7 @@ pub(super) struct Comparison<'m> {
     changes: Vec<Change>,
 }
 
-/// Returns all changes between two models: those of definitions of the old one in its order, then those of
-/// definitions that only the new one has.
+/// Returns all breaking changes between two models, in the order of the definitions in the old model.
 pub(super) fn changes(old: &Model, new: &Model) -> Vec<Change> {
     let mut comparison = Comparison { pair: Pair { old, new }, changes: Vec::new() };
     let by_name: HashMap<String, &Def> =
@@ -56,79 +55,81 @@ pub(super) fn changes(old: &Model, new: &Model) -> Vec<Change> {
     for def in old.defs().iter().filter(|def| is_compared(def)) {
         let name = old.scoped_name(def.id);
         match by_name.get(&name) {
-            Some(other) => comparison.definition(def, other, &name),
-            None => comparison.missing(def, &name),
+            Some(other) => comparison.compare_definition(def, other, &name),
+            None => comparison.add_missing(def, &name),
         }
     }
     comparison.changes
 }
 
-/// Returns whether a definition is compared by itself. Members of interfaces are compared with their
-/// interface, and modules consist of their contents.
+/// Returns whether a definition is compared on its own. Operations and attributes are compared with their
+/// interface, and modules have no other properties than their contents.
 fn is_compared(def: &Def) -> bool {
     !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Module(_))
 }
 
 impl<'m> Comparison<'m> {
-    pub(super) fn add(&mut self, rule: &'static Rule, name: &str, place: Place<'m>, message: String) {
-        let at = |model: &Model, def: &Def| {
+    pub(super) fn add(&mut self, rule: &'static Rule, name: &str, changed: ChangedDef<'m>, message: String) {
+        let location = |model: &Model, def: &Def| {
             let position = model.sources().position(def.span);
             json!({ "file": position.file, "line": position.line, "column": position.column })
         };
-        let (old, new) = match place {
-            Place::Old(def) => (at(self.pair.old, def), Json::Null),
-            Place::New(def) => (Json::Null, at(self.pair.new, def)),
-            Place::Both(old, new) => (at(self.pair.old, old), at(self.pair.new, new)),
+        let (old, new) = match changed {
+            ChangedDef::Old(def) => (location(self.pair.old, def), Json::Null),
+            ChangedDef::New(def) => (Json::Null, location(self.pair.new, def)),
+            ChangedDef::Both(old, new) => (location(self.pair.old, old), location(self.pair.new, new)),
         };
         self.changes.push(Change { rule, name: name.to_owned(), message, old, new });
     }
 
-    /// Handles a definition whose name does not exist in the new model.
-    fn missing(&mut self, def: &'m Def, name: &str) {
+    /// Adds the change for a definition whose name does not exist in the new model: it was renamed or
+    /// removed.
+    fn add_missing(&mut self, def: &'m Def, name: &str) {
         let pair = self.pair;
         let is_typedef = matches!(def.kind, DefKind::Typedef(_));
-        let is_version = |other: &&Def| {
+        let is_renamed = |other: &&Def| {
             !is_typedef
                 && std::mem::discriminant(&other.kind) == std::mem::discriminant(&def.kind)
                 && other.repository_id == def.repository_id
         };
-        if let Some(other) = pair.new.defs().iter().find(is_version) {
+        if let Some(other) = pair.new.defs().iter().find(is_renamed) {
             let now = pair.new.scoped_name(other.id);
-            self.add(&rules::RENAMED, name, Place::Both(def, other), format!("`{name}` is `{now}` now"));
-            return self.contents(def, other, name);
+            self.add(&rules::RENAMED, name, ChangedDef::Both(def, other), format!("`{name}` is `{now}` now"));
+            return self.compare_contents(def, other, name);
         }
-        let what = def.kind.what();
+        let kind = def.kind.what();
         let rule = match def.kind {
             DefKind::Typedef(_) | DefKind::Native => &rules::TYPEDEF_REMOVED,
             DefKind::Const(_) => &rules::CONSTANT_REMOVED,
             _ => &rules::TYPE_REMOVED,
         };
-        self.add(rule, name, Place::Old(def), format!("{what} `{name}` is gone"));
+        self.add(rule, name, ChangedDef::Old(def), format!("{kind} `{name}` was removed"));
     }
 
-    /// Compares two definitions of the same name.
-    fn definition(&mut self, old: &'m Def, new: &'m Def, name: &str) {
+    /// Compares two definitions with the same name.
+    fn compare_definition(&mut self, old: &'m Def, new: &'m Def, name: &str) {
         let is_constant = matches!(old.kind, DefKind::Const(_) | DefKind::Native);
         if old.repository_id != new.repository_id && !is_constant {
             let message = format!(
                 "the repository id of `{name}` was `{}` and is `{}`",
                 old.repository_id, new.repository_id
             );
-            self.add(&rules::REPOSITORY_ID, name, Place::Both(old, new), message);
+            self.add(&rules::REPOSITORY_ID, name, ChangedDef::Both(old, new), message);
         }
-        self.contents(old, new, name);
+        self.compare_contents(old, new, name);
     }
 
-    fn contents(&mut self, old: &'m Def, new: &'m Def, name: &str) {
+    /// Compares everything except the name and the repository id.
+    fn compare_contents(&mut self, old: &'m Def, new: &'m Def, name: &str) {
         let pair = self.pair;
-        let place = Place::Both(old, new);
+        let changed = ChangedDef::Both(old, new);
         match (&old.kind, &new.kind) {
             (DefKind::Interface(a), DefKind::Interface(b)) => {
                 if a.flavour != b.flavour {
                     let message = format!("`{name}` was {} and is {}", with_article(old), with_article(new));
-                    self.add(&rules::KIND_CHANGED, name, place, message);
+                    self.add(&rules::KIND_CHANGED, name, changed, message);
                 }
-                self.members_of_interface(old, new);
+                self.compare_interface(old, new);
             }
             (DefKind::Struct(_), DefKind::Struct(_)) | (DefKind::Exception(_), DefKind::Exception(_)) => {
                 for base in pair.old.struct_bases(old.id) {
@@ -137,143 +138,150 @@ impl<'m> Comparison<'m> {
                         self.add(
                             &rules::BASE_REMOVED,
                             name,
-                            place,
+                            changed,
                             format!("`{name}` lacks its base `{base}`"),
                         );
                     }
                 }
                 let members = |model: &'m Model, id| model.all_struct_members(id);
-                self.members(&members(pair.old, old.id), &members(pair.new, new.id), name, place);
+                self.compare_members(&members(pair.old, old.id), &members(pair.new, new.id), name, changed);
             }
-            (DefKind::Union(a), DefKind::Union(b)) => self.union((old, a), (new, b), name),
-            (DefKind::Enum(a), DefKind::Enum(b)) => self.enumeration(a, b, name, place),
-            (DefKind::Typedef(a), DefKind::Typedef(b)) => self.use_of(
+            (DefKind::Union(a), DefKind::Union(b)) => self.compare_union((old, a), (new, b), name),
+            (DefKind::Enum(a), DefKind::Enum(b)) => self.compare_enum(a, b, name, changed),
+            (DefKind::Typedef(a), DefKind::Typedef(b)) => self.compare_type(
                 (&old.annotations, a.ty),
                 (&new.annotations, b.ty),
                 &rules::TYPEDEF_CHANGED,
                 name,
-                place,
+                changed,
                 &format!("typedef `{name}`"),
             ),
             (DefKind::Const(a), DefKind::Const(b)) => {
                 if pair.difference(a.ty, b.ty) != Difference::None {
-                    let (was, is) = pair.named(a.ty, b.ty);
+                    let (was, is) = pair.type_names(a.ty, b.ty);
                     let message = format!("constant `{name}` was of type `{was}` and is of type `{is}`");
-                    self.add(&rules::CONSTANT_REMOVED, name, place, message);
+                    self.add(&rules::CONSTANT_REMOVED, name, changed, message);
                 } else if !self.is_equal(&a.value, &b.value) {
                     self.add(
                         &rules::CONSTANT_CHANGED,
                         name,
-                        place,
+                        changed,
                         format!("constant `{name}` has another value"),
                     );
                 }
             }
-            (DefKind::Value(a), DefKind::Value(b)) => self.value((old, a), (new, b), name),
-            (DefKind::ValueBox(a), DefKind::ValueBox(b)) => self.use_of(
+            (DefKind::Value(a), DefKind::Value(b)) => self.compare_value((old, a), (new, b), name),
+            (DefKind::ValueBox(a), DefKind::ValueBox(b)) => self.compare_type(
                 (&old.annotations, a.ty),
                 (&new.annotations, b.ty),
                 &rules::MEMBER_TYPE,
                 name,
-                place,
+                changed,
                 &format!("the content of `{name}`"),
             ),
-            (DefKind::Bitset(a), DefKind::Bitset(b)) => self.bitset(a, b, name, place),
-            (DefKind::Bitmask(a), DefKind::Bitmask(b)) => self.bitmask(a, b, name, place),
+            (DefKind::Bitset(a), DefKind::Bitset(b)) => self.compare_bitset(a, b, name, changed),
+            (DefKind::Bitmask(a), DefKind::Bitmask(b)) => self.compare_bitmask(a, b, name, changed),
             (DefKind::Native, DefKind::Native) => {}
             _ => {
                 let message = format!("`{name}` was {} and is {}", with_article(old), with_article(new));
-                self.add(&rules::KIND_CHANGED, name, place, message);
+                self.add(&rules::KIND_CHANGED, name, changed, message);
             }
         }
     }
 
     /// Compares members that are encoded in order.
-    fn members(&mut self, old: &[&'m Member], new: &[&'m Member], name: &str, place: Place<'m>) {
+    fn compare_members(
+        &mut self,
+        old: &[&'m Member],
+        new: &[&'m Member],
+        name: &str,
+        changed: ChangedDef<'m>,
+    ) {
         let pair = self.pair;
         let position =
             |members: &[&Member], name: &str| members.iter().position(|member| member.name == name);
-        let lost: Vec<&Member> = old.iter().copied().filter(|m| position(new, &m.name).is_none()).collect();
-        let gained: Vec<&Member> = new.iter().copied().filter(|m| position(old, &m.name).is_none()).collect();
-        // Renamed: the same position and type, but another name.
-        let is_renamed = lost.len() == gained.len()
-            && lost.iter().zip(&gained).all(|(a, b)| {
+        let removed: Vec<&Member> =
+            old.iter().copied().filter(|m| position(new, &m.name).is_none()).collect();
+        let added: Vec<&Member> = new.iter().copied().filter(|m| position(old, &m.name).is_none()).collect();
+        // The members are renamed if their positions and types are the same.
+        let is_renamed = removed.len() == added.len()
+            && removed.iter().zip(&added).all(|(a, b)| {
                 position(old, &a.name) == position(new, &b.name)
                     && pair.difference(a.ty, b.ty) == Difference::None
             });
-        for (a, b) in lost.iter().zip(&gained).filter(|_| is_renamed) {
+        for (a, b) in removed.iter().zip(&added).filter(|_| is_renamed) {
             let message = format!("member `{}` of `{name}` is named `{}` now", a.name, b.name);
-            self.add(&rules::MEMBER_RENAMED, &format!("{name}::{}", a.name), place, message);
+            self.add(&rules::MEMBER_RENAMED, &format!("{name}::{}", a.name), changed, message);
         }
-        for member in lost.iter().filter(|_| !is_renamed) {
+        for member in removed.iter().filter(|_| !is_renamed) {
             let message = format!("`{name}` lacks its member `{}`", member.name);
-            self.add(&rules::MEMBER_REMOVED, &format!("{name}::{}", member.name), place, message);
+            self.add(&rules::MEMBER_REMOVED, &format!("{name}::{}", member.name), changed, message);
         }
-        for member in gained.iter().filter(|_| !is_renamed) {
+        for member in added.iter().filter(|_| !is_renamed) {
             let message = format!("`{name}` has the new member `{}`", member.name);
-            self.add(&rules::MEMBER_ADDED, &format!("{name}::{}", member.name), place, message);
+            self.add(&rules::MEMBER_ADDED, &format!("{name}::{}", member.name), changed, message);
         }
-        let kept = |members: &[&'m Member], others: &[&Member]| -> Vec<&'m Member> {
+        let common = |members: &[&'m Member], others: &[&Member]| -> Vec<&'m Member> {
             members.iter().copied().filter(|member| position(others, &member.name).is_some()).collect()
         };
-        let (before, after) = (kept(old, new), kept(new, old));
+        let (before, after) = (common(old, new), common(new, old));
         if before.iter().zip(&after).any(|(a, b)| a.name != b.name) {
             let names: Vec<&str> = new.iter().map(|member| member.name.as_str()).collect();
             let message = format!("the members of `{name}` are in another order: {}", names.join(", "));
-            self.add(&rules::MEMBER_ORDER, name, place, message);
+            self.add(&rules::MEMBER_ORDER, name, changed, message);
         }
         for a in before {
             let Some(b) = after.iter().find(|b| b.name == a.name) else { continue };
-            let full = format!("{name}::{}", a.name);
-            let told = format!("member `{}` of `{name}`", a.name);
-            self.use_of(
+            let full_name = format!("{name}::{}", a.name);
+            let description = format!("member `{}` of `{name}`", a.name);
+            self.compare_type(
                 (&a.annotations, a.ty),
                 (&b.annotations, b.ty),
                 &rules::MEMBER_TYPE,
-                &full,
-                place,
-                &told,
+                &full_name,
+                changed,
+                &description,
             );
         }
     }
 
-    fn enumeration(&mut self, old: &Enum, new: &Enum, name: &str, place: Place<'m>) {
+    fn compare_enum(&mut self, old: &Enum, new: &Enum, name: &str, changed: ChangedDef<'m>) {
         let position = |body: &Enum, name: &str| body.enumerators.iter().position(|e| e.name == name);
-        let mut lost = false;
-        for (at, enumerator) in old.enumerators.iter().enumerate() {
-            let full = format!("{name}::{}", enumerator.name);
+        let mut has_removed = false;
+        for (index, enumerator) in old.enumerators.iter().enumerate() {
+            let full_name = format!("{name}::{}", enumerator.name);
             match position(new, &enumerator.name) {
                 None => {
-                    lost = true;
+                    has_removed = true;
                     let message = format!("enum `{name}` lacks its enumerator `{}`", enumerator.name);
-                    self.add(&rules::ENUMERATOR_REMOVED, &full, place, message);
+                    self.add(&rules::ENUMERATOR_REMOVED, &full_name, changed, message);
                 }
-                Some(now) if now != at => {
+                Some(new_index) if new_index != index => {
                     let message = format!(
-                        "enumerator `{}` of `{name}` was number {at} and is number {now}",
+                        "enumerator `{}` of `{name}` was number {index} and is number {new_index}",
                         enumerator.name
                     );
-                    self.add(&rules::ENUMERATOR_ORDER, &full, place, message);
+                    self.add(&rules::ENUMERATOR_ORDER, &full_name, changed, message);
                 }
                 Some(_) => {}
             }
         }
         for enumerator in &new.enumerators {
-            if position(old, &enumerator.name).is_none() && !lost {
+            if position(old, &enumerator.name).is_none() && !has_removed {
                 let message = format!("enum `{name}` has the new enumerator `{}`", enumerator.name);
-                self.add(&rules::ENUMERATOR_ADDED, &format!("{name}::{}", enumerator.name), place, message);
+                self.add(&rules::ENUMERATOR_ADDED, &format!("{name}::{}", enumerator.name), changed, message);
             }
         }
     }
 
-    fn union(&mut self, (old, a): (&'m Def, &'m Union), (new, b): (&'m Def, &'m Union), name: &str) {
+    fn compare_union(&mut self, (old, a): (&'m Def, &'m Union), (new, b): (&'m Def, &'m Union), name: &str) {
         let pair = self.pair;
-        let place = Place::Both(old, new);
+        let changed = ChangedDef::Both(old, new);
         if pair.difference(a.discriminator, b.discriminator) != Difference::None {
-            let (was, is) = pair.named(a.discriminator, b.discriminator);
+            let (was, is) = pair.type_names(a.discriminator, b.discriminator);
             let message = format!("the discriminator of `{name}` was `{was}` and is `{is}`");
-            // With another type of discriminator, all labels differ.
-            return self.add(&rules::DISCRIMINATOR, name, place, message);
+            // With a discriminator of another type, all labels would differ.
+            return self.add(&rules::DISCRIMINATOR, name, changed, message);
         }
         let same_labels = |x: &Case, y: &Case| {
             let has = |labels: &[Label], value: &ConstValue| {
@@ -288,26 +296,26 @@ impl<'m> Comparison<'m> {
         let mut renamed = Vec::new();
         for x in &a.cases {
             let member = &x.member;
-            let full = format!("{name}::{}", member.name);
+            let full_name = format!("{name}::{}", member.name);
             match b.cases.iter().find(|y| y.member.name == member.name) {
                 Some(y) => {
                     if !same_labels(x, y) {
                         let message = format!("case `{}` of `{name}` has other labels", member.name);
-                        found.push((&rules::CASE_LABELS, full.clone(), message));
+                        found.push((&rules::CASE_LABELS, full_name.clone(), message));
                     }
-                    uses.push((member, &y.member, full));
+                    uses.push((member, &y.member, full_name));
                 }
                 None => match b.cases.iter().find(|y| same_labels(x, y)) {
                     Some(y) if !a.cases.iter().any(|other| other.member.name == y.member.name) => {
                         let message =
                             format!("case `{}` of `{name}` is named `{}` now", member.name, y.member.name);
-                        found.push((&rules::MEMBER_RENAMED, full.clone(), message));
-                        uses.push((member, &y.member, full));
+                        found.push((&rules::MEMBER_RENAMED, full_name.clone(), message));
+                        uses.push((member, &y.member, full_name));
                         renamed.push(y.member.name.as_str());
                     }
                     _ => {
                         let message = format!("union `{name}` lacks its case `{}`", member.name);
-                        found.push((&rules::CASE_REMOVED, full, message));
+                        found.push((&rules::CASE_REMOVED, full_name, message));
                     }
                 },
             }
@@ -319,25 +327,25 @@ impl<'m> Comparison<'m> {
                 found.push((&rules::CASE_ADDED, format!("{name}::{}", y.member.name), message));
             }
         }
-        for (rule, full, message) in found {
-            self.add(rule, &full, place, message);
+        for (rule, full_name, message) in found {
+            self.add(rule, &full_name, changed, message);
         }
-        for (x, y, full) in uses {
-            let told = format!("case `{}` of `{name}`", x.name);
-            self.use_of(
+        for (x, y, full_name) in uses {
+            let description = format!("case `{}` of `{name}`", x.name);
+            self.compare_type(
                 (&x.annotations, x.ty),
                 (&y.annotations, y.ty),
                 &rules::CASE_TYPE,
-                &full,
-                place,
-                &told,
+                &full_name,
+                changed,
+                &description,
             );
         }
     }
 
-    fn value(&mut self, (old, a): (&'m Def, &'m Value), (new, b): (&'m Def, &'m Value), name: &str) {
-        let place = Place::Both(old, new);
-        let told = |value: &Value| {
+    fn compare_value(&mut self, (old, a): (&'m Def, &'m Value), (new, b): (&'m Def, &'m Value), name: &str) {
+        let changed = ChangedDef::Both(old, new);
+        let describe = |value: &Value| {
             let modifier = match value.modifier {
                 ValueModifier::Plain => "plain",
                 ValueModifier::Abstract => "abstract",
@@ -347,70 +355,75 @@ impl<'m> Comparison<'m> {
             let event = if value.is_event { ", an event" } else { "" };
             format!("{modifier}{truncatable}{event}")
         };
-        if told(a) != told(b) {
-            let message = format!("value type `{name}` was {} and is {}", told(a), told(b));
-            self.add(&rules::VALUE_CHANGED, name, place, message);
+        if describe(a) != describe(b) {
+            let message = format!("value type `{name}` was {} and is {}", describe(a), describe(b));
+            self.add(&rules::VALUE_CHANGED, name, changed, message);
         }
-        self.members_of_interface(old, new);
+        self.compare_interface(old, new);
         let state = |value: &'m Value| -> Vec<&'m Member> { value.state.iter().map(|s| &s.member).collect() };
-        self.members(&state(a), &state(b), name, place);
+        self.compare_members(&state(a), &state(b), name, changed);
         for x in &a.state {
             let Some(y) = b.state.iter().find(|y| y.member.name == x.member.name) else { continue };
             if x.visibility != y.visibility {
                 let is = if y.visibility == Visibility::Private { "private" } else { "public" };
                 let message = format!("member `{}` of `{name}` is {is} now", x.member.name);
-                self.add(&rules::VISIBILITY_CHANGED, &format!("{name}::{}", x.member.name), place, message);
+                self.add(&rules::VISIBILITY_CHANGED, &format!("{name}::{}", x.member.name), changed, message);
             }
         }
-        self.factories(old, new, &a.factories, &b.factories);
+        self.compare_factories(old, new, &a.factories, &b.factories);
     }
 
-    fn bitset(&mut self, a: &Bitset, b: &Bitset, name: &str, place: Place<'m>) {
+    fn compare_bitset(&mut self, a: &Bitset, b: &Bitset, name: &str, changed: ChangedDef<'m>) {
         let pair = self.pair;
-        let base = match (a.base, b.base) {
+        let is_same_base = match (a.base, b.base) {
             (Some(x), Some(y)) => pair.is_same(x, y),
             (x, y) => x.is_none() && y.is_none(),
         };
         let layout = |body: &Bitset| -> Vec<(u8, String, bool)> {
             body.fields.iter().map(|f| (f.width, format!("{:?}", f.ty), f.name.is_some())).collect()
         };
-        if !base || layout(a) != layout(b) {
-            return self.add(&rules::BITS_CHANGED, name, place, format!("bitset `{name}` has other fields"));
+        if !is_same_base || layout(a) != layout(b) {
+            return self.add(
+                &rules::BITS_CHANGED,
+                name,
+                changed,
+                format!("bitset `{name}` has other fields"),
+            );
         }
         for (x, y) in a.fields.iter().zip(&b.fields) {
             if let (Some(x), Some(y)) = (&x.name, &y.name)
                 && x != y
             {
                 let message = format!("field `{x}` of `{name}` is named `{y}` now");
-                self.add(&rules::MEMBER_RENAMED, &format!("{name}::{x}"), place, message);
+                self.add(&rules::MEMBER_RENAMED, &format!("{name}::{x}"), changed, message);
             }
         }
     }
 
-    fn bitmask(&mut self, a: &Bitmask, b: &Bitmask, name: &str, place: Place<'m>) {
+    fn compare_bitmask(&mut self, a: &Bitmask, b: &Bitmask, name: &str, changed: ChangedDef<'m>) {
         if a.bit_bound != b.bit_bound {
             let message = format!("bitmask `{name}` had {} bits and has {}", a.bit_bound, b.bit_bound);
-            self.add(&rules::BITS_CHANGED, name, place, message);
+            self.add(&rules::BITS_CHANGED, name, changed, message);
         }
         for flag in &a.flags {
-            let full = format!("{name}::{}", flag.name);
-            let same = b.flags.iter().find(|other| other.name == flag.name);
-            match (same, b.flags.iter().find(|other| other.position == flag.position)) {
+            let full_name = format!("{name}::{}", flag.name);
+            let same_name = b.flags.iter().find(|other| other.name == flag.name);
+            match (same_name, b.flags.iter().find(|other| other.position == flag.position)) {
                 (Some(same), _) if same.position == flag.position => {}
                 (None, Some(other)) if !a.flags.iter().any(|flag| flag.name == other.name) => {
                     let message = format!("flag `{}` of `{name}` is named `{}` now", flag.name, other.name);
-                    self.add(&rules::MEMBER_RENAMED, &full, place, message);
+                    self.add(&rules::MEMBER_RENAMED, &full_name, changed, message);
                 }
                 (Some(same), _) => {
                     let message = format!(
                         "flag `{}` of `{name}` was bit {} and is bit {}",
                         flag.name, flag.position, same.position
                     );
-                    self.add(&rules::BITS_CHANGED, &full, place, message);
+                    self.add(&rules::BITS_CHANGED, &full_name, changed, message);
                 }
                 (None, _) => {
                     let message = format!("bitmask `{name}` lacks its flag `{}`", flag.name);
-                    self.add(&rules::BITS_CHANGED, &full, place, message);
+                    self.add(&rules::BITS_CHANGED, &full_name, changed, message);
                 }
             }
         }
@@ -433,7 +446,7 @@ impl<'m> Comparison<'m> {
 
 /// Returns the kind of a definition, with an article.
 fn with_article(def: &Def) -> String {
-    let what = def.kind.what();
-    let article = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    format!("{article} {what}")
+    let kind = def.kind.what();
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {kind}")
 }

@@ -1,62 +1,67 @@
-//! Operations, attributes and bases of interfaces and value types.
+//! Comparison of the operations, attributes and bases of interfaces and value types.
 
 use idl_compiler::model::{
     Annotations, Attribute, Def, DefId, DefKind, Direction, Factory, Operation, TypeId,
 };
 
-use super::compare::{Comparison, Place};
+use super::compare::{ChangedDef, Comparison};
 use super::rules::{self, Rule};
 use super::types::Difference;
 
 impl<'m> Comparison<'m> {
     /// Compares the operations, attributes and bases of two versions of an interface or value type.
-    pub(super) fn members_of_interface(&mut self, old: &'m Def, new: &'m Def) {
+    pub(super) fn compare_interface(&mut self, old: &'m Def, new: &'m Def) {
         let pair = self.pair;
-        self.bases(old, new);
+        self.compare_bases(old, new);
         for old_member in self.own_members(old.id, true) {
-            let found = pair.new.all_members(new.id).find(|def| def.name == old_member.name);
+            let new_member = pair.new.all_members(new.id).find(|def| def.name == old_member.name);
             let name = pair.old.scoped_name(old_member.id);
-            let what = what(&old_member.kind);
-            match found {
+            let kind = member_kind(&old_member.kind);
+            match new_member {
                 None => self.add(
                     &rules::OPERATION_REMOVED,
                     &name,
-                    Place::Old(old_member),
-                    format!("{what} `{name}` is gone"),
+                    ChangedDef::Old(old_member),
+                    format!("{kind} `{name}` was removed"),
                 ),
                 Some(new_member) => {
                     if new_member.parent != Some(new.id) {
                         let owner = new_member.parent.map(|owner| pair.new.scoped_name(owner));
                         let message =
-                            format!("{what} `{name}` is inherited from `{}` now", owner.unwrap_or_default());
+                            format!("{kind} `{name}` is inherited from `{}` now", owner.unwrap_or_default());
                         self.add(
                             &rules::OPERATION_MOVED,
                             &name,
-                            Place::Both(old_member, new_member),
+                            ChangedDef::Both(old_member, new_member),
                             message,
                         );
                     }
-                    self.member(old_member, new_member);
+                    self.compare_member(old_member, new_member);
                 }
             }
         }
         for new_member in self.own_members(new.id, false) {
             let name = pair.new.scoped_name(new_member.id);
-            let what = what(&new_member.kind);
+            let kind = member_kind(&new_member.kind);
             match pair.old.all_members(old.id).find(|def| def.name == new_member.name) {
                 None => self.add(
                     &rules::OPERATION_ADDED,
                     &name,
-                    Place::New(new_member),
-                    format!("{what} `{name}` is new"),
+                    ChangedDef::New(new_member),
+                    format!("{kind} `{name}` is new"),
                 ),
                 Some(inherited) if inherited.parent != Some(old.id) => {
                     let owner = inherited.parent.map(|owner| pair.old.scoped_name(owner));
                     let message = format!(
-                        "{what} `{name}` is no longer inherited from `{}`",
+                        "{kind} `{name}` is no longer inherited from `{}`",
                         owner.unwrap_or_default()
                     );
-                    self.add(&rules::OPERATION_MOVED, &name, Place::Both(inherited, new_member), message);
+                    self.add(
+                        &rules::OPERATION_MOVED,
+                        &name,
+                        ChangedDef::Both(inherited, new_member),
+                        message,
+                    );
                 }
                 Some(_) => {}
             }
@@ -64,14 +69,14 @@ impl<'m> Comparison<'m> {
     }
 
     /// Returns the operations and attributes that an interface or value type declares itself.
-    fn own_members(&self, id: DefId, of_old: bool) -> Vec<&'m Def> {
-        let model = if of_old { self.pair.old } else { self.pair.new };
+    fn own_members(&self, id: DefId, is_old: bool) -> Vec<&'m Def> {
+        let model = if is_old { self.pair.old } else { self.pair.new };
         let is_member = |def: &&Def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_));
         model.children(id).iter().map(|id| model.def(*id)).filter(is_member).collect()
     }
 
     /// Compares direct and indirect bases, and supported interfaces.
-    fn bases(&mut self, old: &'m Def, new: &'m Def) {
+    fn compare_bases(&mut self, old: &'m Def, new: &'m Def) {
         let name = self.pair.old.scoped_name(old.id);
         let (before, after) = (self.pair.old.all_bases(old.id), self.pair.new.all_bases(new.id));
         for base in &before {
@@ -80,7 +85,7 @@ impl<'m> Comparison<'m> {
                 self.add(
                     &rules::BASE_REMOVED,
                     &name,
-                    Place::Both(old, new),
+                    ChangedDef::Both(old, new),
                     format!("`{name}` lacks its base `{base}`"),
                 );
             }
@@ -91,114 +96,121 @@ impl<'m> Comparison<'m> {
                 self.add(
                     &rules::BASE_ADDED,
                     &name,
-                    Place::Both(old, new),
+                    ChangedDef::Both(old, new),
                     format!("`{name}` has the new base `{base}`"),
                 );
             }
         }
     }
 
-    fn member(&mut self, old: &'m Def, new: &'m Def) {
+    fn compare_member(&mut self, old: &'m Def, new: &'m Def) {
         let name = self.pair.old.scoped_name(old.id);
         match (&old.kind, &new.kind) {
-            (DefKind::Operation(a), DefKind::Operation(b)) => self.operation((old, a), (new, b), &name),
-            (DefKind::Attribute(a), DefKind::Attribute(b)) => self.attribute((old, a), (new, b), &name),
+            (DefKind::Operation(a), DefKind::Operation(b)) => {
+                self.compare_operation((old, a), (new, b), &name)
+            }
+            (DefKind::Attribute(a), DefKind::Attribute(b)) => {
+                self.compare_attribute((old, a), (new, b), &name)
+            }
             (a, b) => {
-                let message =
-                    format!("`{name}` was {} and is {}", with_article(what(a)), with_article(what(b)));
-                self.add(&rules::OPERATION_REMOVED, &name, Place::Both(old, new), message);
+                let message = format!(
+                    "`{name}` was {} and is {}",
+                    with_article(member_kind(a)),
+                    with_article(member_kind(b))
+                );
+                self.add(&rules::OPERATION_REMOVED, &name, ChangedDef::Both(old, new), message);
             }
         }
     }
 
-    fn operation(
+    fn compare_operation(
         &mut self,
         (old, a): (&'m Def, &'m Operation),
         (new, b): (&'m Def, &'m Operation),
         name: &str,
     ) {
-        let place = Place::Both(old, new);
+        let changed = ChangedDef::Both(old, new);
         if a.oneway != b.oneway {
             let is = if b.oneway { "is oneway now" } else { "is no longer oneway" };
-            self.add(&rules::ONEWAY_CHANGED, name, place, format!("operation `{name}` {is}"));
+            self.add(&rules::ONEWAY_CHANGED, name, changed, format!("operation `{name}` {is}"));
         }
         match (a.result, b.result) {
-            (Some(x), Some(y)) => self.use_of(
+            (Some(x), Some(y)) => self.compare_type(
                 (&old.annotations, x),
                 (&new.annotations, y),
                 &rules::RESULT_CHANGED,
                 name,
-                place,
+                changed,
                 &format!("the result of `{name}`"),
             ),
             (None, None) => {}
             (x, y) => {
-                let told = |ty: Option<String>| ty.unwrap_or_else(|| "void".to_owned());
+                let type_name = |ty: Option<String>| ty.unwrap_or_else(|| "void".to_owned());
                 let (x, y) = (
-                    told(x.map(|ty| self.pair.old.describe(ty))),
-                    told(y.map(|ty| self.pair.new.describe(ty))),
+                    type_name(x.map(|ty| self.pair.old.describe(ty))),
+                    type_name(y.map(|ty| self.pair.new.describe(ty))),
                 );
                 self.add(
                     &rules::RESULT_CHANGED,
                     name,
-                    place,
+                    changed,
                     format!("the result of `{name}` was `{x}` and is `{y}`"),
                 );
             }
         }
-        self.parameters(a, b, name, place);
-        self.raises(&a.raises, &b.raises, name, place, "");
+        self.compare_parameters(a, b, name, changed);
+        self.compare_raises(&a.raises, &b.raises, name, changed, "");
         if a.context != b.context {
-            self.add(&rules::CONTEXT_CHANGED, name, place, format!("`{name}` has another context clause"));
+            self.add(&rules::CONTEXT_CHANGED, name, changed, format!("`{name}` has another context clause"));
         }
     }
 
-    fn parameters(&mut self, a: &Operation, b: &Operation, name: &str, place: Place<'m>) {
+    fn compare_parameters(&mut self, a: &Operation, b: &Operation, name: &str, changed: ChangedDef<'m>) {
         let names = |operation: &Operation| -> Vec<String> {
             operation.params.iter().map(|param| param.name.clone()).collect()
         };
         let (before, after) = (names(a), names(b));
         if a.params.len() != b.params.len() || (before != after && sorted(&before) == sorted(&after)) {
             let message = format!("`{name}` took ({}) and takes ({})", before.join(", "), after.join(", "));
-            self.add(&rules::PARAMETERS_CHANGED, name, place, message);
+            self.add(&rules::PARAMETERS_CHANGED, name, changed, message);
             return;
         }
         for (x, y) in a.params.iter().zip(&b.params) {
-            let full = format!("{name}::{}", x.name);
+            let full_name = format!("{name}::{}", x.name);
             if x.direction != y.direction {
                 let message = format!(
                     "parameter `{}` of `{name}` was `{}` and is `{}`",
                     x.name,
-                    word(x.direction),
-                    word(y.direction)
+                    direction_keyword(x.direction),
+                    direction_keyword(y.direction)
                 );
-                self.add(&rules::DIRECTION_CHANGED, &full, place, message);
+                self.add(&rules::DIRECTION_CHANGED, &full_name, changed, message);
             }
-            let told = format!("parameter `{}` of `{name}`", x.name);
-            self.use_of(
+            let description = format!("parameter `{}` of `{name}`", x.name);
+            self.compare_type(
                 (&x.annotations, x.ty),
                 (&y.annotations, y.ty),
                 &rules::PARAMETER_TYPE,
-                &full,
-                place,
-                &told,
+                &full_name,
+                changed,
+                &description,
             );
         }
     }
 
-    fn attribute(
+    fn compare_attribute(
         &mut self,
         (old, a): (&'m Def, &'m Attribute),
         (new, b): (&'m Def, &'m Attribute),
         name: &str,
     ) {
-        let place = Place::Both(old, new);
+        let changed = ChangedDef::Both(old, new);
         match (a.readonly, b.readonly) {
             (false, true) => {
                 self.add(
                     &rules::OPERATION_REMOVED,
                     name,
-                    place,
+                    changed,
                     format!("attribute `{name}` is readonly now"),
                 );
             }
@@ -206,35 +218,35 @@ impl<'m> Comparison<'m> {
                 self.add(
                     &rules::OPERATION_ADDED,
                     name,
-                    place,
+                    changed,
                     format!("attribute `{name}` is no longer readonly"),
                 );
             }
             _ => {}
         }
-        let told = format!("attribute `{name}`");
-        self.use_of(
+        let description = format!("attribute `{name}`");
+        self.compare_type(
             (&old.annotations, a.ty),
             (&new.annotations, b.ty),
             &rules::RESULT_CHANGED,
             name,
-            place,
-            &told,
+            changed,
+            &description,
         );
-        self.raises(&a.get_raises, &b.get_raises, name, place, " when it is read");
+        self.compare_raises(&a.get_raises, &b.get_raises, name, changed, " when it is read");
         if !a.readonly && !b.readonly {
-            self.raises(&a.set_raises, &b.set_raises, name, place, " when it is set");
+            self.compare_raises(&a.set_raises, &b.set_raises, name, changed, " when it is set");
         }
     }
 
-    fn raises(&mut self, a: &[DefId], b: &[DefId], name: &str, place: Place<'m>, when: &str) {
+    fn compare_raises(&mut self, a: &[DefId], b: &[DefId], name: &str, changed: ChangedDef<'m>, when: &str) {
         for id in a {
             if !b.iter().any(|other| self.pair.is_same(*id, *other)) {
                 let exception = self.pair.old.scoped_name(*id);
                 self.add(
                     &rules::RAISES_CHANGED,
                     name,
-                    place,
+                    changed,
                     format!("`{name}` no longer raises `{exception}`{when}"),
                 );
             }
@@ -245,33 +257,44 @@ impl<'m> Comparison<'m> {
                 self.add(
                     &rules::RAISES_CHANGED,
                     name,
-                    place,
+                    changed,
                     format!("`{name}` raises `{exception}`{when} now"),
                 );
             }
         }
     }
 
-    /// Compares the type of one item: a result, parameter, member or attribute.
-    pub(super) fn use_of(
+    /// Compares the type of a result, parameter, member, attribute or another item. `type_rule` is the rule
+    /// for different types, and `description` the item in messages.
+    pub(super) fn compare_type(
         &mut self,
         old: (&Annotations, TypeId),
         new: (&Annotations, TypeId),
-        whole: &'static Rule,
+        type_rule: &'static Rule,
         name: &str,
-        place: Place<'m>,
-        told: &str,
+        changed: ChangedDef<'m>,
+        description: &str,
     ) {
-        let (was, is) = self.pair.named(old.1, new.1);
+        let (was, is) = self.pair.type_names(old.1, new.1);
         match self.pair.difference(old.1, new.1) {
-            Difference::Whole => {
-                return self.add(whole, name, place, format!("{told} was `{was}` and is `{is}`"));
+            Difference::Type => {
+                return self.add(
+                    type_rule,
+                    name,
+                    changed,
+                    format!("{description} was `{was}` and is `{is}`"),
+                );
             }
             Difference::Bound => {
-                self.add(&rules::BOUND_CHANGED, name, place, format!("{told} was `{was}` and is `{is}`"));
+                self.add(
+                    &rules::BOUND_CHANGED,
+                    name,
+                    changed,
+                    format!("{description} was `{was}` and is `{is}`"),
+                );
             }
             Difference::None if self.pair.range_differs(old, new) => {
-                self.add(&rules::BOUND_CHANGED, name, place, format!("{told} has another range"));
+                self.add(&rules::BOUND_CHANGED, name, changed, format!("{description} has another range"));
             }
             Difference::None => {}
         }
@@ -285,17 +308,17 @@ impl<'m> Comparison<'m> {
                 name => annotations.has(name) || annotations.get(name).is_some(),
             };
             match (has(old.0), has(new.0)) {
-                (false, true) => self.add(rule, name, place, format!("{told} is {what} now")),
-                (true, false) => self.add(rule, name, place, format!("{told} is no longer {what}")),
+                (false, true) => self.add(rule, name, changed, format!("{description} is {what} now")),
+                (true, false) => self.add(rule, name, changed, format!("{description} is no longer {what}")),
                 _ => {}
             }
         }
     }
 
     /// Compares the factories of two versions of a value type.
-    pub(super) fn factories(&mut self, old: &'m Def, new: &'m Def, a: &[Factory], b: &[Factory]) {
+    pub(super) fn compare_factories(&mut self, old: &'m Def, new: &'m Def, a: &[Factory], b: &[Factory]) {
         let name = self.pair.old.scoped_name(old.id);
-        let is_alike = |x: &Factory, y: &Factory| {
+        let is_equal = |x: &Factory, y: &Factory| {
             let raises = |ids: &[DefId], others: &[DefId]| {
                 ids.len() == others.len()
                     && ids.iter().zip(others).all(|(id, other)| self.pair.is_same(*id, *other))
@@ -308,9 +331,9 @@ impl<'m> Comparison<'m> {
                     .all(|(p, q)| self.pair.difference(p.ty, q.ty) == Difference::None)
                 && raises(&x.raises, &y.raises)
         };
-        if a.len() != b.len() || !a.iter().all(|x| b.iter().any(|y| is_alike(x, y))) {
+        if a.len() != b.len() || !a.iter().all(|x| b.iter().any(|y| is_equal(x, y))) {
             let message = format!("the factories of `{name}` differ");
-            self.add(&rules::FACTORY_CHANGED, &name, Place::Both(old, new), message);
+            self.add(&rules::FACTORY_CHANGED, &name, ChangedDef::Both(old, new), message);
         }
     }
 }
@@ -321,7 +344,7 @@ fn sorted(names: &[String]) -> Vec<&String> {
     names
 }
 
-fn word(direction: Direction) -> &'static str {
+fn direction_keyword(direction: Direction) -> &'static str {
     match direction {
         Direction::In => "in",
         Direction::Out => "out",
@@ -329,10 +352,10 @@ fn word(direction: Direction) -> &'static str {
     }
 }
 
-fn what(kind: &DefKind) -> &'static str {
+fn member_kind(kind: &DefKind) -> &'static str {
     if matches!(kind, DefKind::Attribute(_)) { "attribute" } else { "operation" }
 }
 
-fn with_article(what: &str) -> String {
-    format!("an {what}")
+fn with_article(kind: &str) -> String {
+    format!("an {kind}")
 }

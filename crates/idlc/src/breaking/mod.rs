@@ -1,4 +1,4 @@
-//! `idlc breaking`: reports changes between two versions of an IDL that break clients and servers.
+//! `idlc breaking`: reports the changes between two versions of an IDL file that break clients and servers.
 
 mod compare;
 mod interfaces;
@@ -23,69 +23,69 @@ pub(crate) use rules::HELP;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BreakingArgs {
-    /// The IDL as it was
+    /// The old IDL file
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The IDL as it is; files that they include are compared as well
+    /// The new IDL file; included files are compared too
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// Which changes are reported
+    /// The class of the reported changes
     #[arg(long, value_name = "CLASS", default_value = "wire")]
-    class: Wanted,
-    /// Do not report this rule
-    #[arg(long, value_name = "RULE", value_parser = rule)]
+    class: ClassFilter,
+    /// Do not report changes of this rule; may be repeated
+    #[arg(long, value_name = "RULE", value_parser = parse_rule)]
     allow: Vec<String>,
-    /// Print a JSON object, for programs
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
-    /// A folder in which `#include` looks, for both
+    /// A folder that is searched by `#include` of both files; may be repeated
     #[arg(short = 'I', long, value_name = "FOLDER")]
     include: Vec<PathBuf>,
-    /// A folder in which `#include` of the old IDL looks, before those of both
+    /// A folder that is searched by `#include` of the old file before those of `-I`; may be repeated
     #[arg(long, value_name = "FOLDER")]
     old_include: Vec<PathBuf>,
-    /// Define a macro, for both; without a value it is 1
+    /// Define a macro for both files, with the value 1 by default; may be repeated
     #[arg(short = 'D', long, value_name = "NAME[=VALUE]")]
     define: Vec<String>,
 }
 
-/// Which rules are looked at.
+/// The class of the reported changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Wanted {
-    /// What old and new peers do not understand of each other
+enum ClassFilter {
+    /// Changes that prevent communication between old and new programs
     Wire,
-    /// What stops Rust for the old IDL from compiling, and nothing else
+    /// Other changes after which Rust code for the old IDL does not compile
     Rust,
-    /// Both
+    /// All of these changes
     All,
 }
 
-impl Wanted {
-    fn has(self, class: Class) -> bool {
+impl ClassFilter {
+    fn includes(self, class: Class) -> bool {
         match self {
-            Wanted::Wire => class == Class::Wire,
-            Wanted::Rust => class == Class::Rust,
-            Wanted::All => true,
+            ClassFilter::Wire => class == Class::Wire,
+            ClassFilter::Rust => class == Class::Rust,
+            ClassFilter::All => true,
         }
     }
 }
 
 /// Parses the id of a rule.
-fn rule(text: &str) -> Result<String, String> {
+fn parse_rule(text: &str) -> Result<String, String> {
     match rules::RULES.iter().any(|rule| rule.id == text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("there is no rule `{text}`: `idlc breaking --help` lists them")),
+        false => Err(format!("there is no rule `{text}`; `idlc breaking --help` lists the rules")),
     }
 }
 
 /// Compares two files. Returns `Ok(true)` if there are no breaking changes of the requested class.
 pub(crate) fn run(args: &BreakingArgs, messages: &Messages) -> Result<bool, Failure> {
     let old_include = args.old_include.iter().chain(&args.include).cloned().collect();
-    let old = model(args, &args.old, old_include, messages)?;
-    let new = model(args, &args.new, args.include.clone(), messages)?;
+    let old = compile_file(args, &args.old, old_include, messages)?;
+    let new = compile_file(args, &args.new, args.include.clone(), messages)?;
     let mut changes = compare::changes(&old, &new);
     changes.retain(|change| {
-        args.class.has(change.rule.class) && !args.allow.iter().any(|allowed| allowed == change.rule.id)
+        args.class.includes(change.rule.class) && !args.allow.iter().any(|allowed| allowed == change.rule.id)
     });
     let text = match args.json {
         true => format!("{:#}\n", as_json(&changes)),
@@ -93,12 +93,12 @@ pub(crate) fn run(args: &BreakingArgs, messages: &Messages) -> Result<bool, Fail
     };
     write(None, &text)?;
     if !args.json && changes.is_empty() && std::io::stdout().is_terminal() {
-        write(None, "nothing breaks\n")?;
+        write(None, "no breaking changes\n")?;
     }
     Ok(changes.is_empty())
 }
 
-fn model(
+fn compile_file(
     args: &BreakingArgs,
     file: &Path,
     include: Vec<PathBuf>,
@@ -115,16 +115,16 @@ fn model(
     compile(&input, &input.files, messages)
 }
 
-/// Formats one line per change, and one explanation at the first change of each rule.
+/// Formats one line for each change. The first change of each rule has an explanation.
 fn as_text(changes: &[Change]) -> String {
     let mut explained: Vec<&str> = Vec::new();
     let mut text = String::new();
     for change in changes {
-        let (place, class, id) = (change.place(), change.rule.class.name(), change.rule.id);
-        text.push_str(&format!("{place}: {class}[{id}]: {}\n", change.message));
+        let (location, class, id) = (change.location(), change.rule.class.name(), change.rule.id);
+        text.push_str(&format!("{location}: {class}[{id}]: {}\n", change.message));
         if !explained.contains(&id) {
             explained.push(id);
-            text.push_str(&format!("  = {}\n", change.rule.why));
+            text.push_str(&format!("  = {}\n", change.rule.reason));
         }
     }
     text
@@ -139,7 +139,7 @@ fn as_json(changes: &[Change]) -> Value {
                 "class": change.rule.class.name(),
                 "name": change.name,
                 "message": change.message,
-                "why": change.rule.why,
+                "why": change.rule.reason,
                 "old": change.old,
                 "new": change.new,
             })

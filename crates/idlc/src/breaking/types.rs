@@ -1,4 +1,4 @@
-//! Comparison of the encodings of types of two models.
+//! Comparison of the encodings of types in two models.
 
 use idl_compiler::Model;
 use idl_compiler::model::{Annotations, DefId, DefKind, Type, TypeId};
@@ -11,20 +11,21 @@ pub(super) enum Difference {
     /// Only a bound differs.
     Bound,
     /// The types differ in more than a bound.
-    Whole,
+    Type,
 }
 
 impl Difference {
+    /// Returns the larger difference.
     fn and(self, other: Difference) -> Difference {
         match (self, other) {
-            (Difference::Whole, _) | (_, Difference::Whole) => Difference::Whole,
+            (Difference::Type, _) | (_, Difference::Type) => Difference::Type,
             (Difference::Bound, _) | (_, Difference::Bound) => Difference::Bound,
             _ => Difference::None,
         }
     }
 
-    fn of(differs: bool, how: Difference) -> Difference {
-        if differs { how } else { Difference::None }
+    fn new(differs: bool, difference: Difference) -> Difference {
+        if differs { difference } else { Difference::None }
     }
 }
 
@@ -36,28 +37,28 @@ pub(super) struct Pair<'m> {
 }
 
 impl Pair<'_> {
-    /// Returns how the encodings of two types differ. Definitions with the same name or the same repository
-    /// id count as the same type, because their differences are reported at their definition.
+    /// Returns the difference between the encodings of two types. Definitions with the same name or
+    /// repository id count as equal, because their differences are reported for the definitions themselves.
     pub(super) fn difference(&self, old: TypeId, new: TypeId) -> Difference {
         if let (Type::Named(a), Type::Named(b)) = (self.old.ty(old), self.new.ty(new))
             && self.is_same(*a, *b)
         {
             return Difference::None;
         }
-        let bound = |a: &Option<u32>, b: &Option<u32>| Difference::of(a != b, Difference::Bound);
+        let bound = |a: &Option<u32>, b: &Option<u32>| Difference::new(a != b, Difference::Bound);
         match (self.old.stripped(old), self.new.stripped(new)) {
             (Type::String(a), Type::String(b)) | (Type::WString(a), Type::WString(b)) => bound(a, b),
             (Type::Sequence { element: a, bound: m }, Type::Sequence { element: b, bound: n }) => {
                 bound(m, n).and(self.difference(*a, *b))
             }
             (Type::Array { element: a, dims: m }, Type::Array { element: b, dims: n }) => {
-                Difference::of(m != n, Difference::Whole).and(self.difference(*a, *b))
+                Difference::new(m != n, Difference::Type).and(self.difference(*a, *b))
             }
             (Type::Map { key: k, value: a, bound: m }, Type::Map { key: l, value: b, bound: n }) => {
                 bound(m, n).and(self.difference(*k, *l)).and(self.difference(*a, *b))
             }
-            (Type::Named(a), Type::Named(b)) => Difference::of(!self.is_same(*a, *b), Difference::Whole),
-            (a, b) => Difference::of(a != b, Difference::Whole),
+            (Type::Named(a), Type::Named(b)) => Difference::new(!self.is_same(*a, *b), Difference::Type),
+            (a, b) => Difference::new(a != b, Difference::Type),
         }
     }
 
@@ -70,14 +71,14 @@ impl Pair<'_> {
         same_name || same_id
     }
 
-    /// Returns whether the range that annotations set for a number differs.
+    /// Returns whether annotations restrict a number to different ranges.
     pub(super) fn range_differs(&self, old: (&Annotations, TypeId), new: (&Annotations, TypeId)) -> bool {
         let text = |bounds: Option<idl_compiler::model::Bounds>| bounds.map(|bounds| format!("{bounds:?}"));
         text(self.old.bounds(old.0, old.1)) != text(self.new.bounds(new.0, new.1))
     }
 
-    /// Returns both types as they are named in messages.
-    pub(super) fn named(&self, old: TypeId, new: TypeId) -> (String, String) {
+    /// Returns the names of both types for messages.
+    pub(super) fn type_names(&self, old: TypeId, new: TypeId) -> (String, String) {
         (self.old.describe(old), self.new.describe(new))
     }
 }

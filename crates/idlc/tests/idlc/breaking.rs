@@ -298,7 +298,7 @@ fn a_line_says_where_and_why() {
     );
     let told = String::from_utf8(files.breaking(&[]).stdout).unwrap();
     insta::assert_snapshot!(told, @r"
-    old.idl:3:28: wire[operation-removed]: operation `Bank::Account::close` is gone
+    old.idl:3:28: wire[operation-removed]: operation `Bank::Account::close` was removed
       = a client with the old IDL gets BAD_OPERATION
     new.idl:3:28: wire[parameter-type-changed]: parameter `to` of `Bank::Account::move` was `long` and is `string`
       = the argument is decoded as another type
