@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The reason why no code was generated, as text for people. `Debug` prints the text unchanged, because Rust
-/// prints errors from the `main` of a build script by `Debug`.
+/// The reason why no code was generated. `Debug` prints the same text as `Display`, because Rust uses `Debug`
+/// to print the error that `main` of a build script returns.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(String);
 

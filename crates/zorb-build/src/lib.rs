@@ -12,9 +12,8 @@
 //! zorb::include_idl!("bank");
 //! ```
 //!
-//! The output is that of `zorb::idl!("idl/bank.idl", include = ["idl"])`, with the options of the macro. It
-//! is a separate crate, because a build script compiles its dependencies for the host and needs only the
-//! compiler, not the ORB.
+//! The output and the options are the same as those of `zorb::idl!("idl/bank.idl", include = ["idl"])`. This
+//! crate does not depend on the ORB, so that cargo need not build the ORB for build scripts.
 
 mod error;
 
@@ -26,8 +25,7 @@ use std::path::{Path, PathBuf};
 use idl_compiler::emit::{self, OptionProblem, Options};
 use idl_compiler::{Compiler, Diagnostics, Disk, Model};
 
-/// The files to compile, and the options. Paths are relative to the directory of `Cargo.toml`, in which build
-/// scripts run.
+/// The files to compile, and the options. Paths are relative to the directory of `Cargo.toml`.
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is compiled before `compile` is called"]
 pub struct Config {
@@ -47,8 +45,8 @@ impl Config {
         Config::default()
     }
 
-    /// Adds a file. All files of a configuration are compiled together, in order: definitions of one are
-    /// visible in the next.
+    /// Adds a file. All files of a configuration are compiled together, in order. Definitions in one file are
+    /// visible in the following ones.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.files.push(path.into());
         self
@@ -60,13 +58,14 @@ impl Config {
         self
     }
 
-    /// Adds a folder to the search path of `#include`, after those added before.
+    /// Adds a folder at the end of the search path of `#include`.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.compiler = self.compiler.include(folder);
         self
     }
 
-    /// Defines a macro, as `-D` does: `NAME` (with the value 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    /// Defines a macro, like the option `-D` of compilers: `NAME` (with the value 1), `NAME=VALUE` or
+    /// `NAME(PARAMETERS)=VALUE`.
     pub fn define(mut self, define: impl Into<String>) -> Self {
         self.compiler = self.compiler.define(define);
         self
@@ -84,90 +83,94 @@ impl Config {
         self
     }
 
-    /// Makes all structs, exceptions, unions and enums derive a trait: the path of its derive macro,
-    /// `"serde::Serialize"`. Traits that a type has already are not derived again.
+    /// Makes all structs, exceptions, unions and enums derive a trait. `path` is the path of the derive
+    /// macro, such as `serde::Serialize`. Traits that zorb implements or derives itself are not derived
+    /// again.
     pub fn derive(self, path: impl Into<String>) -> Self {
         self.derive_for("*", path)
     }
 
-    /// Makes some types derive a trait: a scoped name, or a prefix of such names followed by `*`.
+    /// Makes some types derive a trait, like [`derive`](Self::derive). `pattern` is a scoped name, or a
+    /// prefix of such names followed by `*`.
     pub fn derive_for(mut self, pattern: impl Into<String>, path: impl Into<String>) -> Self {
         self.derive.push((pattern.into(), path.into()));
         self
     }
 
     /// Gives all operations and attributes a default body that raises `NO_IMPLEMENT`. Servants need not
-    /// implement them, so a new operation breaks no server.
+    /// implement them, so servers still compile when an operation is added to the IDL.
     pub fn default_bodies(self) -> Self {
         self.default_bodies_of("*")
     }
 
-    /// Gives some operations and attributes a default body that raises `NO_IMPLEMENT`: the scoped name of an
-    /// interface, operation or attribute, or a prefix of such names followed by `*`.
+    /// Gives some operations and attributes a default body that raises `NO_IMPLEMENT`. `pattern` is the
+    /// scoped name of an interface, operation or attribute, or a prefix of such names followed by `*`.
     pub fn default_bodies_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.default_bodies.push(pattern.into());
         self
     }
 
-    /// Generates `sendc_` methods of references, which send a request and return, and a trait for the reply
-    /// handlers of each interface.
+    /// Generates asynchronous calls with reply handlers for all interfaces: `sendc_` methods of references,
+    /// which return before the reply, and a trait for the reply handlers of each interface.
     pub fn ami(self) -> Self {
         self.ami_of("*")
     }
 
-    /// Generates `sendc_` methods and traits of reply handlers for some interfaces: a scoped name, or a
-    /// prefix of such names followed by `*`.
+    /// Generates asynchronous calls with reply handlers for some interfaces, like [`ami`](Self::ami).
+    /// `pattern` is a scoped name, or a prefix of such names followed by `*`.
     pub fn ami_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.ami.push(pattern.into());
         self
     }
 
-    /// Makes the interpreter marshal all types and the values in calls, instead of their own code.
+    /// Makes the interpreter of the ORB marshal all types and all values in calls, instead of compiled code.
     pub fn interpretive(self) -> Self {
         self.interpretive_of("*")
     }
 
-    /// Makes the interpreter marshal some types, or the values in the calls of some interfaces: a scoped
-    /// name, or a prefix of such names followed by `*`.
+    /// Makes the interpreter of the ORB marshal some types, or the values in the calls of some interfaces.
+    /// `pattern` is a scoped name, or a prefix of such names followed by `*`.
     pub fn interpretive_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.interpretive.push(pattern.into());
         self
     }
 
-    /// Makes the interpreter marshal some types for a number of uses, at least 1, and compiled code
-    /// thereafter: a scoped name, or a prefix of such names followed by `*`.
+    /// Makes the interpreter of the ORB marshal some types for a number of uses, at least 1. Then compiled
+    /// code is used. `pattern` is a scoped name, or a prefix of such names followed by `*`.
     pub fn adaptive_of(mut self, pattern: impl Into<String>, uses: u32) -> Self {
         self.options.adaptive.push((pattern.into(), uses));
         self
     }
 
-    /// Sets the name of a function that returns the use counts of all adaptive types.
+    /// Generates a function with this name, which returns the use counts of all types of
+    /// [`adaptive_of`](Self::adaptive_of).
     pub fn uses(mut self, function: impl Into<String>) -> Self {
         self.options.uses = Some(function.into());
         self
     }
 
-    /// Sets the location of the Rust of an included module or definition:
-    /// `("::CosNaming", "::zorb::cos_naming")`. It is not generated again.
+    /// Sets the Rust path of an included module or definition, such as `("::CosNaming",
+    /// "::zorb::cos_naming")`. No code is generated for it.
     pub fn external(mut self, idl: impl Into<String>, rust: impl Into<String>) -> Self {
         self.paths.push((idl.into(), rust.into()));
         self
     }
 
-    /// Sets the treatment of other included definitions. By default they are compiled too.
+    /// Sets how included definitions are treated for which [`external`](Self::external) sets no path. By
+    /// default code is generated for them.
     pub fn include_policy(mut self, policy: IncludePolicy) -> Self {
         self.options.include_policy = policy;
         self
     }
 
-    /// Turns warnings about names that only the letter of the standard forbids into errors. By default they
-    /// are warnings.
+    /// Sets whether unambiguous names that the standard forbids are errors, for example names that differ from a
+    /// keyword only in case. By default they cause warnings.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.compiler = self.compiler.strict_names(strict);
         self
     }
 
-    /// Suppresses warnings of the IDL.
+    /// Suppresses warnings about the IDL.
     pub fn no_warnings(mut self) -> Self {
         self.no_warnings = true;
         self
@@ -179,30 +182,30 @@ impl Config {
         self
     }
 
-    /// Sets the output folder, by default the one that cargo provides in `OUT_DIR`.
+    /// Sets the output folder, by default the value of the environment variable `OUT_DIR`, which cargo sets.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Sets the name of the output without `.rs`, by default that of the first file.
+    /// Sets the name of the output file without `.rs`, by default that of the first IDL file.
     pub fn output(mut self, name: impl Into<String>) -> Self {
         self.output = Some(name.into());
         self
     }
 
-    /// Compiles, writes the output, and tells cargo to run the script again when a file that was read
-    /// changes. Warnings of the IDL become warnings of cargo.
+    /// Compiles the files and writes the output. Prints instructions for cargo: to run the build script again
+    /// when a file that was read changes, and to show warnings about the IDL.
     ///
     /// # Errors
-    /// All errors of the IDL and the options, rendered for people, also by `Debug`, which a build script's
-    /// `main` uses; files that cannot be read or written.
+    /// The IDL or the options have errors, or a file cannot be read or written. The message contains all
+    /// errors.
     pub fn compile(self) -> Result<(), Error> {
         let folder = match (&self.folder, std::env::var_os("OUT_DIR")) {
             (Some(folder), _) => folder.clone(),
             (None, Some(folder)) => folder.into(),
             (None, None) => {
-                return Err(Error::new("OUT_DIR is not set: this runs in build scripts, or needs `out_dir`"));
+                return Err(Error::new("OUT_DIR is not set; outside of a build script, call `out_dir`"));
             }
         };
         let output = self.generate()?;
@@ -214,17 +217,17 @@ impl Config {
             .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))
     }
 
-    /// Compiles and returns what [`Config::compile`] would write and print.
+    /// Compiles the files, and returns the output that [`Config::compile`] would write and print.
     ///
     /// # Errors
-    /// Those of [`Config::compile`], except for writing.
+    /// The IDL or the options have errors, or a file cannot be read.
     pub fn generate(mut self) -> Result<Output, Error> {
-        let name = self.name()?;
+        let name = self.output_name()?;
         for (idl, rust) in std::mem::take(&mut self.derive) {
-            self.options.derive.push((idl, path(&rust)?));
+            self.options.derive.push((idl, parse_path(&rust)?));
         }
         for (idl, rust) in std::mem::take(&mut self.paths) {
-            let path = path(&rust)?;
+            let path = parse_path(&rust)?;
             match idl.is_empty() {
                 true => self.options.runtime = path,
                 false => self.options.external.push((idl, path)),
@@ -232,36 +235,36 @@ impl Config {
         }
         let compiler = self.compiler.files(Disk::new());
         let result = compiler.compile_files(&self.files);
-        let mut cargo = Vec::new();
+        let mut cargo_lines = Vec::new();
         let sources = match &result {
             Ok(model) => model.sources(),
             Err(errors) => errors.sources(),
         };
-        cargo.extend(sources.paths().into_iter().map(rerun));
+        cargo_lines.extend(sources.paths().into_iter().map(rerun_line));
         let model = result.map_err(|errors| {
-            // No need to list files: cargo runs a failed script again when anything changes.
+            // No lines for cargo are needed, because cargo runs a failed build script again.
             Error::new(errors.render(false))
         })?;
         if !self.no_warnings {
-            cargo.extend(warnings(&model, model.warnings()));
+            cargo_lines.extend(warning_lines(&model, model.warnings()));
         }
         let problems: Vec<String> = self
             .options
             .check(&model)
             .into_iter()
-            .map(|problem| self::problem(&self.options, problem))
+            .map(|problem| problem_message(&self.options, problem))
             .collect();
         if !problems.is_empty() {
             return Err(Error::new(problems.join("\n")));
         }
         let emitted = emit::emit(&model, &self.options).map_err(|errors| Error::new(errors.render(false)))?;
         if !self.no_warnings {
-            cargo.extend(warnings(&model, &emitted.warnings));
+            cargo_lines.extend(warning_lines(&model, &emitted.warnings));
         }
         let mut file: syn::File = syn::parse2(emitted.tokens).map_err(|error| {
-            Error::new(format!("the generated code is no Rust, which is a mistake of zorb: {error}"))
+            Error::new(format!("the generated code is not valid Rust; this is a bug of zorb: {error}"))
         })?;
-        // Clippy ignores code from macros, but would lint the same code in a file.
+        // Clippy ignores code from macros, but not the same code in a file.
         for item in &mut file.items {
             if let syn::Item::Mod(module) = item {
                 module.attrs.push(syn::parse_quote!(
@@ -271,11 +274,12 @@ impl Config {
         }
         let rust =
             format!("// Made by zorb-build from IDL; changes are lost.\n{}", prettyplease::unparse(&file));
-        Ok(Output { name, rust, cargo })
+        Ok(Output { name, rust, cargo: cargo_lines })
     }
 
-    fn name(&self) -> Result<String, Error> {
-        let first = self.files.first().ok_or_else(|| Error::new("no IDL file: add one with `file`"))?;
+    fn output_name(&self) -> Result<String, Error> {
+        let first =
+            self.files.first().ok_or_else(|| Error::new("there is no IDL file; add one with `file`"))?;
         let stem = || first.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         self.output
             .clone()
@@ -288,16 +292,16 @@ impl Config {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Output {
-    /// Name of the file to write, without `.rs`.
+    /// The name of the file to write, without `.rs`.
     pub name: String,
-    /// Its content.
+    /// The content of the file.
     pub rust: String,
-    /// Lines for cargo: files to watch, warnings.
+    /// Lines to print for cargo, about files to watch and warnings.
     pub cargo: Vec<String>,
 }
 
 /// Parses a path without generic arguments into tokens.
-fn path(text: &str) -> Result<proc_macro2::TokenStream, Error> {
+fn parse_path(text: &str) -> Result<proc_macro2::TokenStream, Error> {
     let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
     let is_path = |tokens: &proc_macro2::TokenStream| {
         syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
@@ -305,24 +309,24 @@ fn path(text: &str) -> Result<proc_macro2::TokenStream, Error> {
     tokens.filter(is_path).ok_or_else(|| Error::new(format!("`{text}` is not a Rust path")))
 }
 
-fn rerun(path: &Path) -> String {
+fn rerun_line(path: &Path) -> String {
     format!("cargo:rerun-if-changed={}", path.display())
 }
 
-/// Formats each warning as one line, as cargo requires.
-fn warnings(model: &Model, found: &Diagnostics) -> impl Iterator<Item = String> {
-    found.iter().map(|warning| {
-        let place = warning.span().map(|span| format!("{}: ", model.sources().position(span)));
-        format!("cargo:warning={}{}", place.unwrap_or_default(), warning.message)
+/// Formats each warning as one line for cargo.
+fn warning_lines(model: &Model, warnings: &Diagnostics) -> impl Iterator<Item = String> {
+    warnings.iter().map(|warning| {
+        let location = warning.span().map(|span| format!("{}: ", model.sources().position(span)));
+        format!("cargo:warning={}{}", location.unwrap_or_default(), warning.message)
     })
 }
 
-fn problem(options: &Options, problem: OptionProblem) -> String {
+fn problem_message(options: &Options, problem: OptionProblem) -> String {
     let name = |list: &[(String, String)], index: usize| list.get(index).cloned().unwrap_or_default();
     match problem {
         OptionProblem::UnknownName(index) => {
             format!(
-                "`rename`: `{}` names nothing in this IDL that has a Rust name",
+                "`rename`: `{}` is not the name of a definition, member, enumerator or parameter in this IDL",
                 name(&options.rename, index).0
             )
         }
@@ -335,37 +339,39 @@ fn problem(options: &Options, problem: OptionProblem) -> String {
         }
         OptionProblem::NothingDerives(index) => {
             let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
-            format!("`derive_for`: `{idl}` names no struct, exception, union or enum")
+            format!("`derive_for`: `{idl}` is not the name of a struct, exception, union or enum")
         }
         OptionProblem::NoBodies(index) => {
             let idl = options.default_bodies.get(index).map_or("", String::as_str);
-            format!("`default_bodies_of`: `{idl}` names no interface, operation or attribute")
+            format!("`default_bodies_of`: `{idl}` is not the name of an interface, operation or attribute")
         }
         OptionProblem::NoHandler(index) => {
             let idl = options.ami.get(index).map_or("", String::as_str);
-            format!("`ami_of`: `{idl}` names no interface whose objects can be elsewhere")
+            format!("`ami_of`: `{idl}` is not the name of an interface for remote objects")
         }
         OptionProblem::NothingInterpreted(index) => {
             let idl = options.interpretive.get(index).map_or("", String::as_str);
-            format!("`interpretive_of`: `{idl}` names no struct, exception, union, enum or interface")
+            format!(
+                "`interpretive_of`: `{idl}` is not the name of a struct, exception, union, enum or interface"
+            )
         }
         OptionProblem::NothingAdapts(index) => {
             let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
-            format!("`adaptive_of`: `{idl}` names no struct, exception, union or enum")
+            format!("`adaptive_of`: `{idl}` is not the name of a struct, exception, union or enum")
         }
-        OptionProblem::NoUses(_) => "`adaptive_of`: the number of uses is 1 or more".to_owned(),
+        OptionProblem::NoUses(_) => "`adaptive_of`: the number of uses must be at least 1".to_owned(),
         OptionProblem::UsesName => {
             format!("`uses`: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
         }
         OptionProblem::RelativeRuntime => {
-            "`runtime`: the path of the crate starts with `::` or `crate`".to_owned()
+            "`runtime`: the path of the crate must start with `::` or `crate`".to_owned()
         }
     }
 }
 
-/// Writes a file unless it already has this content, so that its dependents are not rebuilt.
+/// Writes a file unless it already has this content. Otherwise cargo would rebuild the crate without need.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
+    if std::fs::read(path).is_ok_and(|content| content == text.as_bytes()) {
         return Ok(());
     }
     idl_compiler::write_whole(path, text)

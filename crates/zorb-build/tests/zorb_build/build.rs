@@ -133,7 +133,7 @@ fn options_that_fit_nothing_are_errors() {
     insta::assert_snapshot!("options", error.to_string());
     let message = |config: Config| plain(folder.path(), config.generate().unwrap_err());
     assert_eq!(message(config().external("::A", "a b")), "`a b` is not a Rust path");
-    assert_eq!(message(Config::new()), "no IDL file: add one with `file`");
+    assert_eq!(message(Config::new()), "there is no IDL file; add one with `file`");
     assert!(message(Config::new().file(folder.path().join("no.idl"))).contains("cannot read `DIR/no.idl`"));
     let error = config().out_dir(folder.path().join("no/such")).compile().unwrap_err();
     assert!(plain(folder.path(), error).starts_with("cannot write DIR/no/such/a.rs: "));
